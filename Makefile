@@ -32,15 +32,18 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | \
 	    while IFS='|' read -r target words; do printf '%-16s %s\n' "$$target" "$$words"; done
 
+# What stands in generated/ is in git: a file that was edited or merged there is replaced.
 generate: $(READY)  ## derive, prove, write generated/ and its report, compare with autograd
 	@echo "Deriving and proving every forward, and writing generated/: minutes the first time, seconds when nothing changed."
 	$(COMPILER)
-	$(BIN)/python -m codegen --target cpp
-	@! $(TRITON) || $(BIN)/python -m codegen --target triton
-	$(BIN)/python -m codegen report
+	$(BIN)/python -m codegen --force
+	$(BIN)/python -m codegen --target cpp --force
+	@! $(TRITON) || $(BIN)/python -m codegen --target triton --force
+	$(BIN)/python -m codegen report --force
 
 check: $(READY)  ## say whether generated/ is up to date; writes nothing
 	$(COMPILER)
+	$(BIN)/python -m codegen --check
 	$(BIN)/python -m codegen --target cpp --check
 	$(BIN)/python -m codegen report --check
 
@@ -116,7 +119,7 @@ test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for
 moves: $(READY)  ## count what kernels in Triton move, for the report; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
 	PYTHONPATH=. $(BIN)/python tests/test_triton_moves.py
-	$(BIN)/python -m codegen report
+	$(BIN)/python -m codegen report --force
 
 # A fault of the sanitizers ends the process of a worker, which the run names with its test.
 test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of addresses and of undefined behaviour

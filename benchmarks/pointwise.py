@@ -4,7 +4,7 @@ statements: ratios of medians.
     python benchmarks/pointwise.py [NAME ...] [--size N] [--threads T] [--rounds R]
 
 Forward and backward together, N x N entries in float32. Below 1, the generated function is faster.
-Autograd differentiates `<name>_atoms`.
+Autograd differentiates the lines of its forward.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from importlib import import_module
 
 import torch
 import torch.nn.functional as F
+from second_order import by_autograd
 from torch import Tensor
 
 WARM_UP = 3  # rounds that are not counted
@@ -104,9 +105,7 @@ def medians(functions, inputs: list[Tensor], gradients: int, rounds: int) -> lis
 def line(case: Pointwise, size: int, rounds: int) -> str:
     """The name, milliseconds, and the two ratios."""
     module = import_module(f"gradform.generated.{case.name}")
-    chain = import_module(f"gradform.generated.chain.{case.name}")
-    atoms = getattr(chain, f"{case.name}_atoms")
-    functions = [getattr(module, case.name), lambda *args: atoms(*args)[-1]]
+    functions = [getattr(module, case.name), by_autograd(module, case.name)]
     functions += [case.torchs] * (case.torchs is not None)
     generator = torch.Generator().manual_seed(0)
     inputs = [drawn(kind, size, generator) for kind in case.arguments]

@@ -4,7 +4,7 @@ ratios of medians.
     python benchmarks/second_order.py [NAME ...] [--size N] [--threads T] [--rounds R]
 
 Arguments are random, N x N in float32. Below 1, the generated function is faster. Autograd
-differentiates ``<name>_atoms``. Last comes the first order: forward and backward.
+differentiates the lines of its forward. Last comes the first order: forward and backward.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -46,6 +47,20 @@ def arguments_of(kinds: str, size: int) -> list[Tensor]:
         "l": lambda: torch.randint(size, (size,), generator=generator),
     }
     return [draw[kind]() for kind in kinds]
+
+
+def by_autograd(module: ModuleType, name: str) -> Callable:
+    """A function whose lines autograd differentiates, as it does in forward mode."""
+    own = module._by_lines
+
+    def lines(*arguments: Tensor) -> Tensor:
+        module._by_lines = lambda: True
+        try:
+            return getattr(module, name)(*arguments)
+        finally:
+            module._by_lines = own
+
+    return lines
 
 
 def first_order(function: Callable, x: Tensor, rest: list[Tensor], v: Tensor) -> Tensor:
@@ -87,15 +102,10 @@ def main() -> None:
     print("ours / autograd on the statements", *ASKED, sep="  ")
     for name in chosen.names or FUNCTIONS:
         module = import_module(f"gradform.generated.{name}")
-        chain = import_module(f"gradform.generated.chain.{name}")
-        ours, atoms = getattr(module, name), getattr(chain, f"{name}_atoms")
+        ours, plain = getattr(module, name), by_autograd(module, name)
         x, *rest = arguments_of(FUNCTIONS[name], chosen.size)
         x.requires_grad_()
         v = torch.randn(x.shape, generator=torch.Generator().manual_seed(1))
-
-        def plain(*arguments, atoms=atoms):
-            return atoms(*arguments)[-1]
-
         drawn = (x, rest, v)
         found = [ratio(asked, ours, plain, drawn, chosen.rounds) for asked in ASKED.values()]
         print(

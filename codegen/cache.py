@@ -12,7 +12,6 @@ not used. Where a result is written to is no part of it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from codegen.dependencies import fingerprint, last_change, machinery_hash
+from codegen.digest import digest
 from codegen.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
 from derive.running.writing import put
@@ -79,7 +79,7 @@ class Cache:
         it may have been derived from the text before, or a time limit cut it short, as it
         depends on how fast the machine was.
         """
-        if self.folder is None or emitted.cut_short or _distrusted(self.folder):
+        if self.folder is None or emitted.cut_short:
             return
         try:
             if last_change(_file(forward)) >= STARTED:
@@ -87,9 +87,18 @@ class Cache:
             data = {self._entry(forward): as_data(emitted)}
             if emitted.kernels is not None and not emitted.slow:
                 data[self._entry(forward, emitted)] = list(emitted.kernels)
+        except (OSError, ValueError, QuestionError):
+            return
+        self.keep(data)
+
+    def keep(self, data: Mapping[Path, object]) -> None:
+        """What JSON can hold, in the entries of the folder."""
+        if self.folder is None or _distrusted(self.folder):
+            return
+        try:
             self._prepare()
             for entry, text in zip(data, map(json.dumps, data.values()), strict=True):
-                put(entry, f"{_digest(text)}\n{text}")
+                put(entry, f"{digest(text)}\n{text}")
             self._forget_the_oldest()
         except (OSError, ValueError, QuestionError):
             return
@@ -104,8 +113,8 @@ class Cache:
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
         asked = forward.__name__
-        asked += f" {self.target} {_digest(of.text)}" if of is not None else ""
-        name = hashlib.sha256(f"{self.fingerprints[file]} {asked}".encode()).hexdigest()
+        asked += f" {self.target} {digest(of.text)}" if of is not None else ""
+        name = digest(f"{self.fingerprints[file]} {asked}")
         return self.folder / f"{name}.json"
 
     def _prepare(self) -> None:
@@ -135,16 +144,9 @@ def recalled(name: str, folder: Path | None = None) -> object | None:
 
 def keep(name: str, data: object, folder: Path | None = None) -> None:
     """Keep ``data``, which JSON can hold, under a name."""
-    cache = Cache(folder or cache_folder())
-    if cache.folder is None or cache.distrusted:
-        return
-    text = json.dumps(data)
-    try:
-        cache._prepare()
-        put(cache.folder / f"{name}.json", f"{_digest(text)}\n{text}")
-        cache._forget_the_oldest()
-    except (OSError, ValueError, QuestionError):
-        return
+    folder = folder or cache_folder()
+    if folder is not None:
+        Cache(folder).keep({folder / f"{name}.json": data})
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -174,8 +176,8 @@ def _distrusted(folder: Path) -> str:
 
 def _data(entry: Path) -> object:
     """What was put into an entry. Raises what is `UNREADABLE`."""
-    digest, _, text = _content(entry).decode().partition("\n")
-    if digest != _digest(text):
+    own, _, text = _content(entry).decode().partition("\n")
+    if own != digest(text):
         raise ValueError("damaged")
     with suppress(OSError):  # a folder that may only be read
         os.utime(entry)
@@ -212,7 +214,3 @@ def _fits(found: Emitted, forward: type[Forward]) -> bool:
         and found.text.startswith("".join(f"# {line}\n" for line in lines))
         and 0 <= found.quality.difference <= TOLERANCE
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -6,13 +6,13 @@ the mean of a loss, is none of them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.cache import STARTED, keep, recalled
 from codegen.dependencies import fingerprint, last_change, machinery_hash
+from codegen.digest import digest
 from codegen.driver import compared
 from codegen.loading import loaded
 from codegen.program import Program
@@ -75,7 +75,7 @@ def keep_chain(forward: type[Forward], text: str, folder: Path | None = None) ->
 def _kept_as(forward: type[Forward]) -> str:
     file = Path(forward.definition.place.file)
     asked = f"{fingerprint(file, machinery_hash())} {forward.__name__} {FOLDER}"
-    return hashlib.sha256(asked.encode()).hexdigest()
+    return digest(asked)
 
 
 def chain_module(

@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import derive
+from codegen.digest import digest
 from derive.language.distributions import NONE, distribution_of, installed_into
 from derive.language.errors import MATH
 
@@ -51,7 +52,7 @@ def fingerprint(file: Path, machinery: str) -> str:
     parts = [machinery]
     parts += sorted(packages)
     parts += [f"{f.name} {_hash(f)}" for f in files]
-    return _together(parts)
+    return digest(*parts)
 
 
 def machinery_hash() -> str:
@@ -59,7 +60,7 @@ def machinery_hash() -> str:
     parts = [f"python {platform.python_version()}"]
     parts += [f"{name} {_version(name) or _own_version(name)}" for name in MADE_BY]
     parts += [f"{f.name} {_hash(f)}" for f in machinery_files()]
-    return _together(parts)
+    return digest(*parts)
 
 
 def last_change(file: Path) -> float:
@@ -110,10 +111,6 @@ def _version(package: str) -> str:
 def _own_version(package: str) -> str:
     """As the package itself says, for which it has to be imported."""
     return str(getattr(importlib.import_module(package), "__version__", "unknown"))
-
-
-def _together(parts: list[str]) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _hash(file: Path) -> str:

@@ -2,8 +2,8 @@
 
     outside_of                 Definition -> Outside    what torch does outside is set apart
     derive_definition          Definition -> Proved     derived, and confirmed independently
-    whole_program              Proved  -> Program   every decision
-    module_text                Program -> str       a printer
+    whole_program              Proved  -> Program   every decision that languages share
+    module_text                Program -> str       what is kept and what stands outside; a printer
     largest_difference         str     -> float     the text is run beside autograd
     check_every_use            str     -> words     in every way, twice differentiated too
     extremes                   str     -> words     where float32 ends: said in the text
@@ -45,29 +45,31 @@ from codegen.targets.torch.taken import taken
 from codegen.targets.torch.traffic import moved
 from codegen.targets.torch.within_reach import largest_difference as within_reach
 from derive.derivation import closed_form_of, derive_definition
-from derive.language.errors import QuestionError, UnprovedError
+from derive.language.errors import QuestionError, UndecidedError, UnprovedError
 from derive.notation.definition import Definition
 from derive.notation.forward import Forward
 from derive.notation.specialised import without_options
 from derive.orders import FIRST
 from derive.proving.proof import prove
-from derive.proving.proved import Proved
+from derive.proving.proved import Proved, cut_short
 from derive.running.limits import limited, seconds_of
 
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
+WITHOUT_OPTIONS = "calls that pass nothing optional"
 WORTH = 0.7  # of the traffic: calls without options that move no more have a pair of their own
 
 
 @dataclass(frozen=True)
 class Lean:
     """A lean module that was compared: the ``whole`` program that its pairs are made of, the first
-    of these, and how far it was from autograd.
+    of these, and how far it was from autograd. ``cut_short`` says what a time limit left undone.
     """
 
     text: str
     whole: Program
     pair: Pair
     difference: float
+    cut_short: str = ""
 
 
 def generate(
@@ -94,6 +96,7 @@ def generate(
     fast, slow = (), ""
     if kernels is not None:
         fast, slow = with_kernels(forward, made.whole, made.text, kernels, progress)
+    proved = replace(proved, cut_short=made.cut_short)
     known = proved, made.pair.program, made.whole, made.difference, off, seconds
     return Generated(file_of(forward), made.text, *known, fast, slow, beside)
 
@@ -149,7 +152,7 @@ def lean_tried(
     """
     progress("writing")
     whole = whole_program(forward, proved)
-    plain = _without_options(forward, outside.inside, proved, whole, limit, progress)
+    plain, undone = _without_options(forward, outside.inside, proved, whole, limit, progress)
     whole = replace(whole, without_options=plain)
     progress("comparing with autograd")
     tried = _tried(forward, whole, pairs_of(whole, outside))
@@ -160,6 +163,7 @@ def lean_tried(
             other = _tried(forward, whole, pairs)
             better = len(other.unsafe[i]) < len(tried.unsafe[i])
             tried = other if better and other.twice >= tried.twice else tried
+    tried.cut_short = "; ".join(filter(None, (proved.cut_short, undone)))
     return tried
 
 
@@ -182,26 +186,34 @@ def _without_options(
     whole: Program,
     limit: float | None,
     progress: Callable[[str], None],
-) -> Program | None:
+) -> tuple[Program | None, str]:
     """What is derived of the calls that pass nothing optional, unless it moves hardly less or is
-    proved for fewer sizes.
+    proved for fewer sizes; and what a time limit left undone of it.
     """
     definition = None if own.ignoring else without_options(own)
     if definition is None:
-        return None
+        return None, ""
     progress("without options")
     most = WORTH * moved(with_little_kept(whole))
     try:
         with limited(min(seconds_of(limit) or LONGEST_WITHOUT_OPTIONS, LONGEST_WITHOUT_OPTIONS)):
             closed = closed_form_of(definition, progress)
-            if moved(lean_program(forward, Proved(closed, (), ()))) > most:
-                return None
+            first = Proved(closed, (), (), cut_short(closed, ()))
+            if moved(lean_program(forward, first)) > most:
+                return None, _of_calls_without_options(first)
             plain = prove(closed, progress)
+    except UndecidedError:
+        said = f"{definition.name}: the time limit ran out before it was derived"
+        return None, f"{said} for {WITHOUT_OPTIONS}"
     except UnprovedError:
-        return None
+        return None, ""
     if proved.every_size and not plain.every_size:
-        return None
-    return whole_program(forward, plain)
+        return None, _of_calls_without_options(plain)
+    return whole_program(forward, plain), _of_calls_without_options(plain)
+
+
+def _of_calls_without_options(proved: Proved) -> str:
+    return proved.cut_short and f"{proved.cut_short}, for {WITHOUT_OPTIONS}"
 
 
 class Tried:
@@ -212,7 +224,7 @@ class Tried:
     def __init__(self, forward: type[Forward], whole: Program, pairs: Sequence[Pair]):
         self.forward, self.whole, self.pairs = forward, whole, tuple(pairs)
         self.text, self.program = module_text(*pairs), pairs[0].program
-        self.runs, self.twice = Runs(), pairs[0].twice
+        self.runs, self.twice, self.cut_short = Runs(), pairs[0].twice, ""
         self.difference = compared(forward, self.program, self.text, self)
         with undefined_where_singular(forward.definition):
             self.unsafe = [check_every_use(self.text, pair) for pair in pairs]
@@ -227,7 +239,8 @@ class Tried:
     def with_edges(self) -> Lean:
         """With all that was shown to be unsafe in its docstring."""
         pairs = [*map(self._with_edges, self.pairs, self.unsafe)]
-        return Lean(module_text(*pairs), self.whole, pairs[0], self.difference)
+        text = module_text(*pairs)
+        return Lean(text, self.whole, pairs[0], self.difference, self.cut_short)
 
     def _with_edges(self, pair: Pair, unsafe: tuple[str, ...]) -> Pair:
         text, is_first = self.text, pair is self.pairs[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -37,8 +38,9 @@ class Moved:
 
 def hash_of(folder: Path, name: str) -> str:
     """That of the kernels of a module, in a folder, without what is around them."""
-    text = (folder / f"{name}.py").read_text().partition("@kernel")[2].partition("\ntable = ")[0]
-    texts = [text, *((folder / file).read_text() for file in SHARED)]
+    text = (folder / f"{name}.py").read_text()
+    kernels = re.findall(r"^@.*?(?=\n\n\n)", text, re.M | re.S)
+    texts = [*kernels, *((folder / file).read_text() for file in SHARED)]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:DIGITS]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.driver import Generated
+from codegen.program import Program
 from codegen.program.packed import packed
 from codegen.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
+from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import saved_in
@@ -24,17 +26,24 @@ def emitted(generated: Generated) -> Emitted:
         generated.text,
         _quality(generated),
         cut_short=generated.proved.cut_short,
-        program=packed(generated.whole, generated.proved.definition.axes),
+        program=packed(_without_risks(generated.whole), generated.proved.definition.axes),
         chain=generated.chain,
     )
 
 
+def _without_risks(program: Program) -> Program:
+    """What kernels are printed from: what the text says of risks, it says already."""
+    plain = program.without_options
+    plain = None if plain is None else replace(plain, risks=())
+    return replace(program, risks=(), without_options=plain)
+
+
 def _quality(generated: Generated) -> Quality:
     program, whole, proved = generated.program, generated.whole, generated.proved
-    counted = counts(program)
+    counted, loops = counts(program), loops_of(with_little_kept(whole))  # as kernels are printed
     forward, backward = (
-        replace(traffic, loops=loops)
-        for traffic, loops in zip((counted.forward, counted.backward), loops_of(whole), strict=True)
+        replace(traffic, loops=moved)
+        for traffic, moved in zip((counted.forward, counted.backward), loops, strict=True)
     )
     return Quality(
         name=program.name,

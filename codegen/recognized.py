@@ -8,9 +8,10 @@ state of Python's library.
 from __future__ import annotations
 
 import dis
-import hashlib
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+
+from codegen.digest import digest
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 # Of a version that `machinery_hash` knows, and the same whenever they are asked.
@@ -30,7 +31,7 @@ def digest_of(function: Callable, *asked: object) -> str | None:
         parts = [*_function(function, met), *(w for value in asked for w in _value(value, met))]
     except (_Unknown, RecursionError, ValueError):
         return None
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return digest(*parts)
 
 
 def _function(function: object, met: dict[int, int]) -> Iterator[str]:
@@ -98,11 +99,16 @@ def _value(value: object, met: dict[int, int]) -> Iterator[str]:
 
 
 def _is_versioned(value: object) -> bool:
-    """Whether it is of torch or of Python, as it was installed."""
+    """Whether it is of torch or of Python, as it was installed. A function is of where its code
+    was read: ``functools.wraps`` gives it another's ``__module__``.
+    """
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] in VERSIONED
     if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device", "layout"):
         return True
-    home = getattr(value, "__module__", None) or ""
-    is_named = isinstance(value, (type, BuiltinFunctionType, FunctionType))
-    return is_named and home.partition(".")[0] in VERSIONED
+    if isinstance(value, FunctionType):
+        home = value.__globals__.get("__name__")
+    else:
+        is_named = isinstance(value, (type, BuiltinFunctionType))
+        home = value.__module__ if is_named else ""
+    return (home or "").partition(".")[0] in VERSIONED

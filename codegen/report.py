@@ -7,7 +7,6 @@ page stays as long as the text of the module that was measured is the same, whic
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import jinja2
 
+from codegen.digest import digest
 from codegen.moves import rows_of
 from codegen.quality import Emitted, Moves, Quality
 
@@ -68,7 +68,7 @@ def measured_in(page: str) -> dict[tuple[str, str], Measured]:
 
 def _measured(result: Emitted, known: Mapping[tuple[str, str], Measured]) -> Measured:
     quality = result.quality
-    module = hashlib.sha256(result.text.encode()).hexdigest()[:DIGITS]
+    module = digest(result.text)[:DIGITS]
     now = Measured(
         quality.name,
         module,

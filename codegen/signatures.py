@@ -16,8 +16,9 @@ from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.powers import with_powers_at_zero
 from codegen.outlines import Line
 from codegen.program import Parameter
+from codegen.program.parts import values_in
 from codegen.program.steps import Step
-from codegen.program.values import LengthOf
+from codegen.program.values import LengthOf, Load, SizeOf
 from codegen.refusals import Refusals
 from derive.language.nodes import Cholesky, Peak
 from derive.language.symbols import Axes, Tensor, tensors_in
@@ -70,14 +71,31 @@ class Signatures(Refusals):
             shown = saved
             used |= {self._original[dim.axis.name] for p in upstreams for dim in p.layout}
         shapes = self._shapes_needed(used, shown)
-        missing = sorted(used - set(self._lengths([*shown, *shapes])))
+        missing = used - set(self._lengths([*shown, *shapes]))
+        sizes: list[Parameter] = []
+        for axis in sorted({of for a in missing for of in self._shown_by_inputs(a)}):
+            if axis not in self._lengths([*shown, *shapes, *sizes]):
+                sizes.append(Parameter(self._names[axis], (), "size"))
         tensors = [p for p in saved if p.role != "scalar"]
-        return [
-            *tensors,
-            *shapes,
-            *saved[len(tensors) :],
-            *(Parameter(self._names[axis], (), "size") for axis in missing),
-        ]
+        return [*tensors, *shapes, *saved[len(tensors) :], *sizes]
+
+    def _shown_by_inputs(self, axis: str) -> set[str]:
+        """The axes whose sizes the inputs show that the size of an ``axis`` follows from, itself
+        where they show it.
+        """
+        inputs = self._inputs()
+        lengths, layouts = self._lengths(inputs), {p.name: p.layout for p in inputs}
+        given = {p.name for p in inputs if p.role == "size"}
+        found: set[str] = set()
+        for value in (lengths[axis], *values_in(lengths[axis])):
+            match value:
+                case LengthOf(tensor=tensor, along=along):
+                    found.add(self._original[layouts[tensor][along].axis.name])
+                case Load(name=name) if name in given:
+                    found |= {a for a in self._original.values() if self._names[a] == name}
+                case SizeOf(name=other):
+                    found |= {axis} if other == axis else self._shown_by_inputs(other)
+        return found
 
     def _sizes_of_gradients(self) -> set[str]:
         """The axes whose sizes the lines of the gradients read."""

@@ -37,8 +37,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss is NaN if N is 0.
 """
 
-import contextlib
-
 import torch
 from torch import Tensor
 
@@ -181,12 +179,11 @@ class BarlowTwins(torch.autograd.Function):
         ), None, None
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Tensor:
@@ -206,3 +203,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 2219edccd5ab1916d2769452d91fffa46687d86627811936349b5ca77bfdfb73

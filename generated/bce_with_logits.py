@@ -213,6 +213,8 @@ class BCEWithLogitsPlain(torch.autograd.Function):
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
     if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
         raise ValueError(f"{said}, got {tuple(tensor.shape)}")
@@ -224,3 +226,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 051ed8507545748ca9184ee580ffc83eba897f023d0ba0393ae16cb5580856d5

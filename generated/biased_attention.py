@@ -36,7 +36,6 @@ of the chain rule as well.
   beyond 1e19.
 """
 
-import contextlib
 import functools
 import math
 
@@ -153,18 +152,19 @@ class BiasedAttention(torch.autograd.Function):
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
     if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
         raise ValueError(f"{said}, got {tuple(tensor.shape)}")
     return tensor.expand(shape)
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
@@ -185,3 +185,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 9d700b86ece80b3253cb4951819b5b14ca974949b30e37585936ccfdefc99d14

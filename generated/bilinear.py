@@ -25,7 +25,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 chain rule as well.
 """
 
-import contextlib
 import functools
 import math
 
@@ -115,12 +114,11 @@ class Bilinear(torch.autograd.Function):
         return bilinear_backward(dy, x1, x2, weight, through, *ctx.needs_input_grad[:4])
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _einsum(equation: str, *tensors: Tensor) -> Tensor:
@@ -135,3 +133,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 88c3cf90bfe54191d3ab29a8b952bb0f724e325781ac07c9c0dbb7020c2c090e

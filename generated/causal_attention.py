@@ -29,7 +29,6 @@ of the chain rule as well.
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 """
 
-import contextlib
 import functools
 import math
 
@@ -135,12 +134,11 @@ class CausalAttention(torch.autograd.Function):
         ), None
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
@@ -161,3 +159,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 7932a33dda39901379b63058a546a7110b2276a90b8fb92ac4dcfd4e9f8e8eba

@@ -49,7 +49,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss, dscale are NaN if N is 0.
 """
 
-import contextlib
 import math
 
 import torch
@@ -213,12 +212,11 @@ class CLIP(torch.autograd.Function):
         )
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:
@@ -246,3 +244,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 7049f7831f1ddab87c6cfe58412f678b8280d3d154a0e46bcc1b2141c69c2034

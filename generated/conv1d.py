@@ -21,7 +21,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 of the chain rule as well.
 """
 
-import contextlib
 import functools
 import math
 
@@ -103,12 +102,11 @@ class Conv1d(torch.autograd.Function):
         return conv1d_backward(dy, x, weight, *ctx.needs_input_grad[:3])
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _by_lines() -> bool:
@@ -116,3 +114,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: a5b570c91f8f180f6f58d6e3e3173c7c84a8397722e57c7f26bf244b90612a7e

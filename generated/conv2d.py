@@ -29,7 +29,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 every step of the chain rule as well.
 """
 
-import contextlib
 import functools
 import math
 
@@ -115,12 +114,11 @@ class Conv2d(torch.autograd.Function):
         return conv2d_backward(dy, x, weight, *ctx.needs_input_grad[:3])
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _by_lines() -> bool:
@@ -128,3 +126,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: ad4b4259915ab76996f9ebf0d0f37982b6b6de5dd625d2d7246a718db87e7612

@@ -55,7 +55,6 @@ as well.
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 """
 
-import contextlib
 import functools
 import math
 
@@ -205,12 +204,11 @@ class GRUCell(torch.autograd.Function):
         )
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
@@ -228,3 +226,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: db20cdde7c21fbb487210630017c1d73605abbe8a434149ee580533cca5c176d

@@ -43,7 +43,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 - loss is NaN if N is 0.
 """
 
-import contextlib
 import math
 
 import torch
@@ -183,12 +182,11 @@ class InfoNCE(torch.autograd.Function):
         ), None
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:
@@ -216,3 +214,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 420e49f7efc115ad232ffc33d127c3dd717a14c6154c593e5dd42fc1e9e09133

@@ -22,7 +22,6 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 as well.
 """
 
-import contextlib
 import functools
 import math
 
@@ -99,12 +98,11 @@ class Linear(torch.autograd.Function):
         return linear_backward(dy, x, weight, *ctx.needs_input_grad[:3])
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _by_lines() -> bool:
@@ -112,3 +110,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 798a8ba2930f46b3f7fae02b1da78add09cdea8ba961a6a6960090f789a516b2

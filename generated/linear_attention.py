@@ -76,9 +76,9 @@ def linear_attention_forward(
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
     wide = torch.promote_types(dtype, torch.float32)
     query, key, value = query.to(wide), key.to(wide), value.to(wide)
-    elu = query.clamp(min=0) + torch.expm1(query.clamp(max=0))
+    elu = torch.relu(query) + torch.expm1(query.clamp(max=0))
     q = elu + 1
-    elu_2 = key.clamp(min=0) + torch.expm1(key.clamp(max=0))
+    elu_2 = torch.relu(key) + torch.expm1(key.clamp(max=0))
     k = elu_2 + 1
     state = (k[:, :, :, None] * value[:, :, None]).cumsum(1)
     weight = k.cumsum(1)
@@ -112,10 +112,10 @@ def linear_attention_backward(
     dy, query, key, value, y = (t.to(wide) for t in (dy, query, key, value, y))
     dquery = dkey = dvalue = None
     if need_key or need_value:
-        elu = query.clamp(min=0) + torch.expm1(query.clamp(max=0))
+        elu = torch.relu(query) + torch.expm1(query.clamp(max=0))
         q = elu + 1
     if need_value:
-        elu_2 = key.clamp(min=0) + torch.expm1(key.clamp(max=0))
+        elu_2 = torch.relu(key) + torch.expm1(key.clamp(max=0))
         k = elu_2 + 1
     dy_over_sum_q_weight = dy / sum_q_weight[:, :, None]
     if need_key or need_value:
@@ -170,3 +170,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: df0398038929023a305418bdcaaefaaaea5d6e4c77c3eae7e324c7257a421152

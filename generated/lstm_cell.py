@@ -53,7 +53,6 @@ as well.
   h, c, weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 """
 
-import contextlib
 import functools
 import math
 
@@ -65,8 +64,8 @@ def lstm_cell(
     x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor,
     bias_ih: Tensor | None = None, bias_hh: Tensor | None = None,
 ) -> Tensor:
-    """Returns y (State, *N, H). Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K),
-    weight_hh (P, H), bias_ih (P,) or 0 everywhere, bias_hh (P,) or 0 everywhere.
+    """Returns y (2, *N, H). Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh
+    (P, H), bias_ih (P,) or 0 everywhere, bias_hh (P,) or 0 everywhere.
     """
     if x.dim() < 1:
         raise ValueError(f"lstm_cell: x must be (*N, K), got {tuple(x.shape)}")
@@ -208,12 +207,11 @@ class LSTMCell(torch.autograd.Function):
         )
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
@@ -231,3 +229,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: dbdc196dd12a8a817568aafece253dca38886e8c0be8c20079020d7845c45b2f

@@ -56,7 +56,6 @@ of the chain rule as well.
   give what cancels a line of its own.
 """
 
-import contextlib
 import functools
 import math
 
@@ -245,12 +244,11 @@ class MLP(torch.autograd.Function):
         return None, None, dC, dW1, db1, dW2, db2, dbngain, dbnbias, None
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _flatten(tensor: Tensor, first: int, last: int) -> Tensor:
@@ -273,3 +271,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 67bba7d4a6836de0a2a77cdc284ba0aaae70cd5f1bd720daf0a47b9a3c0f1376

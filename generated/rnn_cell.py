@@ -30,7 +30,6 @@ as well.
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
 """
 
-import contextlib
 import functools
 import math
 
@@ -134,12 +133,11 @@ class RNNCell(torch.autograd.Function):
         return rnn_cell_backward(dy, x, h, weight_ih, weight_hh, y, *ctx.needs_input_grad[:6])
 
 
-def _uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _by_lines() -> bool:
@@ -147,3 +145,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+# text sha256: 3fe8ffbf271a6eafc56bd7cfb09185cf0a7c234af1251b8244c50f892c96e9fc

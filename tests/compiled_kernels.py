@@ -5,16 +5,23 @@ and bytes each takes. It needs Triton, which interprets nothing in the same proc
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import math
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
 
 import torch
+from gallery import EVERYTHING, Emitted
 
 import generated
 
@@ -24,15 +31,11 @@ ROWS = 4096  # more than there are programs
 FEW, MOST = 8, 16384  # entries along the other axes of a row, and along the last one
 LONG = 131072  # entries of a row that is read in chunks
 LABEL = 8  # its bytes
+LENGTHS = (7, 11, 23, 29, 5, 3, 13)  # no two axes of a kernel have the same
+INPUTS = torch.bfloat16
+KINDS = {torch.float32: "fp32", torch.int64: "i64", torch.bool: "i1"}
 COUNTED = "3.9.0"  # the Triton whose compiler made what was counted; others use other registers
 ACCESS = re.compile(r"\b(ld|st)\.global((?:\.[a-z0-9_:]+)*)")
-# Axes that are several, which a table does not say.
-MADE_OF = {
-    "group_norm": {"C": "groups K"},
-    "gru_cell": {"P": "Gate H"},
-    "lstm_cell": {"P": "Gate H"},
-    "mlp": {"K": "T E"},
-}
 
 
 def is_counted() -> bool:
@@ -52,47 +55,47 @@ class Least:
     others: int = 0
 
 
+@dataclass(frozen=True)
+class Call:
+    """What a kernel is called with: its arrays by their names, without entries, and its sizes, with
+    those that are ``fixed``.
+    """
+
+    arrays: dict[str, torch.Tensor]
+    sizes: dict[str, int]
+    fixed: dict[str, int]
+
+    def axes_of(self, name: str) -> list[str]:
+        """The sizes along which an array has entries; several where one dimension is made of
+        them.
+        """
+        return [size for length in self.arrays[name].shape for size in self._made_of(length)]
+
+    def _made_of(self, length: int) -> tuple[str, ...]:
+        for count in range(len(self.sizes) + 1):
+            for found in combinations(self.sizes, count):
+                if math.prod(self.sizes[size] for size in found) == length:
+                    return found
+        return ("",)
+
+
 class Own:
-    """A function in Triton of the module ``name``: that of a ``record``, or one for long rows."""
+    """A function in Triton of a module: that of a ``record``, or one for long rows."""
 
-    def __init__(self, name: str, record, function):
-        from generated.triton._reading import read
-
-        self.table = import_module(f"generated.triton.{name}").table
+    def __init__(self, module: str, record, function, call: Call):
         self.record, self.function, self.name = record, function, function.function.__name__
-        self.module, self.made_of = name, MADE_OF.get(name, {})
-        rows = ([*map(read, row.steps)] for row in self.table.rows)
-        row = next(row for row in rows if any(step.kernel == record.name for step in row))
-        self.step = next(step for step in row if step.kernel == record.name)
-        self.axes = {**self.table.shapes.axes}
-        for step in row[: row.index(self.step) + 1]:
-            self.axes |= step.shapes if step.kernel else self.made_by(step)
-
-    def made_by(self, line) -> dict[str, tuple[str, ...]]:
-        """The axes of what a line of torch makes of arrays: those of the same length."""
-        if line.function is None or not {*line.takes} <= self.axes.keys():
-            return {}
-        lengths = {axis: 101 + 2 * i for i, axis in enumerate(sorted(sum(self.axes.values(), ())))}
-        lengths["1"] = 1
-        shapes = ([lengths[axis] for axis in self.axes[name]] for name in line.takes)
-        try:
-            made = line.function(*(torch.empty(shape, device="meta") for shape in shapes))
-        except (RuntimeError, ValueError):  # there are no such lengths, as in a convolution
-            return {}
-        if not isinstance(made, torch.Tensor):
-            return {}
-        of = {length: axis for axis, length in lengths.items()}
-        return {line.makes[0]: tuple(of.get(length, "") for length in made.shape)}
+        self.module, self.call = module, call
+        self.kept = {name: axes for f in record.functions for name, axes in f.keeps.items()}
 
     def sizes(self, inner: int) -> dict[str, int]:
         """``inner`` entries in a row, and many rows."""
-        of, fixed = self.function.sizes, self.table.shapes.fixed
+        of = self.function.sizes
         *before, last = [of[axis] for axis in self.function.inner] or [""]
-        found = dict.fromkeys([*self.step.numbers[: self.step.sizes], *of.values()], ROWS)
+        found = dict.fromkeys([*self.call.sizes, *of.values()], ROWS)
         *of_one, last = last.split("*")  # several axes that are one
         few = 1 if inner % FEW ** len(of_one) else FEW
         found |= dict.fromkeys(before, FEW) | dict.fromkeys(of_one, few)
-        return found | {last: inner // few ** len(of_one)} | fixed
+        return found | {last: inner // few ** len(of_one)} | self.call.fixed
 
     def longest(self, odd: int = 0) -> int:
         """Entries of the longest row that it computes, if that is less than `MOST`: 16 divides the
@@ -112,31 +115,24 @@ class Own:
                 break
         return found - odd
 
-    def kind(self, pointer: str, exact: set[str], dtype: str) -> str:
-        aside = exact | self.function.parts.keys() | self.function.keeps.keys()
-        return "fp32" if pointer in aside else "i64" if pointer in self.whole else dtype
+    def kind(self, pointer: str, dtype: str) -> str:
+        """What an array holds beside inputs of a ``dtype``."""
+        return (
+            "fp32"
+            if pointer in self.function.parts
+            else {INPUTS: dtype, **KINDS}[self.format_of(pointer)]
+        )
+
+    def format_of(self, name: str) -> torch.dtype:
+        return torch.float32 if name in self.kept else self.call.arrays[name].dtype
+
+    def axes_of(self, name: str) -> Sequence[str]:
+        return self.kept[name] if name in self.kept else self.call.axes_of(name)
 
     @property
     def passes(self) -> int:
         """Over a row that is read in chunks."""
         return self.function.function.src.count("for start in")
-
-    @property
-    def whole(self) -> set[str]:
-        return self.table.shapes.whole | self.places
-
-    @property
-    def places(self) -> set[str]:
-        """Of the largest entries, which torch finds: one for each row."""
-        lines = (step for row in self.table.rows for step in row.steps if isinstance(step, tuple))
-        return {name for name, line in lines if "argmax" in line.__code__.co_names}
-
-    def axes_of(self, name: str) -> list[str]:
-        """Those of an array; all of them where that is not known."""
-        of = self.function.sizes
-        known = self.axes.get(name, self.row)
-        found = [part for axis in known for part in self.made_of.get(axis, axis).split()]
-        return [a for axis in found for a in (of[axis].split("*") if axis in of else [axis])]
 
     @property
     def row(self) -> set[str]:
@@ -147,24 +143,22 @@ class Own:
         """What it reads and writes if it does so once for every array that has entries of a row. A
         label picks an entry of each array that has fewer.
         """
-        fixed, rows = self.table.shapes.fixed, {*self.function.rows}
+        fixed, rows = self.call.fixed, {*self.function.rows}
         lengths = self.sizes(self.longest())
-        called = zip(self.record.first.arrays, (*self.step.takes, *self.step.makes), strict=True)
-        own = {name for argument, name in called if argument in self.function.arrays}
         found, labels = Least(), 0
-        for kind, names in (("ld", self.step.takes), ("st", self.step.makes)):
-            for name in own.intersection(names):
-                axes = self.axes_of(name)
-                along = self.row.intersection(axes)
-                found.others += along < self.row
-                if name in self.places or not along:
-                    continue
-                several = math.prod(fixed[a] for a in axes if a in fixed and a not in rows)
-                size = several * (LABEL if name in self.whole else 4)
-                share = 1 / math.prod(lengths[a] for a in self.row - along)
-                found.each[kind] += size
-                found.bytes[kind] += size * share
-                labels += share * (name in self.whole)
+        for name in self.function.arrays:
+            kind = "st" if name in {*self.function.makes, *self.function.keeps} else "ld"
+            axes, dtype = self.axes_of(name), self.format_of(name)
+            along = self.row.intersection(axes)
+            found.others += along < self.row
+            if not along:
+                continue
+            several = math.prod(fixed[a] for a in axes if a in fixed and a not in rows)
+            size = several * (4 if dtype.is_floating_point else dtype.itemsize)
+            share = 1 / math.prod(lengths[a] for a in self.row - along)
+            found.each[kind] += size
+            found.bytes[kind] += size * share
+            labels += share * (dtype is torch.int64)
         found.bytes["ld"] += 4 * labels * found.others
         return found
 
@@ -172,7 +166,7 @@ class Own:
 class Compiled:
     """A function as it is launched for some sizes: compiled for ``arch``."""
 
-    def __init__(self, own: Own, exact: set[str], sizes: dict[str, int], arch: int, dtype: str):
+    def __init__(self, own: Own, sizes: dict[str, int], arch: int, dtype: str):
         import triton
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
@@ -185,7 +179,7 @@ class Compiled:
             if name in function.constants:
                 signature[name], constants[name] = "constexpr", real[name]
             elif name.endswith("_ptr"):
-                signature[name] = f"*{own.kind(name.removesuffix('_ptr'), exact, dtype)}"
+                signature[name] = f"*{own.kind(name.removesuffix('_ptr'), dtype)}"
                 aligned[i,] = [["tt.divisibility", 16]]
             elif numbers.get(name) == 1:
                 signature[name], constants[name] = "constexpr", 1
@@ -226,10 +220,63 @@ class Compiled:
         return math.prod(sizes[name] for name in sizes if name == "ROWS" or "BLOCK" in name)
 
 
-def functions_of(name: str) -> tuple[list[Own], set[str]]:
-    """Those of all kernels of a module, and what is exact in it."""
-    import_module(f"generated.triton.{name}")
-    records = import_module("generated.triton._launching").records
-    own = [record for (file, _), record in records.items() if Path(file).stem == name]
-    every = [Own(name, r, function) for r in own for function in (r.first, *r.longer)]
-    return every, set().union(*(record.exact for record in own))
+def functions_of(name: str) -> list[Own]:
+    """Those of all kernels of a module."""
+    emitted = next(e for e in EVERYTHING if e.snake == name)
+    kernels = import_module(f"generated.triton.{name}")
+    calls = calls_of(emitted, kernels)
+    every = import_module("generated.triton._running").every(kernels)
+    assert every == calls.keys(), "a kernel that nothing calls"
+    records = [getattr(kernels, kernel) for kernel in calls]
+    return [Own(name, r, f, calls[r.name]) for r in records for f in r.functions]
+
+
+def calls_of(emitted: Emitted, kernels: ModuleType) -> dict[str, Call]:
+    """What each kernel is called with, with and without what is optional: the functions are run on
+    what lines are given, without its entries.
+    """
+    found: dict[str, Call] = {}
+    fixed = {axis.name: length for axis, length in emitted.definition.fixed.items()}
+
+    def called(record, *given, **known):
+        arrays = dict(zip(record.first.arrays, given, strict=True))
+        sizes = {name: number for name, number in known.items() if type(number) is int} | fixed
+        assert len({1, *sizes.values()}) == len(sizes) + 1, "lengths that tell no axes apart"
+        found.setdefault(record.name, Call(arrays, sizes, fixed))
+
+    passed = given_to_lines(emitted)
+    with patch.object(import_module("generated.triton._launching").Record, "__call__", called):
+        for name, given in passed:
+            getattr(kernels, name, lambda *_: None)(*given)
+    return found
+
+
+def given_to_lines(emitted: Emitted) -> list[tuple[str, list]]:
+    """The plain functions that a call and its backward run, with what they are given."""
+    found: list[tuple[str, list]] = []
+
+    def noted(lines):
+        typed = inspect.signature(lines).parameters.values()
+        numbers = [p.annotation in (float, "float") for p in typed]
+
+        def function(*given):
+            meta = (t.to("meta") if isinstance(t, torch.Tensor) else t for t in given)
+            as_typed = (float(t) if f else t for t, f in zip(meta, numbers, strict=False))
+            found.append((lines.__name__, [*as_typed]))
+            return lines(*given)
+
+        return function
+
+    module = emitted.module
+    with ExitStack() as stack:
+        for called, value in [*vars(module).items()]:
+            if isinstance(value, type) and issubclass(value, torch.autograd.Function):
+                stack.enter_context(patch.object(value, "forward", noted(value.forward)))
+            elif called.endswith("_backward"):
+                stack.enter_context(patch.object(module, called, noted(value)))
+        leaves = emitted.leaves(dtype=INPUTS, lengths=LENGTHS)
+        optional = {t.name for t, _ in emitted.definition.optional}
+        for left_out in ((), optional):
+            given = {n: t for n, t in leaves.items() if n not in left_out}
+            emitted.function(**given).sum().backward()
+    return found

@@ -66,7 +66,7 @@ def test_what_nobody_asks_for_is_not_computed(emitted, monkeypatch):
 def alone_in(emitted) -> set[str]:
     """The inputs whose gradients stand under a question for themselves alone."""
     lines = inspect.getsource(getattr(emitted.module, f"{emitted.snake}_backward")).split("\n")
-    margin = " " * (8 if any("autocast" in line for line in lines) else 4)
+    margin = " " * (8 if any("_uncast" in line for line in lines) else 4)
     found, under = set(), None
     for line in lines:
         question = re.fullmatch(rf"{margin}if need_(\w+):", line)

@@ -59,5 +59,5 @@ def test_what_cannot_be_broadcast_is_refused(shape):
 
 
 def test_what_is_no_tensor_is_refused():
-    with pytest.raises(TypeError, match="mask must be a tensor, got str"):
+    with pytest.raises(TypeError, match=r"mask must .*, got str"):
         masked_attention(*attended(), "causal")

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from codegen.cli import main
 from codegen.commands import generating
 from codegen.dependencies import files_behind, machinery_files
 from codegen.emitting import emit_all
+from codegen.lean import generate
+from codegen.program.packed import MODULES
+from codegen.qualities import emitted
 from derive.language.errors import MATH, UnprovedError
 from derive.notation.library import forward_from
 
@@ -249,7 +253,7 @@ def rewrite(entry: Path, change) -> None:
 
 
 def keep(entry: Path, text: str) -> None:
-    entry.write_text(f"{codegen.cache._digest(text)}\n{text}")
+    entry.write_text(f"{codegen.cache.digest(text)}\n{text}")
 
 
 def quality_with(**fields):
@@ -369,9 +373,7 @@ def with_kernels(file: Path, folder: Path, target: str):
 class Loops:
     """A language for loops, whose kernels say what they are printed from."""
 
-    texts = staticmethod(
-        lambda pairs, module: tuple(f"{p.program.name}, {p.program.forward.results}" for p in pairs)
-    )
+    texts = staticmethod(lambda pairs, module: tuple(f"{p.program.forward.results}" for p in pairs))
     beside = staticmethod(lambda texts: Close())
 
 
@@ -394,6 +396,19 @@ def test_what_was_derived_once_is_printed_for_every_target(cube, kept, languages
     monkeypatch.setattr(codegen.lean, "with_kernels", None)
     assert with_kernels(cube, kept, "two").kernels == first.kernels
     assert emit(cube, kept).kernels is None
+
+
+@pytest.mark.parametrize("name", ["cox", "focal_tversky"])  # steps along an axis; risks
+def test_programs_of_all_kinds_are_kept(name):
+    forward = forward_from(name)
+    made = generate(forward)
+    program = codegen.emitting._program(emitted(made), forward)
+    assert program is not None and program.backward == made.whole.backward
+
+
+def test_no_two_records_of_a_program_have_one_name():
+    every = {c for m in MODULES for c in vars(m).values() if is_dataclass(c)}
+    assert len({c.__name__ for c in every}) == len(every)
 
 
 def test_an_edit_is_derived_for_every_target(cube, kept, languages):

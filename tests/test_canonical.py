@@ -29,6 +29,7 @@ from sympy import (
 )
 
 from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.target import written
 from derive import Axis, Forward, Input, Label, Max, OneHot, Sum, forward_from
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
@@ -244,9 +245,9 @@ MOST_MORE = 3  # operations, entry by entry, where a product is factored otherwi
 @pytest.mark.parametrize("usual", FORWARDS)
 def test_a_forward_costs_the_same_however_it_is_written(usual, tmp_path):
     results = []
-    for number, written in enumerate([usual, *FORWARDS[usual]]):
-        lines = ["x = Input(N, C)", *(["w = Input(N, C)"] if re.search(r"\bw\b", written) else [])]
-        body = "\n    ".join([*lines, *written.split("; ")])
+    for number, spelled in enumerate([usual, *FORWARDS[usual]]):
+        lines = ["x = Input(N, C)", *(["w = Input(N, C)"] if re.search(r"\bw\b", spelled) else [])]
+        body = "\n    ".join([*lines, *spelled.split("; ")])
         file = tmp_path / f"own{number}.py"
         file.write_text(f"{HEAD}\n\nclass Own(Forward):\n    {body}\n")
         forward = forward_from(file)

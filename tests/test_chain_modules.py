@@ -2,7 +2,6 @@
 and to the backward of the lean module, statement by statement.
 """
 
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -20,11 +19,11 @@ from codegen.targets.lean.chain_check import plain_arguments
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import PlainFunctions
-from codegen.targets.lean.target import lean_program, module_text
+from codegen.targets.lean.target import lean_program, module_text, whole_program
 from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Outputs, Reduced, Scalar, Sum
 from derive.derivation import derive_definition
 from derive.language.errors import UnprovedError
-from derive.notation.library import forward_from, list_forwards, source_hash
+from derive.notation.library import forward_from, list_forwards
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 SAMPLE = {"batch_norm", "focal", "gru_cell", "huber", "embedding"}
@@ -92,10 +91,8 @@ class Beside:
         self.outside = outside_of(forward.definition)
         self.definition = self.outside.inside
         proved = derive_definition(self.definition)
-        self.text = chain_module(forward, self.outside, proved)
-        self.program = lean_program(
-            proved, Path(forward.definition.place.file), source_hash(forward)
-        )
+        self.text = chain_module(forward, self.outside, whole_program(forward, proved))
+        self.program = lean_program(forward, proved)
         self.page = PlainFunctions(self.program, self.outside)
         name = self.program.name
         lean = loaded(module_text(Pair(self.program, self.outside)), name)
@@ -204,8 +201,9 @@ def test_nothing_wrong_is_written(before, after, monkeypatch):
 
     monkeypatch.setattr(codegen.chain, "chain_text", broken)
     outside = outside_of(Several.definition)
+    program = whole_program(Several, derive_definition(outside.inside))
     with pytest.raises(UnprovedError, match="nothing was emitted"):
-        chain_module(Several, outside, derive_definition(outside.inside))
+        chain_module(Several, outside, program)
 
 
 # The command
@@ -249,6 +247,7 @@ def test_what_is_out_of_date_is_said_and_what_is_not_ours_stays(asked, capsys):
     file.write_text(text.replace("dx = ", "dx = 2 * "))
     assert main([*words, "--check"]) == 1
     assert "-    dx = 2 * " in capsys.readouterr().out
+    assert main(words) == 2 and "was edited, which would be lost" in capsys.readouterr().err
     file.write_text("# mine\n")
     assert main(words) == 2 and file.read_text() == "# mine\n"
     assert main([*words, "--force"]) == 0 and file.read_text() == text
@@ -270,7 +269,9 @@ def test_it_is_derived_once(asked, monkeypatch):
         kept_chain(forward_from(words[0]), cached=False)
 
 
-@pytest.mark.parametrize("more", [["--target", "cpp"], ["--shard", "N"], ["--reduction", "sum"]])
+@pytest.mark.parametrize(
+    "more", [["--target", "cpp"], ["--shard", "N"], ["--reduction", "sum"], ["--order", "1"]]
+)
 def test_what_it_does_not_write_is_refused(asked, more, capsys):
     words, file = asked
     assert main([*words, *more]) == 2

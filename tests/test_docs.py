@@ -34,6 +34,7 @@ from codegen.qualities import emitted
 from codegen.quality import Moves
 from codegen.targets import kernels
 from codegen.targets.lean.outside import outside_of
+from codegen.targets.lean.pair import pairs_of
 from codegen.targets.lean.target import lean_program
 from derive import forward_from
 from derive.derivation import derive_definition
@@ -67,7 +68,7 @@ def test_the_kernel_in_triton_that_is_shown_is_the_one_that_is_written():
     forward = as_forward("softmax")
     outside = outside_of(forward.definition)
     program = lean_program(forward, derive_definition(outside.inside))
-    (written,) = kernels["triton"].texts(program, "", outside)
+    (written,) = kernels["triton"].texts(pairs_of(program, outside), "")
     shown = [e.text for e in examples(TEXTS["docs/gpu-kernels.md"]) if "@triton.jit" in e.text]
     assert len(shown) == 1 and shown[0] in written
 

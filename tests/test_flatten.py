@@ -182,7 +182,7 @@ def test_a_line_of_numbers_is_a_number(tmp_path):
 def test_the_sizes_must_fit(tmp_path):
     text = "x = Input(N, T, E)\nw = Input(K, H)\ny = Sum(Flatten(x, T, E, into=K) * w, K)"
     function, *_ = generated(file_of(tmp_path, body(text)), tmp_path)
-    with pytest.raises(ValueError, match=r"K is not .* where K = 7, E = 4, T = 2"):
+    with pytest.raises(ValueError, match=r"K is not .* where K = 7, T = 2, E = 4"):
         function(X, draw(7, 5))
 
 

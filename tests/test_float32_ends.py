@@ -82,7 +82,8 @@ def test_several_differences_are_each_by_itself(tmp_path):
     """Whichever two are taken for a difference: in a chain the first would be rounded off."""
     body = "".join(f"    {name} = Input(N)\n" for name in "abcd") + "    y = a - b + c - d\n"
     _, _, result = generated(forward_file(tmp_path, "Pairs", body), tmp_path)
-    line = next(line for line in result.text.splitlines() if line.startswith("    y = "))
+    code = result.text.partition("def pairs_forward")[2]
+    line = next(line for line in code.splitlines() if line.startswith("    y = "))
     assert re.fullmatch(r"    y = \w - \w \+ \(\w - \w\)", line)
 
 

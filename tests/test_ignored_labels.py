@@ -102,7 +102,7 @@ def test_one_row_without_other_dimensions(nll):
 
 
 @pytest.mark.parametrize("format", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.int8])
+@pytest.mark.parametrize("kind", [torch.int64, torch.int32])
 def test_formats_of_numbers_and_of_labels(nll, format, kind):
     function, *_ = nll
     logits = draw(6, 3).to(format).requires_grad_()
@@ -120,7 +120,7 @@ def test_formats_of_numbers_and_of_labels(nll, format, kind):
 def test_a_label_outside_that_is_not_ignored_is_refused(nll, wrong):
     function, *_ = nll
     labels = torch.tensor([0, wrong, 1, 2])
-    with pytest.raises((IndexError, RuntimeError), match=rf"\b{wrong}\b"):
+    with pytest.raises((IndexError, RuntimeError), match=rf"(?<![\d-]){wrong}\b"):
         function(draw(4, 3), labels, ignore_index=1)
 
 

@@ -456,8 +456,8 @@ def test_a_wrong_kernel_is_not_written():
         texts = type(language).texts
 
         class Changed(type(language)):
-            def texts(self, program, module, outside):
-                kernel, wrapper = texts(self, program, module, outside)
+            def texts(self, pairs, module):
+                kernel, wrapper = texts(self, pairs, module)
                 return change(kernel), wrapper
 
         return generate(forward_from("mse"), kernels=Changed())

@@ -3,12 +3,15 @@ kept, in what is refused.
 """
 
 import copy
+import functools
 import inspect
 import linecache
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,16 +20,19 @@ from types import ModuleType
 
 import pytest
 import torch
+import transforms
 from sympy import cosh, exp, log, sqrt
-from torch.autograd import forward_ad
-from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
-from torch.utils.checkpoint import checkpoint
+from torch.func import grad, hessian, jacfwd, jacrev
+from transforms import compiled, loss_of
 
 import codegen.functions
 import codegen.lean
+from codegen.cli import main
 from codegen.functions import function
+from codegen.qualities import emitted
 from codegen.recognized import digest_of
 from codegen.targets import WrongUse
+from codegen.targets.lean.autograd import OF_CTX
 from derive import (
     Axes,
     Axis,
@@ -41,7 +47,8 @@ from derive import (
     Scalar,
     Sum,
 )
-from derive.language.errors import QuestionError, UnprovedError
+from derive.language.errors import QuestionError, UndecidedError, UnprovedError
+from derive.notation.library import forward_from
 from derive.orders import SECOND
 
 N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
@@ -123,81 +130,16 @@ dx, dw = torch.cos(x), torch.sin(w)
 x[2, 1] = 0.0  # where lines by the absolute value bend
 
 
-def loss_of(f):
-    return lambda *args: (f(*args) ** 3).sum()
-
-
 def leaves():
     return x.clone().requires_grad_(), w.clone().requires_grad_()
 
 
-def gradients(f, graph=False):
-    own = leaves()
-    return own, torch.autograd.grad(
-        loss_of(f)(*own), own, create_graph=graph, materialize_grads=True
-    )
+def on_both(transform):
+    """The transform of a function of ``x`` and ``w``, along ``dx`` and ``dw``."""
+    return lambda f: transform(f, (x, w), (dx, dw))
 
 
-def twice(f, times=1):
-    own, found = gradients(f, graph=True)
-    for i in range(times):
-        total = sum((g**2).sum() for g in found)
-        found = torch.autograd.grad(total, own, create_graph=i + 1 < times, materialize_grads=True)
-    return found
-
-
-def batched(f):
-    a, b = leaves()
-    y = f(a, b)
-    ups = torch.stack([torch.ones_like(y), torch.cos(y.detach())])
-    return torch.autograd.grad(y, a, ups, is_grads_batched=True)[0]
-
-
-def dual(f):
-    with forward_ad.dual_level():
-        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, dx), w)).tangent
-
-
-def dual_of_gradient(f):
-    a = x.clone().requires_grad_()
-    with forward_ad.dual_level():
-        loss = loss_of(f)(forward_ad.make_dual(a, dx), w)
-        (found,) = torch.autograd.grad(loss, a, create_graph=True)
-        return forward_ad.unpack_dual(found).tangent
-
-
-def in_checkpoint(f):
-    a, b = leaves()
-    return torch.autograd.grad((checkpoint(f, a, b, use_reentrant=False) ** 2).sum(), a)[0]
-
-
-def compiled(of):
-    torch.compiler.reset()  # or the limit of compilations in one process is met
-    return torch.compile(of, backend="aot_eager", fullgraph=True)
-
-
-TRANSFORMS = {
-    "gradient": lambda f: gradients(f)[1],
-    "double backward": twice,
-    "third order": lambda f: twice(f, 2),
-    "batched gradients": batched,
-    "forward mode": dual,
-    "forward mode of a gradient": dual_of_gradient,
-    "checkpoint": in_checkpoint,
-    "jvp": lambda f: jvp(f, (x, w), (dx, dw))[1],
-    "jvp of jvp": lambda f: jvp(lambda a: jvp(lambda b: f(b, w), (a,), (dx,))[1], (x,), (dx,))[1],
-    "jacrev": lambda f: jacrev(loss_of(f), (0, 1))(x, w),
-    "jacfwd": lambda f: jacfwd(f, (0, 1))(x, w),
-    "hessian": lambda f: hessian(loss_of(f))(x, w),
-    "jacrev of jacrev": lambda f: jacrev(jacrev(loss_of(f)))(x, w),
-    "jacfwd of hessian": lambda f: jacfwd(hessian(loss_of(f)))(x, w),
-    "vmap of gradient": lambda f: vmap(grad(loss_of(f)), (0, None))(torch.stack([x, dx]), w),
-    "jvp of vmap": lambda f: jvp(
-        vmap(lambda a: f(a, w)), (torch.stack([x, dx]),), (torch.stack([dx, x]),)
-    )[1],
-    "compiled": lambda f: gradients(compiled(f))[1],
-    "compiled transform": lambda f: compiled(grad(loss_of(f)))(x, w),
-}
+TRANSFORMS = {name: on_both(transform) for name, transform in transforms.TRANSFORMS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -258,36 +200,35 @@ def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
         function(Smoothed).derive()
 
 
-# What is broken in the text of a module, and a transform that shows it.
+# What is broken in the text of a module, a transform that shows it, and how.
 BREAKS = (
-    (Norm, "if torch.is_grad_enabled():", "if False:", "double backward"),
-    (Norm, "run = norm_forward if _by_lines() else Norm.apply", "run = Norm.apply", "jvp"),
-    (Norm, "generate_vmap_rule = True", "generate_vmap_rule = False", "vmap of gradient"),
-    (Centred, "C = x.shape\n", "C = x.shape; x = x.detach()\n", "gradient"),
-    (Bent, "return bent_statements(", "return bent_forward(", "jvp of jvp"),
-)
+    (Norm, "if torch.is_grad_enabled():", "if False:", "double backward", AssertionError),
+    (Norm, "run = norm_forward if _by_lines() else Norm.apply", "run = Norm.apply", "jvp",
+     NotImplementedError),
+    (Norm, "generate_vmap_rule = True", "generate_vmap_rule = False", "vmap of gradient",
+     RuntimeError),
+    (Centred, "C = x.shape\n", "C = x.shape; x = x.detach()\n", "gradient", AssertionError),
+    (Bent, "return bent_statements(", "return bent_forward(", "jvp of jvp", AssertionError),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("case, before, after, transform", BREAKS)
-def test_a_break_of_the_module_shows(case, before, after, transform, functions):
+@pytest.mark.parametrize("case, before, after, transform, error", BREAKS)
+def test_a_break_of_the_module_shows(case, before, after, transform, error, functions):
     made = functions[0][case]
     assert before in made.source
     broken = ModuleType("broken")
     exec(made.source.replace(before, after), vars(broken))
     of, run = TRANSFORMS[transform], getattr(broken, made.__name__)
-    try:
-        found = of(run)
-    except Exception:
-        return
-    with pytest.raises(AssertionError):
-        torch.testing.assert_close(found, of(CASES[case]), rtol=1e-9, atol=1e-9)
+    expected = of(CASES[case])
+    with pytest.raises(error):
+        torch.testing.assert_close(of(run), expected, rtol=1e-9, atol=1e-9)
 
 
 # What stands outside: the reduction, ignored labels, defaults, dimensions that are merged, formats.
 
 
 def reduced(reduction, weight=None, dtype=torch.float64):
-    own = x.to(dtype).requires_grad_()
+    own = x.detach().to(dtype).clone().requires_grad_()
     more = {} if weight is None else {"weight": weight.to(dtype)}
     return own, LABELS, more
 
@@ -350,9 +291,67 @@ def test_a_single_input_gives_its_format_and_no_whole_numbers():
         bump(x.long())
 
 
-def test_formats_that_differ_are_promoted_as_torch_does(functions):
-    y = functions[0][Norm](x.bfloat16(), w.float())
-    assert y.dtype == torch.float32
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_formats_that_differ_are_those_of_the_activation(dtype, functions):
+    """A gain of float32 beside one of 16 bits makes it no larger."""
+    own, gain = x.detach().to(dtype).requires_grad_(), w.float().requires_grad_()
+    y = functions[0][Norm](own, gain)
+    assert y.dtype == dtype
+    y.float().sum().backward()
+    assert own.grad.dtype == dtype and gain.grad.dtype == torch.float32
+    wide = norm(x.to(dtype).float(), w.float(), 1e-5)
+    torch.testing.assert_close(y.float(), wide, rtol=1e-2, atol=1e-2)
+    assert functions[0][Norm](x.float(), w.to(dtype)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.float32])
+def test_labels_that_torch_would_not_take_for_labels_are_refused(dtype, functions):
+    with pytest.raises(TypeError, match=f"entropy: labels must be int32 or int64, got {dtype}"):
+        functions[1](x, LABELS.clamp(0).to(dtype))
+    found = [functions[1](x, LABELS.to(whole)) for whole in (torch.int32, torch.int64)]
+    assert torch.equal(*found)
+
+
+def test_what_is_given_loses_no_gradient_in_silence(functions):
+    weight = w.clone().requires_grad_()
+    said = r"entropy: weight gets no gradient: pass weight.detach\(\)"
+    with pytest.raises(RuntimeError, match=said):
+        functions[1](x, LABELS, weight)
+    with torch.no_grad():
+        loss = functions[1](x, LABELS, weight)
+    assert torch.equal(loss, functions[1](x, LABELS, weight.detach()))
+
+
+def test_a_class_in_lower_case_has_another_title_than_its_function():
+    class focal_loss(Forward):
+        x = Input(N)
+        y = x**3
+
+    made = function(focal_loss).derive()
+    assert "class FocalLoss(torch.autograd.Function):" in made.source
+    own = w.clone().requires_grad_()
+    (found,) = torch.autograd.grad(made(own).sum(), own)
+    torch.testing.assert_close(found, 3 * own**2)
+
+
+def test_the_names_that_torch_keeps_in_ctx_are_known():
+    names = dir(torch.autograd.function.BackwardCFunction)
+    assert {name for name in names if not name.startswith("_")} <= OF_CTX
+
+
+def test_a_number_is_called_as_what_torch_keeps_in_ctx():
+    class Named(Forward):
+        x = Input(N)
+        metadata = Scalar(2)
+        saved_tensors = Scalar(3)
+        needs_input_grad = Scalar(4)
+        name = Scalar(0.5)
+        t = metadata * x + saved_tensors * x**2
+        y = t * needs_input_grad * x**3 + name * x**2
+
+    own = w.clone().requires_grad_()
+    (found,) = torch.autograd.grad(function(Named)(own).sum(), own)
+    torch.testing.assert_close(found, 32 * own**3 + 60 * own**4 + own)
 
 
 def test_autocast_changes_no_number(functions):
@@ -362,9 +361,16 @@ def test_autocast_changes_no_number(functions):
         y = Sum(x * w, C)
 
     product = function(Product)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        y = product(x.float(), w.float())
-    torch.testing.assert_close(y, x.float() @ w.float())
+    own = x.detach().float().requires_grad_()
+    for run in (product, compiled(product.derive())):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = run(own, w.float())
+            (found,) = torch.autograd.grad(y.sum(), own)
+        torch.testing.assert_close(y, own @ w.float())
+        torch.testing.assert_close(found, w.float().expand(5, 4))
+    y = product(own.detach().to("meta").requires_grad_(), w.float().to("meta"))
+    y.sum().backward()  # meta has no autocast
+    assert y.is_meta and y.shape == (5,)
 
 
 @pytest.mark.parametrize(
@@ -440,6 +446,20 @@ def test_a_label_out_of_range_is_refused(wrong):
         picked(w, torch.tensor([0, wrong]))
 
 
+def in_a_compiled_transform(of):
+    torch.compiler.reset()
+    return lambda f: torch.compile(of(loss_of(f)), backend="aot_eager")(x, w)
+
+
+SECOND_ORDER = {
+    **{name: TRANSFORMS[name] for name in ("double backward", "jacrev of jacrev", "hessian")},
+    **{name: TRANSFORMS[name] for name in ("forward mode of a gradient", "jvp of jvp")},
+    "jacrev of jacfwd": lambda f: jacrev(jacfwd(loss_of(f)))(x, w),
+    "compiled hessian": in_a_compiled_transform(hessian),
+    "compiled jacrev of jacrev": in_a_compiled_transform(lambda f: jacrev(jacrev(f))),
+}
+
+
 @pytest.mark.parametrize("case", [Norm, Centred], ids=lambda case: case.__name__)
 def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch):
     """In words, wherever one is asked for; the first order is what it was."""
@@ -456,12 +476,14 @@ def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch
     for first in ("gradient", "vmap of gradient", "compiled", "jacrev", "batched gradients"):
         of = TRANSFORMS[first]
         torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
+    of = in_a_compiled_transform(grad)
+    torch.testing.assert_close(of(made), of(CASES[case]), rtol=1e-9, atol=1e-9)
     own = leaves()
     y = made(*own)
     for graph in (made, lambda *args: made(*args) + args[0] ** 2):
-        for second in ("double backward", "jacrev of jacrev"):
+        for second in SECOND_ORDER:
             with pytest.raises(NotImplementedError, match="the second derivative differs"):
-                TRANSFORMS[second](graph)
+                SECOND_ORDER[second](graph)
     torch.autograd.grad(y.sum(), own, create_graph=True)
 
 
@@ -604,6 +626,18 @@ def test_a_torch_function_is_another_where_what_it_reads_is(monkeypatch):
 
         return math.pi * x
 
+    def wrapping(factor):
+        @functools.wraps(torch.nn.functional.softplus)  # which says that this is of torch
+        def wrapped(x):
+            return factor * x
+
+        return wrapped
+
+    def of_wrapped(factor):
+        inner = wrapping(factor)
+        return digest_of(lambda x: inner(x), "x: N")
+
+    assert of_wrapped(2) == of_wrapped(2) != of_wrapped(3)
     before = digest_of(made(2), "x: N")
     assert before == digest_of(made(2), "x: N")
     assert before != digest_of(made(3), "x: N") and before != digest_of(made(2), "x: N C")
@@ -622,6 +656,65 @@ def test_threads_that_call_first_derive_once(monkeypatch):
     with ThreadPoolExecutor(3) as threads:
         found = [*threads.map(lambda _: bent_once(x, w), range(3))]
     assert len(derived) == 1 and all(torch.equal(y, found[0]) for y in found)
+
+
+@function("x: N")
+def called_again(x):
+    return x * called_again(x)
+
+
+@function("x: N")
+def one_of_two(x):
+    return x * other_of_two(x)
+
+
+@function("x: N")
+def other_of_two(x):
+    return one_of_two(x) ** 2
+
+
+@pytest.mark.parametrize("made", [called_again, one_of_two])
+def test_a_function_that_calls_itself_is_refused(made):
+    """And does not wait for its own derivation."""
+    said = []
+
+    def call():
+        with pytest.raises(QuestionError, match=f"{made.__name__} calls itself") as error:
+            made(w)
+        said.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(100)
+    assert said
+
+
+def test_a_derivation_is_left_at_once_and_taken_up_again(monkeypatch):
+    """By Ctrl-C, which here is of another thread."""
+    begun, ended, found = threading.Event(), threading.Event(), []
+    find = codegen.functions.Function._find
+
+    def slow(self):
+        found.append(self)
+        begun.set()
+        assert ended.wait(100)
+        find(self)
+
+    def interrupt():
+        begun.wait(100)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    monkeypatch.setattr(codegen.functions.Function, "_find", slow)
+    made = function(Bent)
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with pytest.raises(KeyboardInterrupt):
+        made(x, w)
+    assert not ended.is_set()
+    ended.set()
+    torch.testing.assert_close(made(x, w), bent(x, w))
+    assert found == [made]
+    other.join()
 
 
 def test_it_is_a_function_to_python(functions):
@@ -664,6 +757,23 @@ def test_a_file_that_was_edited_is_not_replaced(functions, tmp_path):
     file.write_text("mine")
     with pytest.raises(QuestionError, match="not written by gradform"):
         made.write(file)
+
+
+def test_a_function_writes_what_the_command_writes(tmp_path, capsys):
+    """Either replaces what the other wrote, and what nobody edited."""
+    source, file = tmp_path / "bump.py", tmp_path / "out" / "bump.py"
+    opening = "from derive import Axis, Forward, Input\n\nN = Axis('N')\n\n\n"
+    source.write_text(f"{opening}class Bump(Forward):\n    x = Input(N)\n    y = x**2\n")
+    words = [str(source), "--out", str(file.parent)]
+    bump = function(forward_from(str(source)))
+    assert main(words) == 0
+    text = file.read_text()
+    assert bump.write(file).read_text() == text and main([*words, "--check"]) == 0
+    file.write_bytes(text.replace("\n", "\r\n").encode())  # as git writes it elsewhere
+    assert main(words) == 0 and file.read_text() == text
+    file.write_text(f"{text}x = 1\n")
+    assert main(words) == 2 and "was edited" in capsys.readouterr().err
+    assert main([*words, "--force"]) == 0 and file.read_text() == text
 
 
 def star(*args):
@@ -810,3 +920,26 @@ def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):
     monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
     monkeypatch.setattr(driver, "prove", unproved)
     assert "Plain" not in function(Norm).source
+
+
+@pytest.mark.parametrize("undecided", [True, False])
+def test_a_pair_without_options_for_which_the_time_ran_out_is_not_kept(undecided, monkeypatch):
+    """And it is said: the next run may find it."""
+    import codegen.lean as driver
+
+    def late(form, *_):
+        if undecided:
+            raise UndecidedError("the time is over")
+        return replace(proved(form), cut_short="Norm: the time is over")
+
+    kept, proved = [], driver.prove
+    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.functions, "keep", lambda *found: kept.append(found))
+    function(Norm).derive()
+    assert kept
+    kept.clear()
+    monkeypatch.setattr(driver, "prove", late)
+    function(Norm).derive()
+    assert not kept
+    said = emitted(driver.generate(Norm)).cut_short
+    assert said.startswith("Norm: the time ") and "for calls that pass nothing optional" in said

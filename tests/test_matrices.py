@@ -290,7 +290,7 @@ def test_a_singular_matrix_is_refused_when_it_is_met(tmp_path):
         function(zeros)
     function, _, _ = generated(file_of(FORWARDS["columns"][0], tmp_path), tmp_path)
     for of in (function, torch.func.jacfwd(function)):
-        with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        with pytest.raises(RuntimeError, match=r"singular|is zero"):
             of(zeros, zeros)
 
 
@@ -326,7 +326,7 @@ def test_what_is_no_matrix_is_refused(code, tmp_path):
 
 def test_both_axes_have_one_size_when_it_is_called(tmp_path):
     function, _, _ = generated(file_of(FORWARDS["inverse"][0], tmp_path), tmp_path)
-    with pytest.raises(ValueError, match="must have shape"):
+    with pytest.raises(ValueError, match=r"A must be \(B, I, I\), got \(2, 3, 4\)"):
         function(torch.zeros(2, 3, 4, dtype=torch.float64))
 
 

@@ -99,7 +99,7 @@ def changed(place: int, value) -> list:
         (0, index(N, T) + 5, IndexError, "index out of range"),
         (1, index(N) - 7, RuntimeError, "index -7 is out of bounds"),
         (1, index(N) * 100 + 7, RuntimeError, r"index \d+ is out of bounds"),
-        (1, draw(N), RuntimeError, "Expected dtype int32/int64 for index"),
+        (1, draw(N), TypeError, "mlp: labels must be int32 or int64, got torch.float64"),
         (3, draw(T * E + 1, H), ValueError, "K is not .* where K = 7, T = 3, E = 2"),
         (3, draw(H, T * E), ValueError, r"b1 must be \(H,\), got \(5,\)"),
         (4, draw(1, H), ValueError, r"b1 must be \(H,\), got \(1, 5\)"),

@@ -210,7 +210,7 @@ def test_the_default_is_the_first_word(quartic):
 @pytest.mark.parametrize("word", ["average", "", None, "Mean", 0])
 def test_a_word_that_there_is_not_is_refused(quartic, word):
     function, *_ = quartic
-    said = re.escape(f"quartic: reduction is 'mean', 'batchmean', 'none' or 'sum', not {word!r}")
+    said = re.escape(f"quartic: reduction is 'mean', 'batchmean', 'sum' or 'none', not {word!r}")
     with pytest.raises(ValueError, match=said):
         function(draw(4, 3), draw(4, 3), reduction=word)
 

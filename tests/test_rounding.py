@@ -80,14 +80,16 @@ def test_every_gradient_has_the_same_bits(case, dtype):
     leaves = [
         t.to(dtype, copy=True).requires_grad_() if t.is_floating_point() else t for t in inputs
     ]
-    atoms = module.net_atoms(*leaves)
+    numbers = [p.default for p in result.program.forward.parameters if p.role == "scalar"]
+    atoms = module.net_atoms(*leaves, *numbers)
     for value in atoms:
         value.retain_grad()
     generator = torch.Generator().manual_seed(5)
     upstream = torch.randn(tuple(atoms[-1].shape), generator=generator, dtype=dtype)
     atoms[-1].backward(upstream)
     values = [value.detach() for value in atoms]
-    chain = module.net_chain(upstream, *(t.detach() for t in leaves), type(atoms)(*values))
+    given = *(t.detach() for t in leaves), *numbers
+    chain = module.net_chain(upstream, *given, type(atoms)(*values))
     names = [p.name for p in result.program.forward.parameters if p.role != "scalar"]
     tensors = dict(zip(names, leaves, strict=True)) | atoms._asdict()
     for name, tensor in [(n, t) for n, t in tensors.items() if t.requires_grad]:

@@ -298,7 +298,7 @@ def test_a_label_out_of_range_is_named(label):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bool, torch.complex64])
 def test_labels_that_are_not_integers_are_refused(dtype):
     case = softmax_nll_case(4, 5)
-    with pytest.raises(RuntimeError, match="Expected dtype int32/int64 for index"):
+    with pytest.raises(TypeError, match="softmax_nll: labels must be int32 or int64"):
         softmax_nll(case.logits, case.labels.to(dtype))
 
 

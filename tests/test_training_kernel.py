@@ -188,8 +188,8 @@ def test_a_wrong_step_is_not_written(tmp_path):
     file.write_text(HEAD + AXES + NETWORKS["weights first, a vector of them"])
 
     class Changed(type(language)):
-        def texts(self, program, module, outside):
-            kernels, wrapper, step = super().texts(program, module, outside)
+        def texts(self, pairs, module):
+            kernels, wrapper, step = super().texts(pairs, module)
             return kernels, wrapper, step.replace("Real(given_rate)", "Real(given_rate * 1.01)")
 
     with pytest.raises(UnprovedError, match=r"the kernels differ from the torch code"):
@@ -235,7 +235,7 @@ def test_what_cannot_be_changed_where_it_lies_is_refused():
         training_step(**data | {"labels": data["labels"][:-1]}, **parameters, batch=4)
     with pytest.raises(ValueError, match="N - 1 is 0"):
         training_step(**data, **parameters, batch=1)
-    with pytest.raises(TypeError, match="eps"):
+    with pytest.raises(ValueError, match="eps must be a number above 0"):
         training_step(**data, **parameters, eps=torch.tensor(1e-5), batch=4)
 
 

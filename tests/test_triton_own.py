@@ -12,7 +12,8 @@ from test_kernels_of_ones_own import AXES, BODIES
 from codegen.targets import kernels
 from codegen.targets.lean.check import largest_difference
 from codegen.targets.lean.outside import outside_of
-from codegen.targets.lean.target import written
+from codegen.targets.lean.pair import pairs_of
+from codegen.targets.lean.target import module_text, whole_program
 from derive import forward_from
 from derive.derivation import derive_definition
 
@@ -102,8 +103,9 @@ def test_kernels_in_triton_of_a_forward_of_ones_own(body, tmp_path, monkeypatch)
     file.write_text(f"{HEAD}{MORE}{AXES}\n\nclass Own(Forward):{body}", encoding="utf-8")
     forward, target = forward_from(file), kernels["triton"]
     outside = outside_of(forward.definition)
-    program, text = written(forward, outside, derive_definition(outside.inside))
-    beside = target.beside(target.texts(program, text, outside))
+    pairs = pairs_of(whole_program(forward, derive_definition(outside.inside)), outside)
+    text, program = module_text(*pairs), pairs[0].program
+    beside = target.beside(target.texts(pairs, text))
     kernels_of = {}
     for limits in ("", LOWERED):
         monkeypatch.setenv("GRADFORM_TRITON", limits)

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 import torch
-from gallery import EVERYTHING
+from gallery import EVERY_REDUCTION, EVERYTHING
 
 import generated
 
@@ -128,7 +128,7 @@ def assert_same(ours, theirs, tolerance):
 
 
 def of(name: str):
-    return next(emitted for emitted in EVERYTHING if str(emitted) == name)
+    return next(e for e in (*EVERYTHING, *EVERY_REDUCTION) if str(e) == name)
 
 
 def compared(emitted, arguments, wanted=None, tolerance=None) -> list[str]:

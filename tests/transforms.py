@@ -107,6 +107,7 @@ def jvp_of_vmap(f, xs, vs):
 
 
 def compiled(of):
+    torch.compiler.reset()  # or the limit of compilations in one process is met
     return torch.compile(of, backend="aot_eager", fullgraph=True)
 
 

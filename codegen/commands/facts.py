@@ -5,12 +5,12 @@ In: a forward, and the module that was derived of it. Out: a `Derivation`, which
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 
 from sympy import Expr, count_ops
 
 from codegen.commands.comparison import FORWARD, TAKES, Derivation, Fact
+from codegen.digest import digest
 from codegen.quality import Collectives, Emitted, Moves, Quality, Traffic
 from derive.formulas.text import formula
 from derive.language.errors import QuestionError
@@ -61,7 +61,7 @@ def _function(definition: Definition) -> str:
         found = [f"{word} {'; '.join(_inlined([*before, s]))}" for word, s in last]
     except QuestionError:  # an expression that cannot stand in another one
         return ""
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+    return digest(*found)
 
 
 def _inlined(statements: Iterable[Statement]) -> list[str]:

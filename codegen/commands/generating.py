@@ -32,7 +32,7 @@ from derive.notation.forward import Forward, reduced_forward
 from derive.notation.library import files_read, forwards_from, list_forwards
 from derive.running.command import DONE, WRONG, say
 from derive.running.limits import seconds_of
-from derive.running.writing import current, refuse
+from derive.running.writing import current, refuse, sealed
 
 PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broken
 
@@ -82,8 +82,8 @@ def _chained(options: argparse.Namespace, forwards: Sequence[type[Forward]]) -> 
 def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
     """The files that are written, with those that stand there and are made of the same forwards."""
     (forwards, results), out, limit = derived, options.out, seconds_of(options.limit)
-    texts = {out / result.file: result.text for result in results}
-    texts |= {out / FOLDER / r.file: r.chain for r in results if r.chain is not None}
+    texts = {out / result.file: sealed(result.text) for result in results}
+    texts |= {out / FOLDER / r.file: sealed(r.chain) for r in results if r.chain is not None}
     for forward in forwards:
         for reduced, way, axes in present(out, forward):
             again = generate_of_ranks(reduced, axes, limit=limit, way=way)
@@ -143,7 +143,7 @@ def _chains(options: argparse.Namespace) -> int:
             finished(path.stem)
     for note in filter(None, (chain.cut_short for chain in made.values())):
         say(f"note: {note}")
-    texts = {path: chain.text for path, chain in made.items()}
+    texts = {path: sealed(chain.text) for path, chain in made.items()}
     if options.check:
         return _said(outdated(texts))
     written = write_modules(texts, files_read(), options.force)

@@ -11,7 +11,7 @@ from sympy import Add, Expr, Integer, Mul, floor
 
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
-from codegen.program.reads import Read, Stepped
+from codegen.program.reads import IndexStep, Read
 from codegen.program.values import Value
 from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis
@@ -67,7 +67,7 @@ def read_of(
         return lowering.value(size, ())
 
     steps = tuple(
-        Stepped(axis.name, number(abs_of(index.of(axis))), is_negative(index.of(axis)))
+        IndexStep(axis.name, number(abs_of(index.of(axis))), is_negative(index.of(axis)))
         for axis in outer_first(e, index)
     )
     sizes = (index.offset, index.divisor, e.fill, ends.before, ends.after, ends.stop)

@@ -1,5 +1,5 @@
 """What the lines of a function compute twice gets a name and is computed once, where the name can
-say what it is: a condition, a bound, a sum of two, a function of what has a name.
+say what it is: a condition, a bound, a sum of two, a function or an entry of what has a name.
 
 In the forward and the backward; the step-by-step functions compute what is written.
 """
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from codegen.lowering.fused import fused
-from codegen.program.arrays import Arrange, Expand
+from codegen.program.arrays import Arrange, Expand, Pick
 from codegen.program.parts import is_number, operands, values_in, with_replaced
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Pullback, Value
@@ -83,7 +83,7 @@ def _loaded(value: Value) -> set[str]:
 
 def _name(value: Value) -> str:
     """What the value is, in a name; '' where that would be long or is no computation."""
-    if not isinstance(value, (Clamp, Compare, Apply, Plus)):
+    if not isinstance(value, (Clamp, Compare, Apply, Pick, Plus)):
         return ""
     name = _words(value)
     if name.startswith("1_"):
@@ -102,6 +102,8 @@ def _words(value: Value) -> str:
         return f"minus_{-value.value}" if value.value < 0 else str(value.value)
     if isinstance(value, Clamp):
         return f"{_words(value.operand)}_clamped"
+    if isinstance(value, Pick):
+        return f"{_words(value.operand)}_at_{_words(value.index)}"
     if isinstance(value, Compare):
         return f"{_words(value.left)}_{RELATIONS[value.relation]}_{_words(value.right)}"
     if isinstance(value, Apply):

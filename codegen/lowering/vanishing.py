@@ -18,7 +18,7 @@ from codegen.lowering.zero_factors import with_exponents_held
 from codegen.program import NUMBERS, Function
 from codegen.program.arrays import Detached
 from codegen.program.parts import is_number
-from codegen.program.steps import Assign
+from codegen.program.steps import AddAt, Assign
 from codegen.program.values import (
     Apply,
     Bend,
@@ -69,8 +69,9 @@ class _Vanishing:
         self.left: dict[str, tuple[Value, frozenset[Left]]] = {}
         steps = []
         for step in function.steps:
-            if isinstance(step, Assign):
+            if isinstance(step, (Assign, AddAt)):
                 step = replace(step, value=self._kept(step.value, frozenset()))
+            if isinstance(step, Assign):
                 self._note(step)
             steps.append(step)
         self.function = replace(function, steps=tuple(steps))

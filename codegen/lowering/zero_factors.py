@@ -15,7 +15,7 @@ from codegen.lowering.bounded import is_positive
 from codegen.lowering.frames import broadcast
 from codegen.program import Function
 from codegen.program.parts import values_in
-from codegen.program.steps import Assign, Step
+from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import (
     Apply,
     Bend,
@@ -41,8 +41,9 @@ def with_exponents_held(function: Function) -> Function:
     held = _Held()
     steps = []
     for step in function.steps:
-        if isinstance(step, Assign):
+        if isinstance(step, (Assign, AddAt)):
             step = replace(step, value=held.value(step.value, ()))
+        if isinstance(step, Assign):
             held.made[step.name] = step.value
         steps.append(step)
     return replace(function, steps=tuple(held.named(step) for step in steps))

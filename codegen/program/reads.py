@@ -8,7 +8,7 @@ from codegen.program.values import Value
 
 
 @dataclass(frozen=True)
-class Stepped:
+class IndexStep:
     """Along an axis of that name an index grows by ``step``, or falls by it if ``backward``."""
 
     axis: str
@@ -30,7 +30,7 @@ class Read(Value):
     operand: Value
     along: int
     read: str
-    steps: tuple[Stepped, ...]
+    steps: tuple[IndexStep, ...]
     offset: Value
     divisor: Value
     fill: Value
@@ -41,7 +41,7 @@ class Read(Value):
     grows: bool
 
     @property
-    def shared(self) -> tuple[Stepped, ...]:
+    def shared(self) -> tuple[IndexStep, ...]:
         """The steps along dimensions that the operand has already."""
         own = {dim.axis.name for i, dim in enumerate(self.operand.dims) if i != self.along}
         return tuple(step for step in self.steps if step.axis in own)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import reduce
 
 from codegen.program import arrays
-from codegen.program.reads import Joined, Overlapped, Read, Stepped
+from codegen.program.reads import IndexStep, Joined, Overlapped, Read
 from codegen.program.values import Number, Plus, Value
 from codegen.schedule.elements import (
     ONE,
@@ -99,8 +99,8 @@ class Reads:
         *_, last = value.operand.dims
         place = value.dims[value.along]
         steps = (
-            Stepped(place.axis.name, UNIT, False),
-            Stepped(last.axis.name, value.spacing, True),
+            IndexStep(place.axis.name, UNIT, False),
+            IndexStep(last.axis.name, value.spacing, True),
         )
         read = value.operand.dims[value.along].axis.name
         offset = Plus(((value.offset, True),))

@@ -11,6 +11,7 @@ What a killed process left behind is removed by the next run that writes there (
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -41,6 +42,7 @@ OURS = re.compile(
 )
 IMPORTED = b'"""Imported from ``'  # how a forward begins that gradform wrote and a person may edit
 OPENING = 200  # bytes, more than any of them
+SEAL = b"# text sha256: "  # the last line of a file by which an edited one is known
 
 _replaced = 0
 
@@ -48,6 +50,11 @@ _replaced = 0
 def replaced() -> int:
     """How many files this process has made or replaced so far."""
     return _replaced
+
+
+def sealed(text: str) -> str:
+    """The text with a last line by which it is known once it is edited."""
+    return f"{text}{SEAL.decode()}{_digest(text.encode())}\n"
 
 
 def write_all(
@@ -118,9 +125,9 @@ def refuse(
     """Raise `QuestionError` where one of ``paths`` must not be replaced.
 
     Those are folders, devices and pipes; and without ``force`` what gradform did not write, the
-    files that the new ones are made from (``inputs``), links, files that are write-protected, and
-    what stands among the files of an installed distribution. ``force`` is None where a person
-    cannot ask for it.
+    sealed files that were edited, the files that the new ones are made from (``inputs``), links,
+    files that are write-protected, and what stands among the files of an installed distribution.
+    ``force`` is None where a person cannot ask for it.
     """
     inputs = [path for path in inputs if path.exists()]
     for path in paths:
@@ -164,9 +171,20 @@ def _kept_from_loss(path: Path, inputs: Iterable[Path]) -> str:
             return "was imported before and differs: what was edited there would be lost"
         if not OURS.match(opening):
             return "was not written by gradform, and would be lost"
+        if _is_edited(opening + file.read()):
+            return "was edited, which would be lost"
     if not os.access(path, os.W_OK):
         return "is write-protected"
     return ""
+
+
+def _is_edited(content: bytes) -> bool:
+    text, seal, digest = content.replace(b"\r\n", b"\n").rpartition(SEAL)
+    return bool(seal) and digest.strip().decode(errors="replace") != _digest(text)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 # Replacing

@@ -84,3 +84,4 @@ def add_rms_norm_chain(
     dresidual = dh_inner
     dgain = (dy * xhat).sum(0)
     return AddRMSNormChain(dh_inner, dsquare, dinv_rms, dxhat, dy, dh, dx, dresidual, dgain)
+# text sha256: ac72954f6b6d6f7e8a21f2d461f736f5f1d5334ea263a79a6e91c9533ad59bbd

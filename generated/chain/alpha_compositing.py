@@ -115,3 +115,4 @@ def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = Fals
     states = states + products * torch.stack(carried).unsqueeze(1)
     states = states.reshape(parts * length, *cut[2:])[:count]
     return (states.flip(0) if reverse else states).movedim(0, along)
+# text sha256: 390e07b91c64bff2c36c2f27ed2304a1342d8b587443864af2e683ded0f5bc4d

@@ -41,7 +41,7 @@ def barlow_twins_atoms(
     first: Tensor, second: Tensor, weight: float, eps: float,
 ) -> BarlowTwinsAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(first.device.type, enabled=False):
+    with _uncast(first):
         wide = functools.reduce(torch.promote_types, [t.dtype for t in (first, second)], torch.float32)
         first, second = first.to(wide), second.to(wide)
         N = first.shape[0]
@@ -74,7 +74,7 @@ def barlow_twins_chain(
     atoms: BarlowTwinsAtoms,
 ) -> BarlowTwinsChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = atoms.centred1.dtype
         dloss, first = dloss.to(wide), first.to(wide)
         centred1, centred2, unit1, unit2, correlation, _, _, _ = atoms
@@ -107,6 +107,13 @@ def barlow_twins_chain(
     )
 
 
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+
+
 def _with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Tensor:
     """A copy of ``tensor`` with a number everywhere on its diagonal."""
     diagonal = torch.full_like(tensor.diagonal(0, first, second), number)
@@ -117,3 +124,4 @@ def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tenso
     """``tensor`` with ``source`` added on its diagonal."""
     diagonal = tensor.diagonal(0, first, second)
     return tensor.diagonal_scatter(diagonal + source, 0, first, second)
+# text sha256: 8ec5b2ec0828a5a6ae27f518e386e46320404ec1870b860fbace4ed8d9e855a2

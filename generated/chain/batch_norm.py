@@ -82,3 +82,4 @@ def batch_norm_chain(
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
+# text sha256: 7b987475e33cc10420240ca477c26ed79ddf6a64dbcbc8c17cee3e0f7edf534c

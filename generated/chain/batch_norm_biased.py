@@ -83,3 +83,4 @@ def batch_norm_biased_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
+# text sha256: 3fb0962446222f781e686e4d60e692a908dbe057127514ad4ec08f503fea1973

@@ -74,3 +74,4 @@ def batch_norm_evaluation_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return BatchNormEvaluationChain(dinv_std, dxhat, dy, dx, dgain, dbias)
+# text sha256: 4119e6181c8ea2d211ef45de9c432465d62d2b59391951c94649fc3c62d47d4d

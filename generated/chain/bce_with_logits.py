@@ -75,3 +75,4 @@ def bce_with_logits_chain(
     dlogits = -dprobs * -(torch.exp(-logits) + 1) ** -2 * torch.exp(-logits)
     dtarget = dlikelihood * (pos_weight * torch.log(probs) - torch.log(1 - probs))
     return BCEWithLogitsChain(dprobs, dlikelihood, dlosses, dloss, dlogits, dtarget)
+# text sha256: fd08a0ffbedc35f9187c2d3ee2b07e9e7e062d170723bd2707016b270c75298d

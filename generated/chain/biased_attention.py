@@ -44,7 +44,7 @@ def biased_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float,
 ) -> BiasedAttentionAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (query, key, value, bias)],
@@ -80,7 +80,7 @@ def biased_attention_chain(
     atoms: BiasedAttentionAtoms,
 ) -> BiasedAttentionChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.scores.dtype
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         _, _, counts, _, nothing, probs, _ = atoms
@@ -103,3 +103,11 @@ def biased_attention_chain(
     return BiasedAttentionChain(
         dscores, dmask, dcounts, dkept, dnothing, dprobs, dy, dquery, dkey, dvalue, dbias,
     )
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: 7b277be7b8bf5f5d58bfba00d82415c280cab322b78f7b18b4cc6e87771d5064

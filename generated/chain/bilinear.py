@@ -34,7 +34,7 @@ class BilinearAtoms(NamedTuple):
 
 def bilinear_atoms(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> BilinearAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x1.device.type, enabled=False):
+    with _uncast(x1):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x1, x2, weight, bias)],
@@ -59,7 +59,7 @@ def bilinear_chain(
     dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor, atoms: BilinearAtoms,
 ) -> BilinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.through.dtype
         dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
         through, _ = atoms
@@ -69,3 +69,11 @@ def bilinear_chain(
         dweight = torch.einsum("nlh,nk->hkl", dthrough, x1)
         dbias = dy.sum(0)
     return BilinearChain(dthrough, dy, dx1, dx2, dweight, dbias)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: d0dfbc5a8bc6893ed7d94d83f6a5c3481de30b2c1c10821dcedc77bd5be0bb53

@@ -37,7 +37,7 @@ def causal_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, scale: float,
 ) -> CausalAttentionAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (query, key, value)],
@@ -72,7 +72,7 @@ def causal_attention_chain(
     atoms: CausalAttentionAtoms,
 ) -> CausalAttentionChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.scores.dtype
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         _, counts, probs, _ = atoms
@@ -86,3 +86,11 @@ def causal_attention_chain(
         dkey = scale * (dscores.mT @ query)
         dvalue = probs.mT @ dy
     return CausalAttentionChain(dscores, dcounts, dprobs, dy, dquery, dkey, dvalue)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: 13f2bf694ec5119720b230f7969bc32a55ec8d933c38b4e8719e0969d2aa3fe9

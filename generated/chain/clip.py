@@ -42,7 +42,7 @@ class CLIPAtoms(NamedTuple):
 
 def clip_atoms(images: Tensor, texts: Tensor, scale: Tensor) -> CLIPAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(images.device.type, enabled=False):
+    with _uncast(images):
         wide = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts)], torch.float32)
         images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
         N = images.shape[0]
@@ -84,7 +84,7 @@ def clip_chain(
     dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, atoms: CLIPAtoms,
 ) -> CLIPChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = atoms.image_norm.dtype
         dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
         image_norm, image_length, image, text_norm, text_length, text, logits, own, _, _, _ = atoms
@@ -109,3 +109,11 @@ def clip_chain(
         dimage_norm, dimage_length, dimage, dtext_norm, dtext_length, dtext, dlogits, down,
         dof_texts, dof_images, dloss, dimages, dtexts, dscale,
     )
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: febca85a2dd60642c9aa81f484f3c0b834829e6de017a08bd65a5aaecf994ea2

@@ -32,7 +32,7 @@ class Conv1dAtoms(NamedTuple):
 
 def conv1d_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> Conv1dAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, weight, bias)],
@@ -54,7 +54,7 @@ def conv1d_chain(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, atoms: Conv1dAtoms,
 ) -> Conv1dChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.y.dtype
         dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
         C = x.shape[1]
@@ -65,6 +65,13 @@ def conv1d_chain(
         dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
         dbias = dy.sum((0, 2))
     return Conv1dChain(dy, dx, dweight, dbias)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _overlapped(
@@ -104,3 +111,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
+# text sha256: 3760e0e8deb65ec022190e0c6140b8d629b4788ac66645f9ba7db210c59fb9ce

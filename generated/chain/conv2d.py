@@ -34,7 +34,7 @@ class Conv2dAtoms(NamedTuple):
 
 def conv2d_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> Conv2dAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, weight, bias)],
@@ -62,7 +62,7 @@ def conv2d_chain(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, atoms: Conv2dAtoms,
 ) -> Conv2dChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.rows.dtype
         dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
         _, windows, _ = atoms
@@ -74,6 +74,13 @@ def conv2d_chain(
         dweight = torch.einsum("nckhaw,ndhw->dcka", windows, dy)
         dbias = dy.sum((0, 2, 3))
     return Conv2dChain(drows, dwindows, dy, dx, dweight, dbias)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _overlapped(
@@ -113,3 +120,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
+# text sha256: f196683784516ed550812eb7858498baf4ec7eb35f83a6697840d95dcf55d21f

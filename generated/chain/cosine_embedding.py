@@ -87,3 +87,4 @@ def cosine_embedding_chain(
         + 2 * (dnorms / (2 * norms))[:, None] * ((x1 ** 2).sum(1, keepdim=True) + eps) * x2
     )
     return CosineEmbeddingChain(dproduct, dnorms, dcosine, dexcess, dlosses, dloss, dx1, dx2)
+# text sha256: dc13b11251c0694bd94bc8a58a3fce98f161df5844c375d3f4ee7aeaff37b3c9

@@ -59,3 +59,4 @@ def cox_chain(dloss: Tensor, score: Tensor, event: Tensor, atoms: CoxAtoms) -> C
     dat_risk = dlosses * event / at_risk
     dscore = dat_risk.cumsum(0) * torch.exp(score) - dlosses * event
     return CoxChain(dat_risk, dlosses, dloss, dscore)
+# text sha256: e7032956f2163f9b574e43bb2fa2048e4d2422d4978c78d839de4a7ba1069436

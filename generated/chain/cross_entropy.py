@@ -96,3 +96,4 @@ def cross_entropy_chain(
     return CrossEntropyChain(
         dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dloss, dlogits,
     )
+# text sha256: d607964b23edca58a9224468f286525b353a5c16a97bc7c19f74167ae19257af

@@ -87,3 +87,4 @@ def cross_entropy_probabilities_chain(
     return CrossEntropyProbabilitiesChain(
         dprobs, dlogprobs, dsmoothed, dlosses, dloss, dlogits, dtarget,
     )
+# text sha256: cc348a87647391ea63073b986777bbde3a13dc07cbde393a78a41138d9022cc5

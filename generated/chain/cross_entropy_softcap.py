@@ -126,3 +126,4 @@ def cross_entropy_softcap_chain(
     return CrossEntropySoftcapChain(
         dcapped, dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dloss, dlogits,
     )
+# text sha256: d7dd57460bed768d413d4f0d29cec5782f9f20608903ec9f33182ddccbf6c5ae

@@ -144,3 +144,4 @@ def cross_entropy_z_loss_chain(
         dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dentropy, dlog_z, dexcess, dloss,
         dlogits,
     )
+# text sha256: 2ba46982d52cea757d1091384bcb1c824e7c2712e70d7b33f45ace77721d0ba2

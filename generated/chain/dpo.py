@@ -72,3 +72,4 @@ def dpo_chain(
     dchosen = beta * dreward
     drejected = -beta * dreward
     return DPOChain(dreward, dlosses, dloss, dchosen, drejected)
+# text sha256: f3effa7b461a7458670615323f38f4bf4f7276df66dfea9933e567ea3f8f29cb

@@ -58,3 +58,4 @@ def embedding_chain(
 def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     """``tensor`` with the rows of ``source`` added."""
     return tensor.index_add(0, index, source)
+# text sha256: 37a6946fda58b64879dfcb966cf99eb34806fb4ec29e671aa43dec3597f6da15

@@ -54,3 +54,4 @@ def entropy_chain(duncertainty: Tensor, probs: Tensor, atoms: EntropyAtoms) -> E
     dinformation = (-duncertainty[:, None]).expand(N, C)
     dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
     return EntropyChain(dinformation, duncertainty, dprobs)
+# text sha256: 6624825ef29827d63e9790430deb5e5ac645ed9fd7e53e0e80c876f2da18c162

@@ -102,3 +102,4 @@ def focal_chain(
         dprobs, dmet, dbalanced, dbalance, dentropies_probs, dlikelihood, dentropies, dlosses,
         dloss, dlogits, dtarget,
     )
+# text sha256: 895facb3d0598b2d44cad66f9652b62b4a5afeb779ed7a9f0caae2086bf25353

@@ -68,3 +68,4 @@ def focal_tversky_chain(
     dfound = -dshare * share / (found + wrong)
     dprobs = beta * dwrong * (1 - target) - alpha * dwrong * target + dfound * target
     return FocalTverskyChain(dfound, dwrong, dshare, dloss, dprobs)
+# text sha256: c416635405439c1f2a651b9b19895b67fb3d97b0c6f7aaa345ec4fbcbc45a713

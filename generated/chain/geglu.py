@@ -60,3 +60,4 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, atoms: GEGLUAtoms) -> GEGLU
     )
     dx = dy * opened
     return GEGLUChain(dopened, dy, dgate, dx)
+# text sha256: b6030abe22cc752ee7f2ca82b7caad6bae02cb2fed4c0826ad245c3e823e398c

@@ -56,3 +56,4 @@ def gelu_tanh_chain(dy: Tensor, x: Tensor, atoms: GELUTanhAtoms) -> GELUTanhChai
         + math.sqrt(2 / math.pi) * (torch.ops.aten.tanh_backward(dt, t) * (0.134145 * x ** 2 + 1))
     )
     return GELUTanhChain(dt, dy, dx)
+# text sha256: 95af22ce0f826ae012b59553e5d48e48b6c23631e49ff4f8a40813708b009f92

@@ -96,3 +96,4 @@ def group_norm_chain(
     return GroupNormChain(
         dgrouped, dmean, ddiff, dvar, dinv_std, dxhat, dscaled, dy, dx, dgain, dbias,
     )
+# text sha256: 1a6819c1142d432e68471418814b3cc679df3151b7215605990ec99516c01943

@@ -46,7 +46,7 @@ def gru_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
 ) -> GRUCellAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -99,7 +99,7 @@ def gru_cell_chain(
     bias_hh: Tensor, atoms: GRUCellAtoms,
 ) -> GRUCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.from_input.dtype
         dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
         _, _, _, to_reset, to_update, proposed, reset, update, _, candidate, _ = atoms
@@ -137,3 +137,11 @@ def gru_cell_chain(
         dfrom_input, dfrom_state, dboth, dto_reset, dto_update, dproposed, dreset, dupdate,
         dto_candidate, dcandidate, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh,
     )
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: b313563a00749d2d3be31f3e20dfd5e68680ea45ef9faacdd5bf6a15150db442

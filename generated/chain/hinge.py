@@ -58,3 +58,4 @@ def hinge_chain(dloss: Tensor, x: Tensor, target: Tensor, atoms: HingeAtoms) -> 
     dmissing = torch.where(missing <= 0, 0, dlosses)
     dx = -dmissing * target
     return HingeChain(dmissing, dlosses, dloss, dx)
+# text sha256: 0e4076493d19d19d92c17db621c0867c57b15efc0595fb15aa9b9739c2c79329

@@ -68,3 +68,4 @@ def hinge_embedding_chain(
     dalike = dlosses
     dx = torch.where(target != -1, dalike, 0) + torch.where(margin < x, 0, -dmissing)
     return HingeEmbeddingChain(dalike, dmissing, dapart, dlosses, dloss, dx)
+# text sha256: 4245514f9977f6afd0f37404e692ca5ac8ea1cc09ad9181956c170afb126530f

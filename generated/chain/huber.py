@@ -66,3 +66,4 @@ def huber_chain(
     dx = derror
     dtarget = -derror
     return HuberChain(derror, dsize, dlosses, dloss, dx, dtarget)
+# text sha256: 347e2e8a3dba92027d3ca127a99a5f660f01d5e6cc5034b8719a1a1b87ced540

@@ -42,7 +42,7 @@ class InfoNCEAtoms(NamedTuple):
 
 def info_nce_atoms(queries: Tensor, keys: Tensor, temperature: float) -> InfoNCEAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(queries.device.type, enabled=False):
+    with _uncast(queries):
         wide = functools.reduce(torch.promote_types, [t.dtype for t in (queries, keys)], torch.float32)
         queries, keys = queries.to(wide), keys.to(wide)
         N = queries.shape[0]
@@ -80,7 +80,7 @@ def info_nce_chain(
     dloss: Tensor, queries: Tensor, keys: Tensor, temperature: float, atoms: InfoNCEAtoms,
 ) -> InfoNCEChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = atoms.query_norm.dtype
         dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
         query_norm, query_length, query, key_norm, key_length, key, similarity, _, _, _ = atoms
@@ -100,3 +100,11 @@ def info_nce_chain(
         dquery_norm, dquery_length, dquery, dkey_norm, dkey_length, dkey, dsimilarity, down,
         dof_all, dloss, dqueries, dkeys,
     )
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: f2fbf610e3ea44464fd8eecb3c76e20dafb5888c2b2ef7f42932306491e6ffaf

@@ -79,3 +79,4 @@ def instance_norm_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return InstanceNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
+# text sha256: d6d58536d1fed2dadc38bd57ea889297dd089aae9ddc0670042b3dbc6c5a06b3

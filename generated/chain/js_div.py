@@ -96,3 +96,4 @@ def js_div_chain(dloss: Tensor, p: Tensor, q: Tensor, atoms: JSDivAtoms) -> JSDi
         dmixture, dof_mixture_information, dof_mixture, dof_p_information, dof_p, dof_q_information,
         dof_q, ddivergences, dloss, dp, dq,
     )
+# text sha256: 5f6f24759a584380afb702cbfb6eddf50420d1f35f01dacf4003dcafa22faccd

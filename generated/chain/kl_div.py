@@ -65,3 +65,4 @@ def kl_div_chain(dloss: Tensor, x: Tensor, target: Tensor, atoms: KLDivAtoms) ->
     dx = -dlosses * target
     dtarget = torch.where(target == 0, 0, dinformation * (torch.log(target) + 1)) - dlosses * x
     return KLDivChain(dinformation, dlosses, dloss, dx, dtarget)
+# text sha256: 429ad84d3bd6e999c63c1b13837192dce01a29d228c08153644c8d11a23b844c

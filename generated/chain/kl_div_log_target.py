@@ -57,3 +57,4 @@ def kl_div_log_target_chain(
     dx = -dlosses * torch.exp(target)
     dtarget = dlosses * (losses + torch.exp(target))
     return KLDivLogTargetChain(dlosses, dloss, dx, dtarget)
+# text sha256: a0e533e97eaa5764190d958e9f3a031a25ffaf2ad517ae8c79887b1342bd6528

@@ -55,3 +55,4 @@ def l1_chain(dloss: Tensor, x: Tensor, target: Tensor, atoms: L1Atoms) -> L1Chai
     dx = -dlosses * torch.sign(target - x)
     dtarget = dlosses * torch.sign(target - x)
     return L1Chain(dlosses, dloss, dx, dtarget)
+# text sha256: d5cdd9cd89a537d6893988aed1522159fea0247015284861d6fefa9ba9de4f4d

@@ -60,3 +60,4 @@ def l2_normalize_chain(
     dnorm = torch.where(eps <= norm, dlength, 0)
     dx = dy / length + 2 * (dnorm / (2 * norm)) * x
     return L2NormalizeChain(dnorm, dlength, dy, dx)
+# text sha256: 7a30ecdc5a7cf6f5f0821ced1c31dcb4c2d923da9bbb1afbbba74cf0a8edff7e

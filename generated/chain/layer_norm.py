@@ -78,3 +78,4 @@ def layer_norm_chain(
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     return LayerNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
+# text sha256: 562846ce6e7fe56b77f82c4bcf907bb0f6ed1a5c72c074a9a3ead8ddf664417f

@@ -33,7 +33,7 @@ class LinearAtoms(NamedTuple):
 
 def linear_atoms(x: Tensor, weight: Tensor, bias: Tensor) -> LinearAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, weight, bias)],
@@ -55,10 +55,18 @@ def linear_chain(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, atoms: LinearAtoms,
 ) -> LinearChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.y.dtype
         dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
         dx = dy @ weight.mT
         dweight = x.mT @ dy
         dbias = dy.sum(0)
     return LinearChain(dy, dx, dweight, dbias)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: f334156229933c87833e06f2ee572a03d4a954fd42e97827333ab876e2b7de8f

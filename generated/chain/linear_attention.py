@@ -104,3 +104,4 @@ def linear_attention_chain(
     dkey = delu_2 * torch.where(key <= 0, torch.exp(key), 1)
     dvalue = (k[:, :, :, None] * dstate.flip(1).cumsum(1).flip(1)).sum(2)
     return LinearAttentionChain(delu, dq, delu_2, dk, dstate, dweight, dy, dquery, dkey, dvalue)
+# text sha256: 747160ff605b023dca777bf561263adb796a173ef1ba0ccd57ee79e3e7080239

@@ -60,3 +60,4 @@ def log_cosh_chain(dloss: Tensor, x: Tensor, target: Tensor, atoms: LogCoshAtoms
     dx = derror
     dtarget = -derror
     return LogCoshChain(derror, dlosses, dloss, dx, dtarget)
+# text sha256: eb49b3d7d45f3fd072016913bf6ff04ee2ad1ca9656e8f926ef2fef29e145db7

@@ -50,7 +50,7 @@ def lstm_cell_atoms(
     bias_hh: Tensor,
 ) -> LSTMCellAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -111,7 +111,7 @@ def lstm_cell_chain(
     bias_ih: Tensor, bias_hh: Tensor, atoms: LSTMCellAtoms,
 ) -> LSTMCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.pre.dtype
         dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
         _, _, to_i, to_f, _, to_o, i, f, g, o, _, shown, _, _ = atoms
@@ -146,3 +146,11 @@ def lstm_cell_chain(
         dpre, dgates, dto_i, dto_f, dto_g, dto_o, di, df, dg, do, dcell, dshown, dhidden, dy, dx,
         dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh,
     )
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: 47db76a2e0ca38bd174b6bdaaf14cfbfd94e3d38e9b9b3b12a67582db8ac538c

@@ -40,7 +40,7 @@ def masked_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float,
 ) -> MaskedAttentionAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (query, key, value, mask)],
@@ -73,7 +73,7 @@ def masked_attention_chain(
     atoms: MaskedAttentionAtoms,
 ) -> MaskedAttentionChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.scores.dtype
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         _, counts, _, nothing, probs, _ = atoms
@@ -91,3 +91,11 @@ def masked_attention_chain(
         dkey = scale * (dscores.mT @ query)
         dvalue = probs.mT @ dy
     return MaskedAttentionChain(dscores, dcounts, dkept, dnothing, dprobs, dy, dquery, dkey, dvalue)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: 5f69dceed952bd9c783fead6b26cceba2d67fc7baf31057a94cfa2637f01c8f4

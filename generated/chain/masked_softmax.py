@@ -68,3 +68,4 @@ def masked_softmax_chain(
     )
     dx = dcounts * counts
     return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
+# text sha256: 8caee9a24c3a0c0763e9ce560e68f6ae4997e9b867e8828c743383452fbbb230

@@ -56,3 +56,4 @@ def mish_chain(dy: Tensor, x: Tensor, atoms: MishAtoms) -> MishChain:
     dsmooth = torch.ops.aten.tanh_backward(dgate, gate)
     dx = dy * gate + dsmooth / (torch.exp(x) + 1) * torch.exp(x)
     return MishChain(dsmooth, dgate, dy, dx)
+# text sha256: 9026e28d1e36b2eb96c6a717bd7dade29c9bb188392840a8c311949d78776253

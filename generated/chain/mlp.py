@@ -55,7 +55,7 @@ def mlp_atoms(
     bngain: Tensor, bnbias: Tensor, eps: float,
 ) -> MLPAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(C.device.type, enabled=False):
+    with _uncast(C):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
@@ -124,7 +124,7 @@ def mlp_chain(
     b2: Tensor, bngain: Tensor, bnbias: Tensor, eps: float, atoms: MLPAtoms,
 ) -> MLPChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = atoms.emb.dtype
         dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
         (
@@ -169,6 +169,14 @@ def mlp_chain(
     )
 
 
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+
+
 def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     """``tensor`` with the rows of ``source`` added."""
     return tensor.index_add(0, index, source)
+# text sha256: 37255a2edc84cab6afcd8dc96cecca04fffc3e1298a0f6e3ffef83226acc72e5

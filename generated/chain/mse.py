@@ -59,3 +59,4 @@ def mse_chain(dloss: Tensor, x: Tensor, target: Tensor, atoms: MSEAtoms) -> MSEC
     dx = derror
     dtarget = -derror
     return MSEChain(derror, dlosses, dloss, dx, dtarget)
+# text sha256: 2cae95544b77e081ccab848799d0581123a8017226fecb2e4ef4b95bd7f53b2e

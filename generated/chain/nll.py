@@ -70,3 +70,4 @@ def nll_chain(
         (-weight[labels] * dlosses).unsqueeze(1),
     )
     return NLLChain(dlosses, dcounted, dloss, dlogprobs)
+# text sha256: 4ff606876d2199d2f6844b7296010b6338462e4bfdc82fc0d375afa742d79652

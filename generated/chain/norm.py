@@ -52,3 +52,4 @@ def norm_chain(dy: Tensor, x: Tensor, atoms: NormAtoms) -> NormChain:
     dsquares = torch.where(squares == 0, 0, 1 / 2 * dy / torch.sqrt(squares))
     dx = 2 * dsquares[:, None] * x
     return NormChain(dsquares, dy, dx)
+# text sha256: 336ad7c3c32f1f7369d338b6a2df790d52214901981e3997768388f3a42b0f93

@@ -47,3 +47,4 @@ def norm1_chain(dy: Tensor, x: Tensor, atoms: Norm1Atoms) -> Norm1Chain:
     dy, x = dy.to(wide), x.to(wide)
     dx = dy[:, None] * torch.sign(x)
     return Norm1Chain(dy, dx)
+# text sha256: 161b4e4862582539588ffaeed43fa06e8299d2872e723ff3cfd929cd4f8d1b3a

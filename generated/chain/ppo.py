@@ -95,3 +95,4 @@ def ppo_chain(
     )
     dlogp = dratio * ratio - ddivergence
     return PPOChain(dratio, dclipped, dsurrogate, ddivergence, dlosses, dloss, dlogp)
+# text sha256: 0c139f1737be7d5758f57d7dd125d3d08de161139cda7e9f8f17fc30dde72b35

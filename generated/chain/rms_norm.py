@@ -68,3 +68,4 @@ def rms_norm_chain(
     dx = inv_rms * dxhat + 2 / C * dsquare * x
     dgain = (dy * xhat).sum(0)
     return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)
+# text sha256: 3d62067c1203484d3e9596e92af397fd4bbb96b99db053c5a816c5d5cffbd098

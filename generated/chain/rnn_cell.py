@@ -36,7 +36,7 @@ def rnn_cell_atoms(
     x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
 ) -> RNNCellAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(x.device.type, enabled=False):
+    with _uncast(x):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
@@ -66,7 +66,7 @@ def rnn_cell_chain(
     bias_hh: Tensor, atoms: RNNCellAtoms,
 ) -> RNNCellChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.pre.dtype
         dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
         _, y = atoms
@@ -78,3 +78,11 @@ def rnn_cell_chain(
         dbias_ih = dpre.sum(0)
         dbias_hh = dpre.sum(0)
     return RNNCellChain(dpre, dy, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: 6f9fe5b913bc977c4ecd998b3df8313578a2c6ad1ded407fee862f2a31a38a2d

@@ -86,3 +86,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
+# text sha256: 21441d8674adc45519dc9c74e5d9184afe2e2e1799418a451b972c757dba0cd0

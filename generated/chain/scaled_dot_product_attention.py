@@ -37,7 +37,7 @@ def scaled_dot_product_attention_atoms(
     query: Tensor, key: Tensor, value: Tensor, scale: float,
 ) -> ScaledDotProductAttentionAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(query.device.type, enabled=False):
+    with _uncast(query):
         wide = functools.reduce(
             torch.promote_types,
             [t.dtype for t in (query, key, value)],
@@ -64,7 +64,7 @@ def scaled_dot_product_attention_chain(
     atoms: ScaledDotProductAttentionAtoms,
 ) -> ScaledDotProductAttentionChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dy.device.type, enabled=False):
+    with _uncast(dy):
         wide = atoms.scores.dtype
         dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
         scores, probs, _ = atoms
@@ -79,3 +79,11 @@ def scaled_dot_product_attention_chain(
         dkey = scale * (dscores.mT @ query)
         dvalue = probs.mT @ dy
     return ScaledDotProductAttentionChain(dscores, dprobs, dy, dquery, dkey, dvalue)
+
+
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+# text sha256: 9afcadb587afd62a884ea7ca57ed65ee8f7f59439d90c0a7a26125b092e95d7f

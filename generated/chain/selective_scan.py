@@ -148,3 +148,4 @@ def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> 
     if reverse:
         return torch.cat([tensor.narrow(along, 1, count - 1), initial], along)
     return torch.cat([initial, tensor.narrow(along, 0, count - 1)], along)
+# text sha256: 53ad60921f8e58ff58cf790ed23a369895e077f4a6c7dc7d8f4e34da7c8bc2c1

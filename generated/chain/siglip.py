@@ -38,7 +38,7 @@ class SiglipAtoms(NamedTuple):
 
 def siglip_atoms(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> SiglipAtoms:
     """Every statement of the forward, as it is written."""
-    with torch.autocast(images.device.type, enabled=False):
+    with _uncast(images):
         wide = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts)], torch.float32)
         images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
         N = images.shape[0]
@@ -72,7 +72,7 @@ def siglip_chain(
     dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor, atoms: SiglipAtoms,
 ) -> SiglipChain:
     """The gradient of every statement and input, one step of the chain rule at a time."""
-    with torch.autocast(dloss.device.type, enabled=False):
+    with _uncast(dloss):
         wide = atoms.image_norm.dtype
         dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
         image_norm, image_length, image, text_norm, text_length, text, logits, _ = atoms
@@ -95,7 +95,15 @@ def siglip_chain(
     )
 
 
+def _uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
+
+
 def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor:
     """``tensor`` with ``source`` added on its diagonal."""
     diagonal = tensor.diagonal(0, first, second)
     return tensor.diagonal_scatter(diagonal + source, 0, first, second)
+# text sha256: 838e503e24edcd518608cdc5762c654f13331ac8ef357dd6826c80228fe90600

@@ -66,3 +66,4 @@ def smooth_l1_chain(
     dx = derror
     dtarget = -derror
     return SmoothL1Chain(derror, dsize, dlosses, dloss, dx, dtarget)
+# text sha256: fc44868818ada1697bac343ea364986e69d0ec0bfe6bcdab24dc2a66bcf50523

@@ -88,3 +88,4 @@ def softmax_nll_chain(
         dlogit_maxes, dnorm_logits, dcounts, dcounts_sum, dcounts_sum_inv, dprobs, dlogprobs, dloss,
         dlogits,
     )
+# text sha256: 36feaa3ac9893023e02e164fb3def6145b7ff02b59323728a73375ec86ea009d

@@ -58,3 +58,4 @@ def softplus_threshold_chain(
     )
     dx = beta * dinside + torch.where(inside > threshold, dy, 0)
     return SoftplusThresholdChain(dinside, dy, dx)
+# text sha256: 64240ab54abceeaafab0b7feb5c5b66e71c9c40f14ecb79334dc51e73f85563f

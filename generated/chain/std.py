@@ -63,3 +63,4 @@ def std_chain(dy: Tensor, x: Tensor, correction: float, atoms: StdAtoms) -> StdC
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
     return StdChain(dmean, ddiff, dvar, dy, dx)
+# text sha256: 02e9f8040b8db5bd94985bf7cf04da26194bb980324b54b23759e2d4645098aa

@@ -59,3 +59,4 @@ def swiglu_chain(dy: Tensor, gate: Tensor, x: Tensor, atoms: SwigluAtoms) -> Swi
     dgate = dopened * s - ds * -(torch.exp(-gate) + 1) ** -2 * torch.exp(-gate)
     dx = dy * opened
     return SwigluChain(ds, dopened, dy, dgate, dx)
+# text sha256: 4c0eef171f6253e22edddf117f3d0a7def3479966a0bd4dc109efce46a82b1ab

@@ -83,3 +83,4 @@ def triplet_chain(
     dpositive = (dnear / (2 * near))[:, None] * (2 * positive - 2 * anchor - 2 * eps)
     dnegative = (dfar / (2 * far))[:, None] * (2 * negative - 2 * anchor - 2 * eps)
     return TripletChain(dnear, dfar, dmissing, dlosses, dloss, danchor, dpositive, dnegative)
+# text sha256: e5543f52ff0491f52090f0daf5642e6364f794916d244facb45c6f77b143dc2b

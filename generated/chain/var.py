@@ -59,3 +59,4 @@ def var_chain(dy: Tensor, x: Tensor, correction: float, atoms: VarAtoms) -> VarC
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
     return VarChain(dmean, ddiff, dy, dx)
+# text sha256: e91c0652f50f68bbd89f2b2b803592e2f5de1341434bc7647bbfb6fff697920d

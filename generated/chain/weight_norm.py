@@ -55,3 +55,4 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, atoms: WeightNormAtoms) 
     dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
     return WeightNormChain(dnorm, dw, dv, dg)
+# text sha256: 11d04077e99c5a2f6faafd4e56276f489123d6dc654f1925de3eae83c9b33cc4

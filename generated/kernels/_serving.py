@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -23,6 +24,7 @@ from torch.autograd import Function, forward_ad
 from torch.compiler import is_compiling
 
 PLAIN = (Tensor, torch.nn.Parameter)
+SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
 _told: set[str] = set()
 
 
@@ -84,7 +86,7 @@ def is_plain(tensor: Tensor, device: str) -> bool:
 
 
 class OnKernels:
-    """In the place of the Function of a module: its `apply` runs the ``forward`` on kernels where
+    """Replaces the Function of a module: its `apply` runs the ``forward`` on kernels where
     they serve, and keeps for the backward what the Function keeps.
     """
 
@@ -116,7 +118,7 @@ class Served:
 
     def __init__(self, kernels: ModuleType, target: str, serves: Callable[..., bool]):
         self.lines = lines = kernels.MODULE
-        text = lines.__loader__.get_source(lines.__name__)
+        text = SEAL.sub("", lines.__loader__.get_source(lines.__name__))
         name = lines.__name__.rpartition(".")[2]
         if hashlib.sha256(text.encode()).hexdigest() != kernels.DIGEST:
             raise OutOfDate(

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "89f3a2acd16ba0307db6b761b82ca41b4be5edc57febee8593d2e721084cd95c"
+MODULE, DIGEST = lines, "1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "30a3de54aa362bea6c71d4d3882d36b02a72473b3452b4d5a93deea833ef1569"
+MODULE, DIGEST = lines, "88c3cf90bfe54191d3ab29a8b952bb0f724e325781ac07c9c0dbb7020c2c090e"
 kernels = Kernels(__file__)
 
 

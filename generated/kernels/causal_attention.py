@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e316f02b17e1412c10455afe3ea17c194fbbc9088461761ff7f5a4f61ba9c855"
+MODULE, DIGEST = lines, "7932a33dda39901379b63058a546a7110b2276a90b8fb92ac4dcfd4e9f8e8eba"
 kernels = Kernels(__file__)
 
 

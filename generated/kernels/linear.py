@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "b052750558ecdbf060ba23e58e71c0d3c4ca7201ea9d85a21831be13ead8777a"
+MODULE, DIGEST = lines, "798a8ba2930f46b3f7fae02b1da78add09cdea8ba961a6a6960090f789a516b2"
 kernels = Kernels(__file__)
 
 

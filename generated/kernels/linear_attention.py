@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "63e123520658a178dd2146bacd5077e1e987ca297a3f17959e2ec0209fc44187"
+MODULE, DIGEST = lines, "df0398038929023a305418bdcaaefaaaea5d6e4c77c3eae7e324c7257a421152"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "0639144780a89f16fdb8a771d5b1506d74d7ca157121466edfa0cc7af73f059d"
+MODULE, DIGEST = lines, "9ad2dc836e876ae9c2ccf00a0810f0a582215fceaa7824d077538ceb8f4552d5"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "a9c4455bbc4da1021a622118f417e785b6c8c57d97997280765e0c4020cfb843"
+MODULE, DIGEST = lines, "9b162e866665b1621358291a6e7ba852733096efde50d1628e025e7ff96a8483"
 kernels = Kernels(__file__)
 
 

@@ -8,17 +8,17 @@ manager it applies inside the block. The choice is global to all threads.
 from __future__ import annotations
 
 import importlib
-import sys
 import threading
 
-from ._asking import OutOfDate, tell
-from ._running import FOLDER, TARGET, problem
+from ._running import FOLDER, TARGET, problem, serves
+from ._serving import OutOfDate, Served, tell
 
 __all__ = ["use"]
 TARGETS = ("torch", TARGET)
 
 _lock = threading.RLock()
 _state = {"target": "torch"}
+_served: dict[str, Served] = {}
 
 
 class use:
@@ -48,22 +48,18 @@ def _choose(target: str) -> None:
     if why:
         tell(f"{why}; the functions run on torch")
         target = "torch"
-    for file in sorted(FOLDER.glob("*.py")):
-        if not file.stem.startswith("_"):
-            _replace(file.stem, target)
+    if target != "torch":
+        for file in sorted(FOLDER.glob("*.py")):
+            if not file.stem.startswith("_") and file.stem not in _served:
+                _load(file.stem)
+    for served in _served.values():
+        served.put(target != "torch")
     _state["target"] = target
 
 
-def _replace(name: str, target: str) -> None:
-    full = f"{__name__}.{name}"
-    if target == "torch" and full not in sys.modules:
-        return
+def _load(name: str) -> None:
+    kernels = importlib.import_module(f"{__name__}.{name}")
     try:
-        table = importlib.import_module(full).table
+        _served[name] = Served(kernels, TARGET, serves)
     except OutOfDate as error:
         tell(f"{error}; it runs on torch")
-        return
-    pair = table.pair
-    pair.narrow = table.narrow if target != "torch" else None
-    for function, (ours, original) in table.functions.items():
-        table.put(function, original if target == "torch" else ours)

@@ -3,21 +3,23 @@
 and what adds up the parts of sums that they leave. It depends on sizes and dtypes alone: results
 have the same bits each time, on every device.
 
-    @kernel("N | C", alive=3, sums="dgain: C", exact="inv_std")
+    @kernel("N | C", alive=3, sums="dgain: C", makes="dgain dx")
     @triton.jit
-    def forward(x_ptr, ..., C, N, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    def backward(dy_ptr, ..., C, N, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 A program computes ``ROWS`` rows along N at once, and all of a row along C, which lies in registers:
 ``BLOCK`` is the next power of two. ``alive`` are the values of that length that there are at once.
 "C in tiles" is cut by the grid, "C in chunks" is walked along by one program. Functions that are
 ``long`` come into use where a row does not fit; what they ``keep`` is passed on among them.
-Of ``sums``, along these axes, and of the ``largest``, each program leaves a part. What is ``exact``
-is not rounded to 16 bits. "N=M" is an axis of which the size is called M.
+Of ``sums``, along these axes, and of the ``largest``, each program leaves a part. What it ``makes``
+are the last arrays. "N=M" is an axis of which the size is called M.
+
+A kernel is called with its arrays, None for what is not wanted, and with sizes and numbers by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import torch
 import triton
@@ -26,61 +28,75 @@ from torch import Tensor
 
 from ._functions import add_parts
 from ._rules import REALS, Function, Launch, Part, TooLong, cut, power_of_two
+from ._serving import Refused, tell
 
 PARTS, SUMMED = 16, 64  # parts, and entries of these, that are added up at once
+called: list[str] | None = None  # the names of kernels, for who watches
 
 
 class Record:
-    """The functions of a kernel: for rows in registers, then those for longer ones."""
+    """The functions of a kernel: for rows in registers, then those for longer ones. How it is
+    launched is remembered for sizes.
+    """
 
-    def __init__(self, name: str, first: Function, exact: str):
-        self.name, self.first, self.exact = name, first, {*exact.split()}
-        self.longer: list[Function] = []
+    def __init__(self, name: str, first: Function, makes: str):
+        self.name, self.first, self.makes = name, first, {*makes.split()}
+        self.functions, self.launches = [first], {}
+        first.makes = [array for array in first.arrays if array in self.makes]
 
     def long(
         self, space: str, *, alive: int = 1, sums: str = "", largest: str = "", keeps: str = ""
     ) -> Callable[[Callable], Function]:
         def added(function) -> Function:
-            self.longer.append(Function(function, space, alive, sums, largest, keeps))
-            return self.longer[-1]
+            own = Function(function, space, alive, sums, largest, keeps)
+            own.makes = [array for array in own.arrays if array in self.makes]
+            self.functions.append(own)
+            return own
 
         return added
 
-    def made_of(self, makes: Sequence[str]) -> None:
-        """Of the arrays that a kernel is given, the last ones are those that it ``makes``."""
-        own = self.first.arrays[-len(makes) :]
-        for function in (self.first, *self.longer):
-            function.makes = [name for name in function.arrays if name in own]
+    def __call__(self, *given: Tensor | None, **known: float) -> None:
+        """Raises `Refused` where a row is too long."""
+        arrays = {
+            name: None if array is None else array.contiguous()
+            for name, array in zip(self.first.arrays, given, strict=True)
+        }
+        own = [array for array in arrays.values() if array is not None]
+        wide = any(array.dtype is torch.float64 for array in own)
+        real = torch.float64 if wide else torch.float32
+        sizes = tuple(number for number in known.values() if type(number) is int)
+        if sizes not in self.launches:
+            self.launches[sizes] = self.planned(known)
+        known = {n: float(v) if type(v) is float else v for n, v in known.items()}
+        with torch.cuda.device_of(own[0]):
+            for function, launch in self.launches[sizes]:
+                launched(function, launch, arrays, known, real)
+        if called is not None:
+            called.append(self.name)
 
-    @property
-    def refuses(self) -> bool:
-        """Whether rows may be too long for it."""
-        return not (self.longer or self.first.tile or self.first.chunked)
-
-    def launches(self, sizes: Mapping[str, int]) -> list[tuple[Function, Launch]]:
-        """What computes it for these sizes. Raises `TooLong`."""
-        if not self.longer:
-            return [(self.first, self.first.launch(sizes, room=2))]  # rather spills than torch
+    def planned(self, sizes: Mapping[str, int]) -> list[tuple[Function, Launch]]:
+        """What computes it for these sizes. Raises `Refused`."""
+        first, *longer = self.functions
         try:
-            return [(self.first, self.first.launch(sizes))]
+            if not longer:
+                return [(first, first.launch(sizes, room=2))]  # rather spills than torch
+            try:
+                return [(first, first.launch(sizes))]
+            except TooLong:
+                return [(function, function.launch(sizes)) for function in longer]
         except TooLong:
-            return [(function, function.launch(sizes)) for function in self.longer]
-
-
-records: dict[tuple[str, str], Record] = {}  # by their files and names
+            tell(f"{self.name}: a row of {dict(sizes)} is too long; it runs on torch")
+            raise Refused from None
 
 
 def kernel(
-    space: str, *, alive: int = 1, sums: str = "", largest: str = "", exact: str = ""
+    space: str, *, alive: int = 1, sums: str = "", largest: str = "", makes: str = ""
 ) -> Callable[[Callable], Record]:
     """The record of a kernel; see above."""
 
     def recorded(function) -> Record:
-        own = function.fn
         first = Function(function, space, alive, sums, largest, "")
-        record = Record(own.__name__, first, exact)
-        records[own.__globals__["__file__"], own.__name__] = record
-        return record
+        return Record(function.fn.__name__, first, makes)
 
     return recorded
 
@@ -91,10 +107,9 @@ def launched(
     arrays: dict[str, Tensor | None],
     known: Mapping[str, float],
     real: torch.dtype,
-    seen: Callable | None,
 ) -> None:
     """Runs a function: ``arrays`` by their names, where what is left out is None; ``known`` are
-    sizes and numbers, and ``seen`` is what shows it to torch.
+    sizes and numbers.
     """
     made = [arrays[name] for name in function.makes]
     if made and not function.keeps and all(array is None for array in made):
@@ -118,13 +133,12 @@ def launched(
         numbers = [interpreted(n, constants["REAL"]) for n in numbers]
     places = [parts.get(name, arrays[name]) for name in function.arrays]
     constants = {name: constants[name] for name in function.constants}
-    run = run if seen is None else seen(run)
     run[launch.grid](*places, *numbers, **constants, num_warps=launch.warps)
     for name, part in parts.items():
-        added(function, launch.parts[name], part, arrays[name], name, seen)
+        added(function, launch.parts[name], part, arrays[name], name)
 
 
-def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: str, seen) -> None:
+def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: str) -> None:
     """The parts of a sum, in one order."""
     if name in function.largest:
         result.copy_(parts.amax(part.along).permute(part.order).reshape(result.shape))
@@ -135,7 +149,6 @@ def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: s
         size = result.numel()
         block = min(SUMMED, power_of_two(size))
         real = REALS.get(parts.dtype, tl.float32)
-        run = add_parts if seen is None else seen(add_parts)
-        run[(cut(size, block),)](
+        add_parts[(cut(size, block),)](
             parts, result, len(parts), size, REAL=real, PARTS=PARTS, BLOCK=block
         )

@@ -2,20 +2,25 @@
 # source sha256: d9563054abddb28e0f23fa9ce5b1b5ae80d2a0bd981006422d36da9c9fc5026e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""AddRMSNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of add_rms_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import add_rms_norm as _module
+from .. import add_rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "3a6fa1c95d8453dd6d7b573da9d02bc670eda92f22794c6046945cdc036b4633"
 
 
-@kernel("N | C", alive=2, exact="inv_rms")
+@kernel("N | C", alive=2, makes="h inv_rms y")
 @triton.jit
 def forward(
     gain_ptr, residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
@@ -63,7 +68,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, gain * (inv_rms * (residual + x)), mask=c < C)
 
 
-@kernel("N | C", alive=4, sums="dgain: C")
+@kernel("N | C", alive=4, sums="dgain: C", makes="dgain dx")
 @triton.jit
 def backward(
     dh_ptr, dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dgain_ptr, dx_ptr, C, N, REAL: tl.constexpr,
@@ -138,80 +143,7 @@ def backward_columns(
     tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=4, sums="dgain: C")
-@triton.jit
-def backward_from_dy(
-    dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dgain_ptr, dx_ptr, C, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    dgain = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    gain = load(gain_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        inv_rms = load(inv_rms_ptr + n, n < N)
-        dy = load(dy_ptr + n * C + c, inside)
-        h = load(h_ptr + n * C + c, inside)
-        dgain += tl.where(inside, inv_rms * dy * h, 0.0)
-        dxhat = gain * dy
-        sum_1 = total(dxhat * h, inside, 1)
-        dx = inv_rms * (dxhat - square(inv_rms) * sum_1 / C * h)
-        if dx_ptr is not None:
-            tl.store(dx_ptr + n * C + c, dx, mask=inside)
-    if dgain_ptr is not None:
-        tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
-
-
-@backward_from_dy.long("N | C in chunks", alive=3)
-@triton.jit
-def backward_from_dy_in_chunks(
-    dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, c < C)
-        h = load(h_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, gain * dy * h, 0.0)
-    sum_1 = tl.sum(sum_1)
-    inv_rms = load(inv_rms_ptr + n)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, c < C)
-        h = load(h_ptr + n * C + c, c < C)
-        dx = inv_rms * (gain * dy - square(inv_rms) * sum_1 / C * h)
-        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
-
-
-@backward_from_dy.long("N | C in tiles", alive=3, sums="dgain: C")
-@triton.jit
-def backward_from_dy_columns(
-    dy_ptr, h_ptr, inv_rms_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    dgain = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        inv_rms = load(inv_rms_ptr + n, n < N)
-        dy = load(dy_ptr + n * C + c, inside)
-        h = load(h_ptr + n * C + c, inside)
-        dgain += tl.where(inside, inv_rms * dy * h, 0.0)
-    tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("N | C", alive=2, exact="inv_rms")
+@kernel("N | C", alive=2, makes="h inv_rms y")
 @triton.jit
 def plain_forward(
     residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
@@ -256,7 +188,7 @@ def plain_forward_in_chunks(
         tl.store(y_ptr + n * C + c, inv_rms * (residual + x), mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def plain_backward(
     dh_ptr, dy_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -299,74 +231,55 @@ def plain_backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@kernel("N | C", alive=2)
-@triton.jit
-def plain_backward_from_dy(
-    dy_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    inv_rms = load(inv_rms_ptr + n, n < N)
-    dy = load(dy_ptr + n * C + c, inside)
-    h = load(h_ptr + n * C + c, inside)
-    sum_1 = total(dy * h, inside, 1)
-    tl.store(dx_ptr + n * C + c, inv_rms * (dy - square(inv_rms) * sum_1 / C * h), mask=inside)
+def add_rms_norm_forward(
+    x: Tensor, residual: Tensor, gain: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs y and h, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, residual, gain)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(x.dtype, residual.dtype) if wide == torch.float32 else wide
+    N, C = x.shape
+    h = x.new_empty(N, C, dtype=dtype)
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
+    forward(gain, residual, x, h, inv_rms, y, C=C, N=N, eps=eps)
+    return y, h, inv_rms
 
 
-@plain_backward_from_dy.long("N | C in chunks", alive=3)
-@triton.jit
-def plain_backward_from_dy_in_chunks(
-    dy_ptr, h_ptr, inv_rms_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + n * C + c, c < C)
-        h = load(h_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, dy * h, 0.0)
-    sum_1 = tl.sum(sum_1)
-    inv_rms = load(inv_rms_ptr + n)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + n * C + c, c < C)
-        h = load(h_ptr + n * C + c, c < C)
-        tl.store(dx_ptr + n * C + c, inv_rms * (dy - square(inv_rms) * sum_1 / C * h), mask=c < C)
+def add_rms_norm_backward(
+    dy: Tensor, dh: Tensor, gain: Tensor, inv_rms: Tensor, h: Tensor, need_x: bool = True,
+    need_residual: bool = True, need_gain: bool = True,
+) -> tuple:
+    """The gradients of x, residual and gain."""
+    N, C = dy.shape
+    dgain = gain.new_empty(C) if need_gain else None
+    dresidual = dy.new_empty(N, C) if need_x or need_residual else None
+    backward(dh, dy, gain, h, inv_rms, dgain, dresidual, C=C, N=N)
+    dx = dresidual
+    return dx, dresidual, dgain
 
 
-table = Table(_module, __file__, """
-    x, residual, h, y, dy, dh, dx: N C
-    gain = 1, dgain: C
-    inv_rms: N 1
-""", "d4b696275b4801ca7f258efc17fb0c9079a4898ae761c1d5ba5433749e6c8f35", narrow=True)
-table.add("forward", "forward(gain, residual, x; C, N; eps) -> h, inv_rms, y")
-table.add(
-    "backward",
-    "backward(dh, dy, gain, h, inv_rms; C, N) -> dgain, dx",
-    "dresidual = dx",
-    of="dx | dresidual | dgain | dresidual dgain",
-)
-table.add(
-    "backward from dy",
-    "backward_from_dy(dy, gain, h, inv_rms; C, N) -> dgain, dx",
-    "dresidual = dx",
-    of="dx | dresidual | dgain | dresidual dgain",
-)
-table.add("plain forward", "plain_forward(residual, x; C, N; eps) -> h, inv_rms, y")
-table.add(
-    "plain backward",
-    "plain_backward(dh, dy, h, inv_rms; C, N) -> dx",
-    "dresidual = dx",
-    of="dx | dresidual",
-)
-table.add(
-    "plain backward from dy",
-    "plain_backward_from_dy(dy, h, inv_rms; C, N) -> dx",
-    "dresidual = dx",
-    of="dx | dresidual",
-)
+def add_rms_norm_plain_forward(
+    x: Tensor, residual: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The outputs y and h, then what the backward reads of it."""
+    dtype = torch.promote_types(x.dtype, residual.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    h = x.new_empty(N, C, dtype=dtype)
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
+    plain_forward(residual, x, h, inv_rms, y, C=C, N=N, eps=eps)
+    return y, h, inv_rms
+
+
+def add_rms_norm_plain_backward(dy: Tensor, dh: Tensor, inv_rms: Tensor, h: Tensor) -> tuple:
+    """The gradients of x and residual."""
+    N, C = dy.shape
+    dresidual = dy.new_empty(N, C)
+    plain_backward(dh, dy, h, inv_rms, dresidual, C=C, N=N)
+    dx = dresidual
+    return dx, dresidual

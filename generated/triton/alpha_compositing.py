@@ -2,22 +2,23 @@
 # source sha256: d890da6d3a57d8dde1b429321ef1dbce9fbda0b96112d81c0ad7bcb614c8fe16
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""AlphaCompositing in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of alpha_compositing.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import alpha_compositing as _module
+from .. import alpha_compositing as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "006da0b945d3ae30bbce8636891fa19da54df23697727863e5fcc669dab41c79"
 
 
-@kernel("R | S in tiles", exact="cumulated_1_operand")
+@kernel("R | S in tiles", makes="cumulated_1_operand")
 @triton.jit
 def forward(
     alpha_ptr, cumulated_1_operand_ptr, R, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -31,7 +32,7 @@ def forward(
     tl.store(cumulated_1_operand_ptr + r * S + s, 1 - alpha, mask=inside)
 
 
-@kernel("R S | C in tiles", sums="y: R C")
+@kernel("R S | C in tiles", sums="y: R C", makes="y")
 @triton.jit
 def forward_2(
     alpha_ptr, color_ptr, cumulated_1_ptr, y_ptr, rows, C, S, ALIGN: tl.constexpr,
@@ -49,7 +50,7 @@ def forward_2(
     tl.store(y_ptr + row * C + c, alpha * tl.where(s > 0, cumulated_1, 1) * color, mask=inside)
 
 
-@kernel("R S | C", alive=2, exact="sum_color_dy one_minus_alpha scanned_2_term")
+@kernel("R S | C", alive=2, makes="sum_color_dy one_minus_alpha scanned_2_term")
 @triton.jit
 def backward(
     alpha_ptr, color_ptr, dy_ptr, sum_color_dy_ptr, one_minus_alpha_ptr, scanned_2_term_ptr, rows,
@@ -97,7 +98,7 @@ def backward_in_chunks(
         tl.store(scanned_2_term_ptr + row, sum_color_dy * alpha)
 
 
-@kernel("R S | C in tiles")
+@kernel("R S | C in tiles", makes="dalpha dcolor")
 @triton.jit
 def backward_2(
     alpha_ptr, cumulated_1_ptr, dy_ptr, scanned_2_ptr, sum_color_dy_ptr, dalpha_ptr, dcolor_ptr,
@@ -122,27 +123,36 @@ def backward_2(
         tl.store(dcolor_ptr + row * C + c, dcolor, mask=inside)
 
 
+def alpha_compositing_forward(alpha: Tensor, color: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(alpha.dtype, color.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    alpha, color = alpha.to(wide), color.to(wide)
+    C = color.shape[2]
+    R, S = alpha.shape
+    cumulated_1_operand = alpha.new_empty(R, S)
+    forward(alpha, cumulated_1_operand, R=R, S=S)
+    cumulated_1 = cumulated_1_operand.cumprod(1)
+    y = alpha.new_empty(R, C)
+    forward_2(alpha, color, cumulated_1, y, C=C, R=R, S=S)
+    return y.to(dtype)
 
-def _scanned_2(one_minus_alpha, scanned_2_term):
-    return _runtime.scanned(one_minus_alpha, scanned_2_term, 1, reverse=True)
 
-
-table = Table(_module, __file__, """
-    alpha, cumulated_1_operand, sum_color_dy, one_minus_alpha, scanned_2_term, dalpha: R S
-    color, dcolor: R S C
-    y, dy: R C
-""", "d02f3bc80d829362c675157bf8f42f9a48c4e29cc5a9fe55448a5aaabf890756")
-table.add(
-    "forward",
-    "forward(alpha; R, S) -> cumulated_1_operand",
-    ("cumulated_1", lambda cumulated_1_operand: cumulated_1_operand.cumprod(1)),
-    "forward_2(alpha, color, cumulated_1; C, R, S) -> y",
-)
-table.add(
-    "backward",
-    "backward(alpha, color, dy; C, R, S) -> sum_color_dy, one_minus_alpha, scanned_2_term",
-    ("cumulated_1", lambda one_minus_alpha: one_minus_alpha.cumprod(1)),
-    ("scanned_2", _scanned_2),
-    "backward_2(alpha, cumulated_1, dy, scanned_2, sum_color_dy; C, R, S) -> dalpha, dcolor",
-    of="dalpha | dcolor",
-)
+def alpha_compositing_backward(
+    dy: Tensor, alpha: Tensor, color: Tensor, need_alpha: bool = True, need_color: bool = True,
+) -> tuple:
+    """The gradients of alpha and color."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, alpha, color = dy.to(wide), alpha.to(wide), color.to(wide)
+    R, C = dy.shape
+    S = alpha.shape[1]
+    sum_color_dy = dy.new_empty(R, S) if need_alpha or need_color else None
+    one_minus_alpha = dy.new_empty(R, S) if need_alpha or need_color else None
+    scanned_2_term = dy.new_empty(R, S) if need_alpha or need_color else None
+    backward(alpha, color, dy, sum_color_dy, one_minus_alpha, scanned_2_term, C=C, R=R, S=S)
+    cumulated_1 = one_minus_alpha.cumprod(1)
+    scanned_2 = lines._scanned(one_minus_alpha, scanned_2_term, 1, reverse=True)
+    dalpha = dy.new_empty(R, S) if need_alpha else None
+    dcolor = dy.new_empty(R, S, C) if need_color else None
+    backward_2(alpha, cumulated_1, dy, scanned_2, sum_color_dy, dalpha, dcolor, C=C, R=R, S=S)
+    return dalpha, dcolor

@@ -2,133 +2,156 @@
 # source sha256: 6d3772b78721bd5fb93b09616575cd570f1bf9af3d358db47cc4b19eea618a4f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BarlowTwins in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of barlow_twins.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import barlow_twins as _module
-from ._functions import aligned, load, square, total
+from .. import barlow_twins as lines
+from ._functions import aligned, load, square
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "2219edccd5ab1916d2769452d91fffa46687d86627811936349b5ca77bfdfb73"
 
 
-@kernel("N | D in tiles", alive=3, sums="sum_1: D, sum_3: D", exact="sum_1 sum_3")
+@kernel("N | D in tiles", alive=3, sums="sum_first: D, sum_second: D", makes="sum_first sum_second")
 @triton.jit
 def forward(
-    first_ptr, second_ptr, sum_1_ptr, sum_3_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    D = aligned(D, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (d < D)
-        first = load(first_ptr + n * D + d, inside)
-        sum_1 += tl.where(inside, first, 0.0)
-        second = load(second_ptr + n * D + d, inside)
-        sum_3 += tl.where(inside, second, 0.0)
-    tl.store(sum_1_ptr + program * D + d, tl.sum(sum_1, axis=0, keep_dims=True), mask=d < D)
-    tl.store(sum_3_ptr + program * D + d, tl.sum(sum_3, axis=0, keep_dims=True), mask=d < D)
-
-
-@kernel("N | D in tiles", alive=7, sums="sum_2: D, sum_4: D", exact="sum_2 sum_4")
-@triton.jit
-def forward_2(
-    first_ptr, second_ptr, sum_1_ptr, sum_3_ptr, sum_2_ptr, sum_4_ptr, D, N, REAL: tl.constexpr,
+    first_ptr, second_ptr, sum_first_ptr, sum_second_ptr, D, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_4 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_first = tl.zeros([ROWS, BLOCK], REAL)
+    sum_second = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    sum_1 = load(sum_1_ptr + d, d < D)
-    sum_3 = load(sum_3_ptr + d, d < D)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
         first = load(first_ptr + n * D + d, inside)
-        sum_2 += tl.where(inside, first - sum_1 / N, 0.0)
+        sum_first += tl.where(inside, first, 0.0)
         second = load(second_ptr + n * D + d, inside)
-        sum_4 += tl.where(inside, second - sum_3 / N, 0.0)
-    tl.store(sum_2_ptr + program * D + d, tl.sum(sum_2, axis=0, keep_dims=True), mask=d < D)
-    tl.store(sum_4_ptr + program * D + d, tl.sum(sum_4, axis=0, keep_dims=True), mask=d < D)
+        sum_second += tl.where(inside, second, 0.0)
+    tl.store(sum_first_ptr + program * D + d, tl.sum(sum_first, axis=0, keep_dims=True), mask=d < D)
+    tl.store(
+        sum_second_ptr + program * D + d,
+        tl.sum(sum_second, axis=0, keep_dims=True),
+        mask=d < D,
+    )
 
 
-@kernel("N | D in tiles", alive=11, sums="sum_5: D, sum_6: D", exact="sum_5 sum_6")
+@kernel(
+    "N | D in tiles", alive=7, sums="sum_centred1: D, sum_centred2: D",
+    makes="sum_centred1 sum_centred2",
+)
 @triton.jit
-def forward_3(
-    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr, D, N,
+def forward_2(
+    first_ptr, second_ptr, sum_first_ptr, sum_second_ptr, sum_centred1_ptr, sum_centred2_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_5 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_6 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_centred1 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_centred2 = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    sum_1 = load(sum_1_ptr + d, d < D)
-    sum_2 = load(sum_2_ptr + d, d < D)
-    sum_3 = load(sum_3_ptr + d, d < D)
-    sum_4 = load(sum_4_ptr + d, d < D)
+    sum_first = load(sum_first_ptr + d, d < D)
+    sum_second = load(sum_second_ptr + d, d < D)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
         first = load(first_ptr + n * D + d, inside)
-        sum_5 += tl.where(inside, square(first - sum_1 / N - sum_2 / N), 0.0)
+        sum_centred1 += tl.where(inside, first - sum_first / N, 0.0)
         second = load(second_ptr + n * D + d, inside)
-        sum_6 += tl.where(inside, square(second - sum_3 / N - sum_4 / N), 0.0)
-    tl.store(sum_5_ptr + program * D + d, tl.sum(sum_5, axis=0, keep_dims=True), mask=d < D)
-    tl.store(sum_6_ptr + program * D + d, tl.sum(sum_6, axis=0, keep_dims=True), mask=d < D)
+        sum_centred2 += tl.where(inside, second - sum_second / N, 0.0)
+    tl.store(
+        sum_centred1_ptr + program * D + d,
+        tl.sum(sum_centred1, axis=0, keep_dims=True),
+        mask=d < D,
+    )
+    tl.store(
+        sum_centred2_ptr + program * D + d,
+        tl.sum(sum_centred2, axis=0, keep_dims=True),
+        mask=d < D,
+    )
 
 
-@kernel("| D in tiles", exact="unit1_root unit2_root")
+@kernel("N | D in tiles", alive=11, sums="sum_1: D, sum_2: D", makes="sum_1 sum_2")
 @triton.jit
-def forward_4(sum_5_ptr, sum_6_ptr, unit1_root_ptr, unit2_root_ptr, D, N, eps, BLOCK: tl.constexpr):
+def forward_3(
+    first_ptr, second_ptr, sum_centred1_ptr, sum_centred2_ptr, sum_first_ptr, sum_second_ptr,
+    sum_1_ptr, sum_2_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    D = aligned(D, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    sum_first = load(sum_first_ptr + d, d < D)
+    sum_centred1 = load(sum_centred1_ptr + d, d < D)
+    sum_second = load(sum_second_ptr + d, d < D)
+    sum_centred2 = load(sum_centred2_ptr + d, d < D)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (d < D)
+        first = load(first_ptr + n * D + d, inside)
+        sum_1 += tl.where(inside, square(first - sum_first / N - sum_centred1 / N), 0.0)
+        second = load(second_ptr + n * D + d, inside)
+        sum_2 += tl.where(inside, square(second - sum_second / N - sum_centred2 / N), 0.0)
+    tl.store(sum_1_ptr + program * D + d, tl.sum(sum_1, axis=0, keep_dims=True), mask=d < D)
+    tl.store(sum_2_ptr + program * D + d, tl.sum(sum_2, axis=0, keep_dims=True), mask=d < D)
+
+
+@kernel("| D in tiles", makes="inverse_root_in_unit1 inverse_root_in_unit2")
+@triton.jit
+def forward_4(
+    sum_1_ptr, sum_2_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, D, N, eps,
+    BLOCK: tl.constexpr,
+):
     d = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_5 = load(sum_5_ptr + d, d < D)
-    tl.store(unit1_root_ptr + d, 1 / tl.sqrt(sum_5 / N + eps), mask=d < D)
-    sum_6 = load(sum_6_ptr + d, d < D)
-    tl.store(unit2_root_ptr + d, 1 / tl.sqrt(sum_6 / N + eps), mask=d < D)
+    sum_1 = load(sum_1_ptr + d, d < D)
+    tl.store(inverse_root_in_unit1_ptr + d, 1 / tl.sqrt(sum_1 / N + eps), mask=d < D)
+    sum_2 = load(sum_2_ptr + d, d < D)
+    tl.store(inverse_root_in_unit2_ptr + d, 1 / tl.sqrt(sum_2 / N + eps), mask=d < D)
 
 
-@kernel("N | D in tiles", alive=3, exact="unit1 unit2")
+@kernel("N | D in tiles", alive=3, makes="unit1 unit2")
 @triton.jit
 def forward_5(
-    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, unit1_root_ptr,
-    unit2_root_ptr, unit1_ptr, unit2_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    first_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, second_ptr, sum_centred1_ptr,
+    sum_centred2_ptr, sum_first_ptr, sum_second_ptr, unit1_ptr, unit2_ptr, D, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (d < D)
-    unit1_root = load(unit1_root_ptr + d, d < D)
+    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
     first = load(first_ptr + n * D + d, inside)
-    sum_1 = load(sum_1_ptr + d, d < D)
-    sum_2 = load(sum_2_ptr + d, d < D)
-    centred1 = first - sum_1 / N - sum_2 / N
-    tl.store(unit1_ptr + n * D + d, unit1_root * centred1, mask=inside)
-    unit2_root = load(unit2_root_ptr + d, d < D)
+    sum_first = load(sum_first_ptr + d, d < D)
+    sum_centred1 = load(sum_centred1_ptr + d, d < D)
+    centred1 = first - sum_first / N - sum_centred1 / N
+    tl.store(unit1_ptr + n * D + d, inverse_root_in_unit1 * centred1, mask=inside)
+    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
     second = load(second_ptr + n * D + d, inside)
-    sum_3 = load(sum_3_ptr + d, d < D)
-    sum_4 = load(sum_4_ptr + d, d < D)
-    centred2 = second - sum_3 / N - sum_4 / N
-    tl.store(unit2_ptr + n * D + d, unit2_root * centred2, mask=inside)
+    sum_second = load(sum_second_ptr + d, d < D)
+    sum_centred2 = load(sum_centred2_ptr + d, d < D)
+    centred2 = second - sum_second / N - sum_centred2 / N
+    tl.store(unit2_ptr + n * D + d, inverse_root_in_unit2 * centred2, mask=inside)
 
 
 @kernel(
-    "D | E=D in tiles", alive=3, sums="same:, others:", exact="correlation same_term same others",
+    "D | E=D in tiles", alive=3, sums="same:, others:",
+    makes="correlation diagonal_correlation_minus_1 same others",
 )
 @triton.jit
 def forward_6(
-    product_7_ptr, correlation_ptr, same_term_ptr, same_ptr, others_ptr, D, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    product_3_ptr, correlation_ptr, diagonal_correlation_minus_1_ptr, same_ptr, others_ptr, D, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -138,19 +161,23 @@ def forward_6(
     for start in range(program * ROWS, D, tl.num_programs(0) * ROWS):
         d = start + tl.arange(0, ROWS)[:, None]
         inside = (d < D) & (e < D)
-        product_7 = load(product_7_ptr + d * D + e, inside)
-        correlation = product_7 / N
+        product_3 = load(product_3_ptr + d * D + e, inside)
+        correlation = product_3 / N
         tl.store(correlation_ptr + d * D + e, correlation, mask=inside)
         others += tl.where(inside, tl.where(d == e, 0, square(correlation)), 0.0)
-        product_7_2 = load(product_7_ptr + d * D + d, d < D)
-        same_term = product_7_2 / N - 1
-        tl.store(same_term_ptr + d, same_term, mask=d < D)
-        same += tl.where((d < D) & (tl.program_id(1) == 0), square(same_term), 0.0)
+        product_3_2 = load(product_3_ptr + d * D + d, d < D)
+        diagonal_correlation_minus_1 = product_3_2 / N - 1
+        tl.store(diagonal_correlation_minus_1_ptr + d, diagonal_correlation_minus_1, mask=d < D)
+        same += tl.where(
+            (d < D) & (tl.program_id(1) == 0),
+            square(diagonal_correlation_minus_1),
+            0.0,
+        )
     tl.store(same_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(same))
     tl.store(others_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(others))
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_7(others_ptr, same_ptr, loss_ptr, weight):
     same = load(same_ptr)
@@ -158,11 +185,11 @@ def forward_7(others_ptr, same_ptr, loss_ptr, weight):
     tl.store(loss_ptr, same + others * weight)
 
 
-@kernel("D | E=D in tiles", alive=2, exact="dcorrelation")
+@kernel("D | E=D in tiles", alive=2, makes="dcorrelation")
 @triton.jit
 def backward(
-    correlation_ptr, dloss_ptr, same_term_ptr, dcorrelation_ptr, D, weight, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    correlation_ptr, diagonal_correlation_minus_1_ptr, dloss_ptr, dcorrelation_ptr, D, weight,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     d = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -171,113 +198,184 @@ def backward(
     dloss = load(dloss_ptr)
     dothers = dloss * weight
     correlation = load(correlation_ptr + d * D + e, inside)
-    same_term = load(same_term_ptr + d, d < D)
+    diagonal_correlation_minus_1 = load(diagonal_correlation_minus_1_ptr + d, d < D)
     correlation_2 = load(correlation_ptr + d * D + d, d < D)
     dcorrelation = (
         2 * dothers * correlation
-        + tl.where(e == d, 2 * dloss * same_term - 2 * dothers * correlation_2, 0)
+        + tl.where(
+            e == d,
+            2 * dloss * diagonal_correlation_minus_1 - 2 * dothers * correlation_2,
+            0,
+        )
     )
     tl.store(dcorrelation_ptr + d * D + e, dcorrelation, mask=inside)
 
 
-@kernel("| N D in tiles", alive=6)
+@kernel("N | D in tiles", alive=3, makes="unit1 unit2")
 @triton.jit
 def backward_2(
-    product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,
-    dsecond_ptr, D, N, ALIGN: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    first_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, second_ptr, sum_centred1_ptr,
+    sum_centred2_ptr, sum_first_ptr, sum_second_ptr, unit1_ptr, unit2_ptr, D, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    n = tl.arange(0, BLOCK_N)[:, None]
-    d = tl.program_id(0).to(tl.int64) * BLOCK_D + tl.arange(0, BLOCK_D)[None, :]
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (d < D)
-    unit1_root = load(unit1_root_ptr + d, d < D)
+    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
+    first = load(first_ptr + n * D + d, inside)
+    sum_first = load(sum_first_ptr + d, d < D)
+    sum_centred1 = load(sum_centred1_ptr + d, d < D)
+    centred1 = first - sum_first / N - sum_centred1 / N
+    if unit1_ptr is not None:
+        tl.store(unit1_ptr + n * D + d, inverse_root_in_unit1 * centred1, mask=inside)
+    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
+    second = load(second_ptr + n * D + d, inside)
+    sum_second = load(sum_second_ptr + d, d < D)
+    sum_centred2 = load(sum_centred2_ptr + d, d < D)
+    centred2 = second - sum_second / N - sum_centred2 / N
+    if unit2_ptr is not None:
+        tl.store(unit2_ptr + n * D + d, inverse_root_in_unit2 * centred2, mask=inside)
+
+
+@kernel(
+    "N | D in tiles", alive=6, sums="sum_3: D, sum_4: D, sum_5: D, sum_6: D",
+    makes="sum_3 sum_4 sum_5 sum_6",
+)
+@triton.jit
+def backward_3(
+    product_1_ptr, product_2_ptr, unit1_ptr, unit2_ptr, sum_3_ptr, sum_4_ptr, sum_5_ptr, sum_6_ptr,
+    D, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    D = aligned(D, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_4 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_5 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_6 = tl.zeros([ROWS, BLOCK], REAL)
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (d < D)
+        product_2 = load(product_2_ptr + n * D + d, inside)
+        dunit1 = product_2 / N
+        unit1 = load(unit1_ptr + n * D + d, inside)
+        sum_3 += tl.where(inside, dunit1 * unit1, 0.0)
+        sum_4 += tl.where(inside, dunit1, 0.0)
+        product_1 = load(product_1_ptr + n * D + d, inside)
+        dunit2 = product_1 / N
+        unit2 = load(unit2_ptr + n * D + d, inside)
+        sum_5 += tl.where(inside, dunit2 * unit2, 0.0)
+        sum_6 += tl.where(inside, dunit2, 0.0)
+    if sum_3_ptr is not None:
+        tl.store(sum_3_ptr + program * D + d, tl.sum(sum_3, axis=0, keep_dims=True), mask=d < D)
+    if sum_4_ptr is not None:
+        tl.store(sum_4_ptr + program * D + d, tl.sum(sum_4, axis=0, keep_dims=True), mask=d < D)
+    if sum_5_ptr is not None:
+        tl.store(sum_5_ptr + program * D + d, tl.sum(sum_5, axis=0, keep_dims=True), mask=d < D)
+    if sum_6_ptr is not None:
+        tl.store(sum_6_ptr + program * D + d, tl.sum(sum_6, axis=0, keep_dims=True), mask=d < D)
+
+
+@kernel("N | D in tiles", alive=4, makes="dfirst dsecond")
+@triton.jit
+def backward_4(
+    inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, product_1_ptr, product_2_ptr, sum_3_ptr,
+    sum_4_ptr, sum_5_ptr, sum_6_ptr, unit1_ptr, unit2_ptr, dfirst_ptr, dsecond_ptr, D, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    D = aligned(D, ALIGN)
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (n < N) & (d < D)
+    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
     product_2 = load(product_2_ptr + n * D + d, inside)
-    dunit1 = product_2 / N
-    sum_4 = total(dunit1, inside, 0)
+    sum_4 = load(sum_4_ptr + d, d < D)
+    sum_3 = load(sum_3_ptr + d, d < D)
     unit1 = load(unit1_ptr + n * D + d, inside)
-    sum_3 = total(dunit1 * unit1, inside, 0)
-    dfirst = unit1_root * (dunit1 - sum_4 / N - sum_3 / N * unit1)
+    dfirst = inverse_root_in_unit1 * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
     if dfirst_ptr is not None:
         tl.store(dfirst_ptr + n * D + d, dfirst, mask=inside)
-    unit2_root = load(unit2_root_ptr + d, d < D)
+    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
     product_1 = load(product_1_ptr + n * D + d, inside)
-    dunit2 = product_1 / N
-    sum_6 = total(dunit2, inside, 0)
+    sum_6 = load(sum_6_ptr + d, d < D)
+    sum_5 = load(sum_5_ptr + d, d < D)
     unit2 = load(unit2_ptr + n * D + d, inside)
-    sum_5 = total(dunit2 * unit2, inside, 0)
-    dsecond = unit2_root * (dunit2 - sum_6 / N - sum_5 / N * unit2)
+    dsecond = inverse_root_in_unit2 * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
     if dsecond_ptr is not None:
         tl.store(dsecond_ptr + n * D + d, dsecond, mask=inside)
 
 
-@backward_2.long("D | N in chunks", alive=6)
-@triton.jit
-def backward_2_in_chunks(
-    product_1_ptr, product_2_ptr, unit1_ptr, unit1_root_ptr, unit2_ptr, unit2_root_ptr, dfirst_ptr,
-    dsecond_ptr, D, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    d = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    sum_4 = tl.zeros([BLOCK], REAL)
-    sum_5 = tl.zeros([BLOCK], REAL)
-    sum_6 = tl.zeros([BLOCK], REAL)
-    for start in range(0, N, BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        product_2 = load(product_2_ptr + n * D + d, n < N)
-        dunit1 = product_2 / N
-        unit1 = load(unit1_ptr + n * D + d, n < N)
-        sum_3 += tl.where(n < N, dunit1 * unit1, 0.0)
-        sum_4 += tl.where(n < N, dunit1, 0.0)
-        product_1 = load(product_1_ptr + n * D + d, n < N)
-        dunit2 = product_1 / N
-        unit2 = load(unit2_ptr + n * D + d, n < N)
-        sum_5 += tl.where(n < N, dunit2 * unit2, 0.0)
-        sum_6 += tl.where(n < N, dunit2, 0.0)
-    sum_3 = tl.sum(sum_3)
-    sum_4 = tl.sum(sum_4)
-    sum_5 = tl.sum(sum_5)
-    sum_6 = tl.sum(sum_6)
-    unit1_root = load(unit1_root_ptr + d)
-    unit2_root = load(unit2_root_ptr + d)
-    for start in range(0, N, BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        product_2 = load(product_2_ptr + n * D + d, n < N)
-        unit1 = load(unit1_ptr + n * D + d, n < N)
-        dfirst = unit1_root * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
-        if dfirst_ptr is not None:
-            tl.store(dfirst_ptr + n * D + d, dfirst, mask=n < N)
-        product_1 = load(product_1_ptr + n * D + d, n < N)
-        unit2 = load(unit2_ptr + n * D + d, n < N)
-        dsecond = unit2_root * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
-        if dsecond_ptr is not None:
-            tl.store(dsecond_ptr + n * D + d, dsecond, mask=n < N)
+def barlow_twins_forward(
+    first: Tensor, second: Tensor, weight: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with lines._uncast(first):
+        dtype = torch.promote_types(first.dtype, second.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        first, second = first.to(wide), second.to(wide)
+        N, D = first.shape
+        sum_first = first.new_empty(1, D)
+        sum_second = first.new_empty(1, D)
+        forward(first, second, sum_first, sum_second, D=D, N=N)
+        sum_centred1 = first.new_empty(1, D)
+        sum_centred2 = first.new_empty(1, D)
+        forward_2(first, second, sum_first, sum_second, sum_centred1, sum_centred2, D=D, N=N)
+        sum_1 = first.new_empty(D)
+        sum_2 = first.new_empty(D)
+        forward_3(
+            first, second, sum_centred1, sum_centred2, sum_first, sum_second, sum_1, sum_2, D=D, N=N,
+        )
+        inverse_root_in_unit1 = first.new_empty(1, D)
+        inverse_root_in_unit2 = first.new_empty(1, D)
+        forward_4(sum_1, sum_2, inverse_root_in_unit1, inverse_root_in_unit2, D=D, N=N, eps=eps)
+        unit1 = first.new_empty(N, D)
+        unit2 = first.new_empty(N, D)
+        forward_5(
+            first, inverse_root_in_unit1, inverse_root_in_unit2, second, sum_centred1, sum_centred2,
+            sum_first, sum_second, unit1, unit2, D=D, N=N,
+        )
+        product_3 = unit1.mT @ unit2
+        correlation = first.new_empty(D, D)
+        diagonal_correlation_minus_1 = first.new_empty(D)
+        same = first.new_empty(())
+        others = first.new_empty(())
+        forward_6(product_3, correlation, diagonal_correlation_minus_1, same, others, D=D, N=N)
+        loss = first.new_empty(())
+        forward_7(others, same, loss, weight=weight)
+    return loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1
 
 
-table = Table(_module, __file__, """
-    first, second, unit1, unit2, dfirst, dsecond: N D
-    sum_1, sum_3, sum_2, sum_4, sum_5, sum_6, same_term: D
-    unit1_root, unit2_root: 1 D
-    correlation, dcorrelation_: D D
-    same, others, loss, dloss: one number
-""", "324584c34b6d312c046e884f3e29caeb0c883d306ccf10122b13769a5ba18027")
-table.add(
-    "forward",
-    "forward(first, second; D, N) -> sum_1, sum_3",
-    "forward_2(first, second, sum_1, sum_3; D, N) -> sum_2, sum_4",
-    "forward_3(first, second, sum_1, sum_2, sum_3, sum_4; D, N) -> sum_5, sum_6",
-    "forward_4(sum_5, sum_6; D, N; eps) -> unit1_root, unit2_root",
-    "forward_5(first, second, sum_1, sum_2, sum_3, sum_4, unit1_root, unit2_root; D, N) -> unit1, "
-    "unit2",
-    ("product_7", lambda unit2, unit1: unit1.mT @ unit2),
-    "forward_6(product_7; D, N) -> correlation, same_term, same, others",
-    "forward_7(others, same; ; weight) -> loss",
-)
-table.add(
-    "backward",
-    "backward(correlation, dloss, same_term; D; weight) -> dcorrelation_",
-    ("product_1", lambda unit1, dcorrelation_: unit1 @ dcorrelation_),
-    ("product_2", lambda unit2, dcorrelation_: unit2 @ dcorrelation_.mT),
-    "backward_2(product_1, product_2, unit1, unit1_root, unit2, unit2_root; D, N) -> dfirst, "
-    "dsecond",
-    of="dfirst | dsecond",
-)
+def barlow_twins_backward(
+    dloss: Tensor, first: Tensor, second: Tensor, sum_first: Tensor, sum_centred1: Tensor,
+    sum_second: Tensor, sum_centred2: Tensor, inverse_root_in_unit1: Tensor,
+    inverse_root_in_unit2: Tensor, correlation: Tensor, diagonal_correlation_minus_1: Tensor,
+    weight: float, need_first: bool = True, need_second: bool = True,
+) -> tuple:
+    """The gradients of first and second."""
+    with lines._uncast(dloss):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
+        N, D = first.shape
+        dcorrelation_ = dloss.new_empty(D, D) if need_first or need_second else None
+        backward(correlation, diagonal_correlation_minus_1, dloss, dcorrelation_, D=D, weight=weight)
+        unit1 = dloss.new_empty(N, D) if need_first or need_second else None
+        unit2 = dloss.new_empty(N, D) if need_first or need_second else None
+        backward_2(
+            first, inverse_root_in_unit1, inverse_root_in_unit2, second, sum_centred1, sum_centred2,
+            sum_first, sum_second, unit1, unit2, D=D, N=N,
+        )
+        product_1 = unit1 @ dcorrelation_
+        product_2 = unit2 @ dcorrelation_.mT
+        sum_3 = dloss.new_empty(D) if need_first or need_second else None
+        sum_4 = dloss.new_empty(D) if need_first or need_second else None
+        sum_5 = dloss.new_empty(D) if need_first or need_second else None
+        sum_6 = dloss.new_empty(D) if need_first or need_second else None
+        backward_3(product_1, product_2, unit1, unit2, sum_3, sum_4, sum_5, sum_6, D=D, N=N)
+        dfirst = dloss.new_empty(N, D) if need_first else None
+        dsecond = dloss.new_empty(N, D) if need_second else None
+        backward_4(
+            inverse_root_in_unit1, inverse_root_in_unit2, product_1, product_2, sum_3, sum_4, sum_5,
+            sum_6, unit1, unit2, dfirst, dsecond, D=D, N=N,
+        )
+    return dfirst, dsecond

@@ -2,20 +2,25 @@
 # source sha256: 3d9960b2912cab2db6bbe0203a9ddb3d6e7886a3760e62c5faba894745047329
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of batch_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import batch_norm as _module
+from .. import batch_norm as lines
 from ._functions import aligned, load, square
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "7add7f6fe687082ac9b1c7cb4bcbcb4d500fcaf8ad84320fc0239221b9ffca0c"
 
 
-@kernel("N | C in tiles", alive=2, sums="sum_1: C", exact="sum_1")
+@kernel("N | C in tiles", alive=2, sums="sum_1: C", makes="sum_1")
 @triton.jit
 def forward(
     x_ptr, sum_1_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -33,171 +38,66 @@ def forward(
     tl.store(sum_1_ptr + program * C + c, tl.sum(sum_1, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", alive=4, sums="sum_2: C", exact="sum_2")
+@kernel("| C in tiles", makes="mean")
 @triton.jit
-def forward_2(
-    sum_1_ptr, x_ptr, sum_2_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    sum_1 = load(sum_1_ptr + c, c < C)
-    mean = sum_1 / N
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_2 += tl.where(inside, x - mean, 0.0)
-    tl.store(sum_2_ptr + program * C + c, tl.sum(sum_2, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("N | C in tiles", alive=6, sums="sum_3: C", exact="sum_3")
-@triton.jit
-def forward_3(
-    sum_1_ptr, sum_2_ptr, x_ptr, sum_3_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    sum_1 = load(sum_1_ptr + c, c < C)
-    mean = sum_1 / N
-    sum_2 = load(sum_2_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_3 += tl.where(inside, square(x - mean - sum_2 / N), 0.0)
-    tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("| C in tiles", exact="inv_std")
-@triton.jit
-def forward_4(sum_3_ptr, inv_std_ptr, C, N, eps, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_3 = load(sum_3_ptr + c, c < C)
-    tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_3 / (N - 1) + eps), mask=c < C)
-
-
-@kernel("N | C in tiles", alive=3, exact="xhat")
-@triton.jit
-def forward_5(
-    bias_ptr, gain_ptr, inv_std_ptr, sum_1_ptr, sum_2_ptr, x_ptr, xhat_ptr, y_ptr, C, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    inv_std = load(inv_std_ptr + c, c < C)
-    x = load(x_ptr + n * C + c, inside)
-    sum_1 = load(sum_1_ptr + c, c < C)
-    sum_2 = load(sum_2_ptr + c, c < C)
-    diff = x - sum_1 / N - sum_2 / N
-    xhat = inv_std * diff
-    tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
-    bias = load(bias_ptr + c, c < C)
-    gain = load(gain_ptr + c, c < C)
-    tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
-
-
-@kernel("N | C in tiles", alive=4, sums="dgain: C, dbias: C", exact="dgain dbias")
-@triton.jit
-def backward(
-    dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    dgain = tl.zeros([ROWS, BLOCK], REAL)
-    dbias = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        xhat = load(xhat_ptr + n * C + c, inside)
-        dgain += tl.where(inside, dy * xhat, 0.0)
-        dbias += tl.where(inside, dy, 0.0)
-    tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
-    tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("N | C in tiles", alive=4)
-@triton.jit
-def backward_2(
-    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    gain = load(gain_ptr + c, c < C)
-    inv_std = load(inv_std_ptr + c, c < C)
-    dy = load(dy_ptr + n * C + c, inside)
-    dbias = load(dbias_ptr + c, c < C)
-    dgain = load(dgain_ptr + c, c < C)
-    xhat = load(xhat_ptr + n * C + c, inside)
-    dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)
-    tl.store(dx_ptr + n * C + c, dx, mask=inside)
-
-
-@kernel("| C in tiles", exact="mean")
-@triton.jit
-def lean_forward_2(sum_1_ptr, mean_ptr, C, N, BLOCK: tl.constexpr):
+def forward_2(sum_1_ptr, mean_ptr, C, N, BLOCK: tl.constexpr):
     c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     sum_1 = load(sum_1_ptr + c, c < C)
     tl.store(mean_ptr + c, sum_1 / N, mask=c < C)
 
 
-@kernel("N | C in tiles", alive=3, sums="sum_2: C", exact="sum_2")
+@kernel("N | C in tiles", alive=3, sums="sum_diff: C", makes="sum_diff")
 @triton.jit
-def lean_forward_3(
-    mean_ptr, x_ptr, sum_2_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+def forward_3(
+    mean_ptr, x_ptr, sum_diff_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_diff = tl.zeros([ROWS, BLOCK], REAL)
+    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    mean = load(mean_ptr + c, c < C)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        x = load(x_ptr + n * C + c, inside)
+        sum_diff += tl.where(inside, x - mean, 0.0)
+    tl.store(sum_diff_ptr + program * C + c, tl.sum(sum_diff, axis=0, keep_dims=True), mask=c < C)
+
+
+@kernel("N | C in tiles", alive=5, sums="sum_2: C", makes="sum_2")
+@triton.jit
+def forward_4(
+    mean_ptr, sum_diff_ptr, x_ptr, sum_2_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     mean = load(mean_ptr + c, c < C)
+    sum_diff = load(sum_diff_ptr + c, c < C)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         x = load(x_ptr + n * C + c, inside)
-        sum_2 += tl.where(inside, x - mean, 0.0)
+        sum_2 += tl.where(inside, square(x - mean - sum_diff / N), 0.0)
     tl.store(sum_2_ptr + program * C + c, tl.sum(sum_2, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", alive=5, sums="sum_3: C", exact="sum_3")
+@kernel("| C in tiles", makes="inv_std")
 @triton.jit
-def lean_forward_4(
-    mean_ptr, sum_2_ptr, x_ptr, sum_3_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    mean = load(mean_ptr + c, c < C)
+def forward_5(sum_2_ptr, inv_std_ptr, C, N, eps, BLOCK: tl.constexpr):
+    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     sum_2 = load(sum_2_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_3 += tl.where(inside, square(x - mean - sum_2 / N), 0.0)
-    tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
+    tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_2 / (N - 1) + eps), mask=c < C)
 
 
-@kernel("N | C in tiles", alive=5)
+@kernel("N | C in tiles", alive=5, makes="y")
 @triton.jit
-def lean_forward_6(
-    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, y_ptr, C, N, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def forward_6(
+    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, y_ptr, C, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -208,17 +108,17 @@ def lean_forward_6(
     inv_std = load(inv_std_ptr + c, c < C)
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + c, c < C)
-    sum_2 = load(sum_2_ptr + c, c < C)
-    diff = x - mean - sum_2 / N
+    sum_diff = load(sum_diff_ptr + c, c < C)
+    diff = x - mean - sum_diff / N
     xhat = inv_std * diff
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@kernel("N | C in tiles", alive=8, sums="dgain: C, dbias: C", exact="dgain dbias")
+@kernel("N | C in tiles", alive=8, sums="dgain: C, dbias: C", makes="dgain dbias")
 @triton.jit
-def lean_backward(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward(
+    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -227,13 +127,14 @@ def lean_backward(
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inv_std = load(inv_std_ptr + c, c < C)
     mean = load(mean_ptr + c, c < C)
-    sum_2 = load(sum_2_ptr + c, c < C)
+    sum_diff = load(sum_diff_ptr + c, c < C)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (c < C)
         dy = load(dy_ptr + n * C + c, inside)
         x = load(x_ptr + n * C + c, inside)
-        xhat = inv_std * (x - mean - sum_2 / N)
+        diff = x - mean - sum_diff / N
+        xhat = inv_std * diff
         dgain += tl.where(inside, dy * xhat, 0.0)
         dbias += tl.where(inside, dy, 0.0)
     if dgain_ptr is not None:
@@ -242,11 +143,11 @@ def lean_backward(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", alive=6)
+@kernel("N | C in tiles", alive=6, makes="dx")
 @triton.jit
-def lean_backward_2(
-    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dx_ptr, C, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward_2(
+    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr, C,
+    N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -259,43 +160,47 @@ def lean_backward_2(
     dgain = load(dgain_ptr + c, c < C)
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + c, c < C)
-    sum_2 = load(sum_2_ptr + c, c < C)
-    xhat = inv_std * (x - mean - sum_2 / N)
+    sum_diff = load(sum_diff_ptr + c, c < C)
+    diff = x - mean - sum_diff / N
+    xhat = inv_std * diff
     dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)
     tl.store(dx_ptr + n * C + c, dx, mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C
-    gain, bias, sum_1, sum_2, sum_3, dgain, dbias: C
-    inv_std, mean: 1 C
-""", "2050ca4ab930f8774e852e5d7db39ca4501d9a8355e23ab6826fbbf474f9e002", narrow=True)
-table.add(
-    "forward",
-    "forward(x; C, N) -> sum_1",
-    "forward_2(sum_1, x; C, N) -> sum_2",
-    "forward_3(sum_1, sum_2, x; C, N) -> sum_3",
-    "forward_4(sum_3; C, N; eps) -> inv_std",
-    "forward_5(bias, gain, inv_std, sum_1, sum_2, x; C, N) -> xhat, y",
-)
-table.add(
-    "backward",
-    "backward(dy, xhat; C, N) -> dgain, dbias",
-    "backward_2(dbias, dgain, dy, gain, inv_std, xhat; C, N) -> dx",
-)
-table.add(
-    "lean forward",
-    "forward(x; C, N) -> sum_1",
-    "lean_forward_2(sum_1; C, N) -> mean",
-    "lean_forward_3(mean, x; C, N) -> sum_2",
-    "lean_forward_4(mean, sum_2, x; C, N) -> sum_3",
-    "forward_4(sum_3; C, N; eps) -> inv_std",
-    "lean_forward_6(bias, gain, inv_std, mean, sum_2, x; C, N) -> y",
-)
-table.add(
-    "lean backward",
-    "lean_backward(dy, inv_std, mean, sum_2, x; C, N) -> dgain, dbias",
-    "lean_backward_2(dbias, dgain, dy, gain, inv_std, mean, sum_2, x; C, N) -> dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
+def batch_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    N, C = x.shape
+    sum_1 = x.new_empty(C, dtype=wide)
+    forward(x, sum_1, C=C, N=N)
+    mean = x.new_empty(1, C, dtype=wide)
+    forward_2(sum_1, mean, C=C, N=N)
+    sum_diff = x.new_empty(1, C, dtype=wide)
+    forward_3(mean, x, sum_diff, C=C, N=N)
+    sum_2 = x.new_empty(C, dtype=wide)
+    forward_4(mean, sum_diff, x, sum_2, C=C, N=N)
+    inv_std = x.new_empty(1, C, dtype=wide)
+    forward_5(sum_2, inv_std, C=C, N=N, eps=eps)
+    y = x.new_empty(N, C, dtype=dtype)
+    forward_6(bias, gain, inv_std, mean, sum_diff, x, y, C=C, N=N)
+    return y, mean, sum_diff, inv_std
+
+
+def batch_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    N, C = dy.shape
+    dx = None
+    dgain = dy.new_empty(C, dtype=wide) if need_x or need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_x or need_bias else None
+    backward(dy, inv_std, mean, sum_diff, x, dgain, dbias, C=C, N=N)
+    if need_x:
+        dx = x.new_empty(N, C)
+        backward_2(dbias, dgain, dy, gain, inv_std, mean, sum_diff, x, dx, C=C, N=N)
+    return dx, dgain, dbias

@@ -2,20 +2,25 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormBiased in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of batch_norm_biased.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import batch_norm_biased as _module
+from .. import batch_norm_biased as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "d6cc1dc759d2b6eada9f5503c1d1552b15762a9fffc63f3564504d9a728d45ac"
 
 
-@kernel("N C | S in tiles", sums="sum_1: C", exact="sum_1")
+@kernel("N C | S in tiles", sums="sum_1: C", makes="sum_1")
 @triton.jit
 def forward(
     x_ptr, sum_1_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -32,7 +37,7 @@ def forward(
     )
 
 
-@kernel("| C in tiles", exact="mean")
+@kernel("| C in tiles", makes="mean")
 @triton.jit
 def forward_2(sum_1_ptr, mean_ptr, C, N, S, BLOCK: tl.constexpr):
     c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -40,10 +45,10 @@ def forward_2(sum_1_ptr, mean_ptr, C, N, S, BLOCK: tl.constexpr):
     tl.store(mean_ptr + c, sum_1 / N / S, mask=c < C)
 
 
-@kernel("N C | S in tiles", sums="sum_2: C", exact="sum_2")
+@kernel("N C | S in tiles", sums="sum_diff: C", makes="sum_diff")
 @triton.jit
 def forward_3(
-    mean_ptr, x_ptr, sum_2_ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    mean_ptr, x_ptr, sum_diff_ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -54,17 +59,17 @@ def forward_3(
     c = row % C
     mean = load(mean_ptr + c, row < rows)
     tl.store(
-        sum_2_ptr + row * tl.num_programs(1) + tl.program_id(1),
+        sum_diff_ptr + row * tl.num_programs(1) + tl.program_id(1),
         total(x - mean, inside, 1),
         mask=row < rows,
     )
 
 
-@kernel("N C | S in tiles", sums="sum_3: C", exact="sum_3")
+@kernel("N C | S in tiles", sums="sum_2: C", makes="sum_2")
 @triton.jit
 def forward_4(
-    mean_ptr, sum_2_ptr, x_ptr, sum_3_ptr, rows, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    mean_ptr, sum_diff_ptr, x_ptr, sum_2_ptr, rows, C, N, S, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -73,26 +78,26 @@ def forward_4(
     x = load(x_ptr + row * S + s, inside)
     c = row % C
     mean = load(mean_ptr + c, row < rows)
-    sum_2 = load(sum_2_ptr + c, row < rows)
+    sum_diff = load(sum_diff_ptr + c, row < rows)
     tl.store(
-        sum_3_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(square(x - mean - sum_2 / N / S), inside, 1),
+        sum_2_ptr + row * tl.num_programs(1) + tl.program_id(1),
+        total(square(x - mean - sum_diff / N / S), inside, 1),
         mask=row < rows,
     )
 
 
-@kernel("| C in tiles", exact="inv_std")
+@kernel("| C in tiles", makes="inv_std")
 @triton.jit
-def forward_5(sum_3_ptr, inv_std_ptr, C, N, S, eps, BLOCK: tl.constexpr):
+def forward_5(sum_2_ptr, inv_std_ptr, C, N, S, eps, BLOCK: tl.constexpr):
     c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_3 = load(sum_3_ptr + c, c < C)
-    tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_3 / N / S + eps), mask=c < C)
+    sum_2 = load(sum_2_ptr + c, c < C)
+    tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_2 / N / S + eps), mask=c < C)
 
 
-@kernel("N C | S in tiles", exact="xhat")
+@kernel("N C | S in tiles", makes="y")
 @triton.jit
 def forward_6(
-    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, xhat_ptr, y_ptr, rows, C, N, S,
+    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, y_ptr, rows, C, N, S,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -100,102 +105,35 @@ def forward_6(
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
     c = row % C
+    bias = load(bias_ptr + c, row < rows)
+    gain = load(gain_ptr + c, row < rows)
     inv_std = load(inv_std_ptr + c, row < rows)
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + c, row < rows)
-    sum_2 = load(sum_2_ptr + c, row < rows)
-    diff = x - mean - sum_2 / N / S
+    sum_diff = load(sum_diff_ptr + c, row < rows)
+    diff = x - mean - sum_diff / N / S
     xhat = inv_std * diff
-    tl.store(xhat_ptr + row * S + s, xhat, mask=inside)
-    bias = load(bias_ptr + c, row < rows)
-    gain = load(gain_ptr + c, row < rows)
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", alive=2, sums="dgain: C, dbias: C", exact="dgain dbias")
+@kernel("N C | S in tiles", alive=2, sums="dgain: C, dbias: C", makes="dgain dbias")
 @triton.jit
 def backward(
-    dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, rows, C, N, S,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (s < S)
     dy = load(dy_ptr + row * S + s, inside)
-    xhat = load(xhat_ptr + row * S + s, inside)
-    tl.store(
-        dgain_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(dy * xhat, inside, 1),
-        mask=row < rows,
-    )
-    tl.store(
-        dbias_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(dy, inside, 1),
-        mask=row < rows,
-    )
-
-
-@kernel("N C | S in tiles", alive=2)
-@triton.jit
-def backward_2(
-    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, rows, C, N, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
     c = row % C
-    gain = load(gain_ptr + c, row < rows)
-    inv_std = load(inv_std_ptr + c, row < rows)
-    dy = load(dy_ptr + row * S + s, inside)
-    dgain = load(dgain_ptr + c, row < rows)
-    xhat = load(xhat_ptr + row * S + s, inside)
-    dbias = load(dbias_ptr + c, row < rows)
-    dx = gain * inv_std * (dy - dgain / N / S * xhat - dbias / N / S)
-    tl.store(dx_ptr + row * S + s, dx, mask=inside)
-
-
-@kernel("N C | S in tiles")
-@triton.jit
-def lean_forward_6(
-    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, y_ptr, rows, C, N, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    bias = load(bias_ptr + c, row < rows)
-    gain = load(gain_ptr + c, row < rows)
     inv_std = load(inv_std_ptr + c, row < rows)
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + c, row < rows)
-    sum_2 = load(sum_2_ptr + c, row < rows)
-    diff = x - mean - sum_2 / N / S
+    sum_diff = load(sum_diff_ptr + c, row < rows)
+    diff = x - mean - sum_diff / N / S
     xhat = inv_std * diff
-    tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
-
-
-@kernel("N C | S in tiles", alive=2, sums="dgain: C, dbias: C", exact="dgain dbias")
-@triton.jit
-def lean_backward(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, rows, C, N, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    dy = load(dy_ptr + row * S + s, inside)
-    c = row % C
-    inv_std = load(inv_std_ptr + c, row < rows)
-    x = load(x_ptr + row * S + s, inside)
-    mean = load(mean_ptr + c, row < rows)
-    sum_2 = load(sum_2_ptr + c, row < rows)
-    xhat = inv_std * (x - mean - sum_2 / N / S)
     if dgain_ptr is not None:
         tl.store(
             dgain_ptr + row * tl.num_programs(1) + tl.program_id(1),
@@ -210,11 +148,11 @@ def lean_backward(
         )
 
 
-@kernel("N C | S in tiles", alive=2)
+@kernel("N C | S in tiles", alive=2, makes="dx")
 @triton.jit
-def lean_backward_2(
-    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dx_ptr, rows,
-    C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward_2(
+    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr,
+    rows, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -227,121 +165,48 @@ def lean_backward_2(
     dgain = load(dgain_ptr + c, row < rows)
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + c, row < rows)
-    sum_2 = load(sum_2_ptr + c, row < rows)
-    xhat = inv_std * (x - mean - sum_2 / N / S)
+    sum_diff = load(sum_diff_ptr + c, row < rows)
+    diff = x - mean - sum_diff / N / S
+    xhat = inv_std * diff
     dbias = load(dbias_ptr + c, row < rows)
     dx = gain * inv_std * (dy - dgain / N / S * xhat - dbias / N / S)
     tl.store(dx_ptr + row * S + s, dx, mask=inside)
 
 
-@kernel("N C | S in tiles")
-@triton.jit
-def plain_forward_6(
-    inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, xhat_ptr, rows, C, N, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    inv_std = load(inv_std_ptr + c, row < rows)
-    x = load(x_ptr + row * S + s, inside)
-    mean = load(mean_ptr + c, row < rows)
-    sum_2 = load(sum_2_ptr + c, row < rows)
-    diff = x - mean - sum_2 / N / S
-    tl.store(xhat_ptr + row * S + s, inv_std * diff, mask=inside)
+def batch_norm_biased_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    N, C, S = x.shape
+    sum_1 = x.new_empty(C, dtype=wide)
+    forward(x, sum_1, C=C, N=N, S=S)
+    mean = x.new_empty(1, C, 1, dtype=wide)
+    forward_2(sum_1, mean, C=C, N=N, S=S)
+    sum_diff = x.new_empty(1, C, 1, dtype=wide)
+    forward_3(mean, x, sum_diff, C=C, N=N, S=S)
+    sum_2 = x.new_empty(C, dtype=wide)
+    forward_4(mean, sum_diff, x, sum_2, C=C, N=N, S=S)
+    inv_std = x.new_empty(1, C, 1, dtype=wide)
+    forward_5(sum_2, inv_std, C=C, N=N, S=S, eps=eps)
+    y = x.new_empty(N, C, S, dtype=dtype)
+    forward_6(bias, gain, inv_std, mean, sum_diff, x, y, C=C, N=N, S=S)
+    return y, mean, sum_diff, inv_std
 
 
-@kernel("N C | S in tiles", alive=2, sums="sum_1: C, sum_2: C", exact="sum_1 sum_2")
-@triton.jit
-def plain_backward(
-    dy_ptr, y_ptr, sum_1_ptr, sum_2_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    dy = load(dy_ptr + row * S + s, inside)
-    y = load(y_ptr + row * S + s, inside)
-    tl.store(
-        sum_1_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(dy * y, inside, 1),
-        mask=row < rows,
-    )
-    tl.store(
-        sum_2_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(dy, inside, 1),
-        mask=row < rows,
-    )
-
-
-@kernel("N C | S in tiles", alive=2)
-@triton.jit
-def plain_backward_2(
-    dy_ptr, inv_std_ptr, sum_1_ptr, sum_2_ptr, y_ptr, dx_ptr, rows, C, N, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    inv_std = load(inv_std_ptr + c, row < rows)
-    dy = load(dy_ptr + row * S + s, inside)
-    sum_1 = load(sum_1_ptr + c, row < rows)
-    y = load(y_ptr + row * S + s, inside)
-    sum_2 = load(sum_2_ptr + c, row < rows)
-    tl.store(dx_ptr + row * S + s, inv_std * (dy - sum_1 / N / S * y - sum_2 / N / S), mask=inside)
-
-
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C S
-    gain = 1, bias = 0, sum_1, sum_2, sum_3, dgain, dbias: C
-    mean, inv_std: 1 C 1
-""", "e794115d315e01207a880c236c6cb43fad502f59a6be60d973faabfa48b64c81", narrow=True)
-table.add(
-    "forward",
-    "forward(x; C, N, S) -> sum_1",
-    "forward_2(sum_1; C, N, S) -> mean",
-    "forward_3(mean, x; C, N, S) -> sum_2",
-    "forward_4(mean, sum_2, x; C, N, S) -> sum_3",
-    "forward_5(sum_3; C, N, S; eps) -> inv_std",
-    "forward_6(bias, gain, inv_std, mean, sum_2, x; C, N, S) -> xhat, y",
-)
-table.add(
-    "backward",
-    "backward(dy, xhat; C, N, S) -> dgain, dbias",
-    "backward_2(dbias, dgain, dy, gain, inv_std, xhat; C, N, S) -> dx",
-)
-table.add(
-    "lean forward",
-    "forward(x; C, N, S) -> sum_1",
-    "forward_2(sum_1; C, N, S) -> mean",
-    "forward_3(mean, x; C, N, S) -> sum_2",
-    "forward_4(mean, sum_2, x; C, N, S) -> sum_3",
-    "forward_5(sum_3; C, N, S; eps) -> inv_std",
-    "lean_forward_6(bias, gain, inv_std, mean, sum_2, x; C, N, S) -> y",
-)
-table.add(
-    "lean backward",
-    "lean_backward(dy, inv_std, mean, sum_2, x; C, N, S) -> dgain, dbias",
-    "lean_backward_2(dbias, dgain, dy, gain, inv_std, mean, sum_2, x; C, N, S) -> dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add(
-    "plain forward",
-    "forward(x; C, N, S) -> sum_1",
-    "forward_2(sum_1; C, N, S) -> mean",
-    "forward_3(mean, x; C, N, S) -> sum_2",
-    "forward_4(mean, sum_2, x; C, N, S) -> sum_3",
-    "forward_5(sum_3; C, N, S; eps) -> inv_std",
-    "plain_forward_6(inv_std, mean, sum_2, x; C, N, S) -> y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(dy, y; C, N, S) -> sum_1, sum_2",
-    "plain_backward_2(dy, inv_std, sum_1, sum_2, y; C, N, S) -> dx",
-)
+def batch_norm_biased_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    N, C, S = dy.shape
+    dx = None
+    dgain = dy.new_empty(C, dtype=wide) if need_x or need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_x or need_bias else None
+    backward(dy, inv_std, mean, sum_diff, x, dgain, dbias, C=C, N=N, S=S)
+    if need_x:
+        dx = x.new_empty(N, C, S)
+        backward_2(dbias, dgain, dy, gain, inv_std, mean, sum_diff, x, dx, C=C, N=N, S=S)
+    return dx, dgain, dbias

@@ -2,20 +2,25 @@
 # source sha256: 4eab3f1e80619b4780b6a3e3cb952a7ed0d81139596c9f1c00dc7c903a1ab603
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BatchNormEvaluation in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of batch_norm_evaluation.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import batch_norm_evaluation as _module
+from .. import batch_norm_evaluation as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "bbd989d4b27d54366a019b69931f6f3aa4b851158c084cda9ed6bb55d861d2cf"
 
 
-@kernel("| C in tiles", exact="inv_std")
+@kernel("| C in tiles", makes="inv_std")
 @triton.jit
 def forward(running_var_ptr, inv_std_ptr, C, eps, BLOCK: tl.constexpr):
     c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +28,7 @@ def forward(running_var_ptr, inv_std_ptr, C, eps, BLOCK: tl.constexpr):
     tl.store(inv_std_ptr + c, 1 / tl.sqrt(running_var + eps), mask=c < C)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", makes="y")
 @triton.jit
 def forward_2(
     bias_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, y_ptr, rows, C, S,
@@ -43,7 +48,7 @@ def forward_2(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", alive=3, sums="dgain: C, dbias: C")
+@kernel("N C | S in tiles", alive=3, sums="dgain: C, dbias: C", makes="dgain dbias dx")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows, C,
@@ -75,7 +80,15 @@ def backward(
         tl.store(dx_ptr + row * S + s, gain * inv_std * dy, mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("| C in tiles", makes="inv_std")
+@triton.jit
+def plain_forward(running_var_ptr, inv_std_ptr, C, eps, BLOCK: tl.constexpr):
+    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    running_var = load(running_var_ptr + c, c < C)
+    tl.store(inv_std_ptr + c, 1 / tl.sqrt(running_var + eps), mask=c < C)
+
+
+@kernel("N C | S in tiles", makes="xhat")
 @triton.jit
 def plain_forward_2(
     inv_std_ptr, running_mean_ptr, x_ptr, xhat_ptr, rows, C, S, ALIGN: tl.constexpr,
@@ -92,7 +105,7 @@ def plain_forward_2(
     tl.store(xhat_ptr + row * S + s, inv_std * (x - running_mean), mask=inside)
 
 
-@kernel("N C | S in tiles")
+@kernel("N C | S in tiles", makes="dx")
 @triton.jit
 def plain_backward(
     dy_ptr, inv_std_ptr, dx_ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -108,23 +121,62 @@ def plain_backward(
     tl.store(dx_ptr + row * S + s, inv_std * dy, mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C S
-    running_mean, running_var, gain = 1, bias = 0, inv_std, dgain, dbias: C
-""", "4ba12c1541af88e6820b5897135ec947c6236f9ecafae84555d2071374480dcf", narrow=True)
-table.add(
-    "forward",
-    "forward(running_var; C; eps) -> inv_std",
-    "forward_2(bias, gain, inv_std, running_mean, x; C, N, S) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy, gain, inv_std, running_mean, x; C, N, S) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-)
-table.add(
-    "plain forward",
-    "forward(running_var; C; eps) -> inv_std",
-    "plain_forward_2(inv_std, running_mean, x; C, N, S) -> y",
-)
-table.add("plain backward", "plain_backward(dy, inv_std; C, N, S) -> dx")
+def batch_norm_evaluation_forward(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, running_mean, running_var, gain, bias)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
+    running_mean, running_var = running_mean.to(wide), running_var.to(wide)
+    N, C, S = x.shape
+    inv_std = x.new_empty(C, dtype=wide)
+    forward(running_var, inv_std, C=C, eps=eps)
+    y = x.new_empty(N, C, S, dtype=dtype)
+    forward_2(bias, gain, inv_std, running_mean, x, y, C=C, N=N, S=S)
+    return y, inv_std
+
+
+def batch_norm_evaluation_backward(
+    dy: Tensor, x: Tensor, running_mean: Tensor, gain: Tensor, inv_std: Tensor, need_x: bool = True,
+    need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    running_mean = running_mean.to(wide)
+    N, C, S = dy.shape
+    dgain = gain.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C, S) if need_x else None
+    backward(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C=C, N=N, S=S)
+    return dx, dgain, dbias
+
+
+def batch_norm_evaluation_plain_forward(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, eps: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, running_mean, running_var)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
+    running_mean, running_var = running_mean.to(wide), running_var.to(wide)
+    N, C, S = x.shape
+    inv_std = x.new_empty(C, dtype=wide)
+    plain_forward(running_var, inv_std, C=C, eps=eps)
+    y = x.new_empty(N, C, S, dtype=dtype)
+    plain_forward_2(inv_std, running_mean, x, y, C=C, N=N, S=S)
+    return y, inv_std
+
+
+def batch_norm_evaluation_plain_backward(dy: Tensor, inv_std: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, C, S = dy.shape
+    dx = dy.new_empty(N, C, S)
+    plain_backward(dy, inv_std, dx, C=C, N=N, S=S)
+    return dx

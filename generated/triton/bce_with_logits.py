@@ -2,22 +2,27 @@
 # source sha256: 58e6389086045d3e3632afba0870356204ed980f8cb2870314b061de8b472f46
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BCEWithLogits in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of bce_with_logits.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import bce_with_logits as _module
+from .. import bce_with_logits as lines
 from ._functions import aligned, larger, load, log1p, smaller
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "40fb1716e1a75a18e2cadb4787dd4c87c9046cc820a2963ff83233622e47f017"
 
 
-@kernel("N | C in tiles", alive=4)
+@kernel("N | C in tiles", alive=4, makes="losses")
 @triton.jit
-def none_forward(
+def forward(
     logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, losses_ptr, C, N, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -36,9 +41,9 @@ def none_forward(
     tl.store(losses_ptr + n * C + c, -(likelihood * weight), mask=inside)
 
 
-@kernel("N | C in tiles", alive=6)
+@kernel("N | C in tiles", alive=6, makes="dlogits dtarget")
 @triton.jit
-def none_backward(
+def backward(
     dloss_ptr, logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -66,22 +71,22 @@ def none_backward(
         tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
 
 
-@kernel("| NC=N*C in tiles", alive=4)
+@kernel("| NC=N*C in tiles", alive=4, makes="losses")
 @triton.jit
-def none_plain_forward(logits_ptr, target_ptr, losses_ptr, NC, BLOCK: tl.constexpr):
+def plain_forward(logits_ptr, target_ptr, losses_ptr, NC, BLOCK: tl.constexpr):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     logits = load(logits_ptr + nc, nc < NC)
     target = load(target_ptr + nc, nc < NC)
     likelihood = (
         (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-        - (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (1 - target)
+        + (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (target - 1)
     )
     tl.store(losses_ptr + nc, -likelihood, mask=nc < NC)
 
 
-@kernel("| NC=N*C in tiles", alive=4)
+@kernel("| NC=N*C in tiles", alive=4, makes="dlogits dtarget")
 @triton.jit
-def none_plain_backward(
+def plain_backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, NC, BLOCK: tl.constexpr,
 ):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -94,227 +99,52 @@ def none_plain_backward(
         tl.store(dtarget_ptr + nc, -(dloss * logits), mask=nc < NC)
 
 
-@kernel("N | C in tiles", alive=6, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(
-    logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, sum_1_ptr, C, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    pos_weight = load(pos_weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        logits = load(logits_ptr + n * C + c, inside)
-        target = load(target_ptr + n * C + c, inside)
-        likelihood = (
-            pos_weight * (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            + (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (target - 1)
-        )
-        weight = load(weight_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, -(likelihood * weight), 0.0)
-    tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("N | C in tiles", alive=6)
-@triton.jit
-def backward(
-    dloss_ptr, logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N,
-    divisor, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr)
-    weight = load(weight_ptr + n * C + c, inside)
-    dlikelihood = -(dloss / divisor * weight)
-    pos_weight = load(pos_weight_ptr + c, c < C)
-    target = load(target_ptr + n * C + c, inside)
-    logits = load(logits_ptr + n * C + c, inside)
-    dlogits = dlikelihood * (
-        pos_weight * target + 1 / (1 + tl.exp(-logits)) * (target - pos_weight * target - 1)
+def bce_with_logits_forward(
+    logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
+) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight, pos_weight)],
+        torch.float32,
     )
-    if dlogits_ptr is not None:
-        tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
-    dtarget = dlikelihood * (
-        larger(logits, 0)
-        + log1p(tl.exp(-tl.abs(logits)))
-        + pos_weight * (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
-    )
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
+    weight, pos_weight = weight.to(wide), pos_weight.to(wide)
+    N, C = logits.shape
+    loss = logits.new_empty(N, C, dtype=wide)
+    forward(logits, pos_weight, target, weight, loss, C=C, N=N)
+    return loss
 
 
-@kernel("N | C in tiles", alive=8, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, C, N,
-    one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    pos_weight = load(pos_weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        logits = load(logits_ptr + n * C + c, inside)
-        target = load(target_ptr + n * C + c, inside)
-        likelihood = (
-            pos_weight * (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            + (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (target - 1)
-        )
-        weight = load(weight_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, -(likelihood * weight), 0.0)
-        dlikelihood = -(one_over_divisor * weight)
-        dlogits = dlikelihood * (
-            pos_weight * target + 1 / (1 + tl.exp(-logits)) * (target - pos_weight * target - 1)
-        )
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
-        dtarget = dlikelihood * (
-            larger(logits, 0)
-            + log1p(tl.exp(-tl.abs(logits)))
-            + pos_weight * (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
-        )
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
-    tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
+def bce_with_logits_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, pos_weight: Tensor,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    weight, pos_weight = weight.to(wide), pos_weight.to(wide)
+    N, C = dloss.shape
+    dlogits = logits.new_empty(N, C) if need_logits else None
+    dtarget = target.new_empty(N, C) if need_target else None
+    backward(dloss, logits, pos_weight, target, weight, dlogits, dtarget, C=C, N=N)
+    return dlogits, dtarget
 
 
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
+def bce_with_logits_plain_forward(logits: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
+    N, C = logits.shape
+    loss = logits.new_empty(N, C, dtype=wide)
+    plain_forward(logits, target, loss, C=C, N=N)
+    return loss
 
 
-@kernel("| NC=N*C in tiles", alive=5, sums="sum_1:", exact="sum_1")
-@triton.jit
-def plain_forward(logits_ptr, target_ptr, sum_1_ptr, NC, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
-        nc = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + nc, nc < NC)
-        target = load(target_ptr + nc, nc < NC)
-        likelihood = (
-            (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            - (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (1 - target)
-        )
-        sum_1 += tl.where(nc < NC, -likelihood, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("| NC=N*C in tiles", alive=3)
-@triton.jit
-def plain_backward(
-    dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, NC, divisor, BLOCK: tl.constexpr,
-):
-    nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    logits = load(logits_ptr + nc, nc < NC)
-    target = load(target_ptr + nc, nc < NC)
-    dlogits = dloss / divisor * (1 / (1 + tl.exp(-logits)) - target)
-    if dlogits_ptr is not None:
-        tl.store(dlogits_ptr + nc, dlogits, mask=nc < NC)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + nc, -(dloss / divisor * logits), mask=nc < NC)
-
-
-@kernel("| NC=N*C in tiles", alive=6, sums="sum_1:", exact="sum_1")
-@triton.jit
-def plain_loss(
-    logits_ptr, target_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, NC, one_over_divisor,
-    REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
-        nc = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + nc, nc < NC)
-        target = load(target_ptr + nc, nc < NC)
-        likelihood = (
-            (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            - (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (1 - target)
-        )
-        sum_1 += tl.where(nc < NC, -likelihood, 0.0)
-        dlogits = one_over_divisor * (1 / (1 + tl.exp(-logits)) - target)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + nc, dlogits, mask=nc < NC)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + nc, -(one_over_divisor * logits), mask=nc < NC)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-table = Table(_module, __file__, """
-    logits, target, weight = 1, dloss, dlogits, dtarget: N C
-    pos_weight = 1: C
-    loss, sum_1: one number
-""", "1bd2d9a5f316262f7abe622a547bdeae68e14f2c959c6d60e285108d5ae4faf9", narrow=True)
-table.add("none forward", "none_forward(logits, pos_weight, target, weight; C, N) -> loss: N C")
-table.add(
-    "none backward",
-    "none_backward(dloss, logits, pos_weight, target, weight; C, N) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add("none plain forward", "none_plain_forward(logits, target; C, N) -> loss: N C")
-table.add(
-    "none plain backward",
-    "none_plain_backward(dloss, logits, target; C, N) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | C * N",
-    "forward(logits, pos_weight, target, weight; C, N) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | C * N",
-    "backward(dloss: one number, logits, pos_weight, target, weight; C, N; divisor) -> dlogits, "
-    "dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | C * N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(logits, pos_weight, target, weight; C, N; one_over_divisor) -> sum_1, dlogits, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | C * N",
-    "plain_forward(logits, target; C, N) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | C * N",
-    "plain_backward(dloss: one number, logits, target; C, N; divisor) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean plain loss",
-    "divisor = 1 | C * N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "plain_loss(logits, target; C, N; one_over_divisor) -> sum_1, dlogits, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dlogits | dtarget",
-)
+def bce_with_logits_plain_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    N, C = dloss.shape
+    dlogits = logits.new_empty(N, C) if need_logits else None
+    dtarget = target.new_empty(N, C) if need_target else None
+    plain_backward(dloss, logits, target, dlogits, dtarget, C=C, N=N)
+    return dlogits, dtarget

@@ -2,20 +2,25 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""BiasedAttention in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of biased_attention.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import biased_attention as _module
+from .. import biased_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a"
 
 
-@kernel("B T | S", alive=2, exact="probs")
+@kernel("B T | S", alive=2, makes="probs")
 @triton.jit
 def forward(
     bias_ptr, product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -85,10 +90,10 @@ def forward_in_chunks(
         tl.store(probs_ptr + row * S + s, probs, mask=s < S)
 
 
-@kernel("B T | S", alive=2, exact="dscores_sum")
+@kernel("B T | S", alive=2, makes="dbias scale_times_dbias")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, dbias_ptr, dscores_sum_ptr, rows, S, scale, ALIGN: tl.constexpr,
+    dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, rows, S, scale, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -100,14 +105,14 @@ def backward(
     dbias = probs * (dprobs - total(dprobs * probs, inside, 1))
     if dbias_ptr is not None:
         tl.store(dbias_ptr + row * S + s, dbias, mask=inside)
-    if dscores_sum_ptr is not None:
-        tl.store(dscores_sum_ptr + row * S + s, scale * dbias, mask=inside)
+    if scale_times_dbias_ptr is not None:
+        tl.store(scale_times_dbias_ptr + row * S + s, scale * dbias, mask=inside)
 
 
 @backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
-    dprobs_ptr, probs_ptr, dbias_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr,
+    dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, S, scale, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -126,29 +131,50 @@ def backward_in_chunks(
         dbias = probs * (dprobs - sum_1)
         if dbias_ptr is not None:
             tl.store(dbias_ptr + row * S + s, dbias, mask=s < S)
-        if dscores_sum_ptr is not None:
-            tl.store(dscores_sum_ptr + row * S + s, scale * dbias, mask=s < S)
+        if scale_times_dbias_ptr is not None:
+            tl.store(scale_times_dbias_ptr + row * S + s, scale * dbias, mask=s < S)
 
 
-table = Table(_module, __file__, """
-    query: B T E
-    key: B S E
-    value: B S F
-    bias, probs, dbias, dscores_sum: B T S
-    dy: B T F
-""", "249c28e9dfdbb2aeba065586725819d480dc0ae5dc8b11d93c55f7e41d80a3eb")
-table.add(
-    "forward",
-    ("product_1", lambda query, key: query @ key.mT),
-    "forward(bias, product_1; B, S, T; scale) -> probs",
-    ("y", lambda probs, value: probs @ value),
-)
-table.add(
-    "backward",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dbias, dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-    of="dkey dvalue dbias",
-)
+def biased_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, scale: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with lines._uncast(query):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
+        B = query.shape[0]
+        T = query.shape[1]
+        S = key.shape[1]
+        product_1 = query @ key.mT
+        probs = query.new_empty(B, T, S)
+        forward(bias, product_1, probs, B=B, S=S, T=T, scale=scale)
+        y = probs @ value
+    return y.to(dtype), probs
+
+
+def biased_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+    need_query: bool = True, need_key: bool = True, need_value: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of query, key, value and bias."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        B = dy.shape[0]
+        T = dy.shape[1]
+        S = key.shape[1]
+        dquery = dkey = dvalue = dbias = None
+        if need_query or need_key or need_bias:
+            dprobs = dy @ value.mT
+        if need_value:
+            dvalue = probs.mT @ dy
+        if need_query or need_key or need_bias:
+            dbias = dy.new_empty(B, T, S) if need_bias else None
+            scale_times_dbias = dy.new_empty(B, T, S) if need_query or need_key else None
+            backward(dprobs, probs, dbias, scale_times_dbias, B=B, S=S, T=T, scale=scale)
+        if need_query:
+            dquery = scale_times_dbias @ key
+        if need_key:
+            dkey = scale_times_dbias.mT @ query
+    return dquery, dkey, dvalue, dbias

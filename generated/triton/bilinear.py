@@ -2,21 +2,25 @@
 # source sha256: 763a314ea4d12494f5032b7210bc54f0329d29015637c5406c1988d309fe7dbe
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Bilinear in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of bilinear.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
+
+import functools
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import bilinear as _module
+from .. import bilinear as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "88c3cf90bfe54191d3ab29a8b952bb0f724e325781ac07c9c0dbb7020c2c090e"
 
 
-@kernel("N L | H in tiles", sums="sum_1: N H", exact="sum_1")
+@kernel("N L | H in tiles", sums="sum_1: N H", makes="sum_1")
 @triton.jit
 def forward(
     through_ptr, x2_ptr, sum_1_ptr, rows, H, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -31,7 +35,7 @@ def forward(
     tl.store(sum_1_ptr + row * H + h, x2 * through, mask=inside)
 
 
-@kernel("N | H in tiles", alive=2)
+@kernel("N | H in tiles", alive=2, makes="y")
 @triton.jit
 def forward_2(
     bias_ptr, sum_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -45,7 +49,7 @@ def forward_2(
     tl.store(y_ptr + n * H + h, sum_1 + bias, mask=inside)
 
 
-@kernel("N | H in tiles", alive=2, sums="dbias: H")
+@kernel("N | H in tiles", alive=2, sums="dbias: H", makes="dbias")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -63,7 +67,7 @@ def backward(
     tl.store(dbias_ptr + program * H + h, tl.sum(dbias, axis=0, keep_dims=True), mask=h < H)
 
 
-@kernel("N L | H", alive=2, exact="dthrough")
+@kernel("N L | H", alive=2, makes="dx2 dthrough")
 @triton.jit
 def backward_2(
     dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, rows, H, L, ALIGN: tl.constexpr,
@@ -106,95 +110,43 @@ def backward_2_in_chunks(
         tl.store(dx2_ptr + row, dx2)
 
 
-@kernel("N L | H in tiles", sums="y: N H")
-@triton.jit
-def plain_forward(
-    through_ptr, x2_ptr, y_ptr, rows, H, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (h < H)
-    x2 = load(x2_ptr + row, row < rows)
-    through = load(through_ptr + row * H + h, inside)
-    tl.store(y_ptr + row * H + h, x2 * through, mask=inside)
+def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with lines._uncast(x1):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
+        H = weight.shape[0]
+        L = x2.shape[1]
+        N = x1.shape[0]
+        through = torch.einsum("hkl,nk->nlh", weight, x1)
+        sum_1 = x1.new_empty(N, H)
+        forward(through, x2, sum_1, H=H, L=L, N=N)
+        y = x1.new_empty(N, H)
+        forward_2(bias, sum_1, y, H=H, N=N)
+    return y.to(dtype), through
 
 
-@kernel("N L | H", alive=2, exact="dthrough")
-@triton.jit
-def plain_backward(
-    dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, rows, H, L, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    h = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (h < H)
-    n = row // L
-    dy = load(dy_ptr + n * H + h, inside)
-    through = load(through_ptr + row * H + h, inside)
-    if dx2_ptr is not None:
-        tl.store(dx2_ptr + row, total(dy * through, inside, 1), mask=row < rows)
-    x2 = load(x2_ptr + row, row < rows)
-    if dthrough_ptr is not None:
-        tl.store(dthrough_ptr + row * H + h, dy * x2, mask=inside)
-
-
-@plain_backward.long("N L | H in chunks", alive=3)
-@triton.jit
-def plain_backward_in_chunks(
-    dy_ptr, through_ptr, x2_ptr, dx2_ptr, dthrough_ptr, H, L, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    dx2 = tl.zeros([BLOCK], REAL)
-    n = row // L
-    x2 = load(x2_ptr + row)
-    for start in range(0, H, BLOCK):
-        h = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + n * H + h, h < H)
-        through = load(through_ptr + row * H + h, h < H)
-        dx2 += tl.where(h < H, dy * through, 0.0)
-        if dthrough_ptr is not None:
-            tl.store(dthrough_ptr + row * H + h, dy * x2, mask=h < H)
-    dx2 = tl.sum(dx2)
-    if dx2_ptr is not None:
-        tl.store(dx2_ptr + row, dx2)
-
-
-table = Table(_module, __file__, """
-    x1: N K
-    x2, dx2: N L
-    weight: H K L
-    bias = 0, dbias: H
-    sum_1, y, dy: N H
-    through, dthrough: N L H
-""", "c974861709ca9a5f00885f5fd404c2a2708b2c9c18d0a2a126d68475f289ab7e")
-table.add(
-    "forward",
-    ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),
-    "forward(through, x2; H, L, N) -> sum_1",
-    "forward_2(bias, sum_1; H, N) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy; H, N) -> dbias",
-    "backward_2(dy, through, x2; H, L, N) -> dx2, dthrough",
-    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-    of="dx2 dweight dbias",
-)
-table.add(
-    "plain forward",
-    ("through", lambda weight, x1: torch.einsum("hkl,nk->nlh", weight, x1)),
-    "plain_forward(through, x2; H, L, N) -> y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(dy, through, x2; H, L, N) -> dx2, dthrough",
-    ("dx1", lambda dthrough, weight: torch.einsum("nlh,hkl->nk", dthrough, weight)),
-    ("dweight", lambda dthrough, x1: torch.einsum("nlh,nk->hkl", dthrough, x1)),
-    of="dx2 | dx2 dweight",
-)
+def bilinear_backward(
+    dy: Tensor, x1: Tensor, x2: Tensor, weight: Tensor, through: Tensor, need_x1: bool = True,
+    need_x2: bool = True, need_weight: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x1, x2, weight and bias."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
+        N, H = dy.shape
+        L = x2.shape[1]
+        dx1 = dx2 = dweight = dbias = None
+        if need_bias:
+            dbias = dy.new_empty(H)
+            backward(dy, dbias, H=H, N=N)
+        if need_x1 or need_x2 or need_weight:
+            dx2 = dy.new_empty(N, L) if need_x2 else None
+            dthrough = dy.new_empty(N, L, H) if need_x1 or need_weight else None
+            backward_2(dy, through, x2, dx2, dthrough, H=H, L=L, N=N)
+        if need_x1:
+            dx1 = lines._einsum("nlh,hkl->nk", dthrough, weight)
+        if need_weight:
+            dweight = lines._einsum("nlh,nk->hkl", dthrough, x1)
+    return dx1, dx2, dweight, dbias

@@ -2,32 +2,38 @@
 # source sha256: 14f7b69a6a3ab4746609d8141c56b5edb6c43c858082d0b812c005c338fe5cad
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CLIP in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of clip.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import clip as _module
+from .. import clip as lines
 from ._functions import aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "7049f7831f1ddab87c6cfe58412f678b8280d3d154a0e46bcc1b2141c69c2034"
 
 
-@kernel("", exact="exp_scale")
+@kernel("", makes="exp_scale")
 @triton.jit
 def forward(scale_ptr, exp_scale_ptr):
     scale = load(scale_ptr)
     tl.store(exp_scale_ptr, tl.exp(scale))
 
 
-@kernel("N | D", alive=2, exact="image_norm image_length image text_norm text_length text own_sum")
+@kernel(
+    "N | D", alive=2,
+    makes="image_norm image_length image text_norm text_length text sum_image_text_along_D",
+)
 @triton.jit
 def forward_2(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, image_ptr, text_norm_ptr,
-    text_length_ptr, text_ptr, own_sum_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    text_length_ptr, text_ptr, sum_image_text_along_D_ptr, D, N, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -47,14 +53,14 @@ def forward_2(
     tl.store(image_ptr + n * D + d, image, mask=inside)
     text = texts / text_length
     tl.store(text_ptr + n * D + d, text, mask=inside)
-    tl.store(own_sum_ptr + n, total(image * text, inside, 1), mask=n < N)
+    tl.store(sum_image_text_along_D_ptr + n, total(image * text, inside, 1), mask=n < N)
 
 
 @forward_2.long("N | D in chunks", alive=3)
 @triton.jit
 def forward_2_in_chunks(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, text_norm_ptr, text_length_ptr,
-    image_ptr, text_ptr, own_sum_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    image_ptr, text_ptr, sum_image_text_along_D_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -77,7 +83,7 @@ def forward_2_in_chunks(
     tl.store(text_norm_ptr + n, text_norm)
     text_length = larger(text_norm, 1e-12)
     tl.store(text_length_ptr + n, text_length)
-    own_sum = tl.zeros([BLOCK], REAL)
+    sum_image_text_along_D = tl.zeros([BLOCK], REAL)
     for start in range(0, D, BLOCK):
         d = start + tl.arange(0, BLOCK)
         images = load(images_ptr + n * D + d, d < D)
@@ -86,24 +92,24 @@ def forward_2_in_chunks(
         texts = load(texts_ptr + n * D + d, d < D)
         text = texts / text_length
         tl.store(text_ptr + n * D + d, text, mask=d < D)
-        own_sum += tl.where(d < D, image * text, 0.0)
-    own_sum = tl.sum(own_sum)
-    tl.store(own_sum_ptr + n, own_sum)
+        sum_image_text_along_D += tl.where(d < D, image * text, 0.0)
+    sum_image_text_along_D = tl.sum(sum_image_text_along_D)
+    tl.store(sum_image_text_along_D_ptr + n, sum_image_text_along_D)
 
 
 @kernel(
-    "N | M=N", alive=2, sums="sum_3:", largest="exponent_max_2_raw: M",
-    exact="exp_exponent_shifted exp_logits_sum_scaled exponent_max_2_raw sum_3",
+    "N | M=N", alive=2, sums="sum_3:", largest="max_exponent_along_N_raw: M",
+    makes="exp_exponent_shifted sum_exp_exponent_shifted max_exponent_along_N_raw sum_3",
 )
 @triton.jit
 def forward_3(
-    exp_scale_ptr, logits_sum_ptr, own_sum_ptr, scale_ptr, exp_exponent_shifted_ptr,
-    exp_logits_sum_scaled_ptr, exponent_max_2_raw_ptr, sum_3_ptr, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    exp_scale_ptr, scale_ptr, sum_image_text_ptr, sum_image_text_along_D_ptr,
+    exp_exponent_shifted_ptr, sum_exp_exponent_shifted_ptr, max_exponent_along_N_raw_ptr, sum_3_ptr,
+    N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    exponent_max_2_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
+    max_exponent_along_N_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
     sum_3 = tl.zeros([ROWS, 1], REAL)
     m = tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
@@ -111,24 +117,24 @@ def forward_3(
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        exponent_max_2_raw = larger(
-            exponent_max_2_raw,
-            tl.where(inside, tl.exp(scale) * logits_sum, float("-inf")),
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        max_exponent_along_N_raw = larger(
+            max_exponent_along_N_raw,
+            tl.where(inside, tl.exp(scale) * sum_image_text, float("-inf")),
         )
-        exponent_max_raw = largest(tl.exp(scale) * logits_sum, inside, 1)
-        exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
-        exp_exponent_shifted = tl.exp(tl.exp(scale) * logits_sum - exponent_max)
+        max_exponent_raw = largest(tl.exp(scale) * sum_image_text, inside, 1)
+        max_exponent = tl.where(tl.abs(max_exponent_raw) == float("inf"), 0, max_exponent_raw)
+        exp_exponent_shifted = tl.exp(tl.exp(scale) * sum_image_text - max_exponent)
         tl.store(exp_exponent_shifted_ptr + n * N + m, exp_exponent_shifted, mask=inside)
-        exp_logits_sum_scaled = total(exp_exponent_shifted, inside, 1)
-        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled, mask=n < N)
-        of_texts = exponent_max + tl.log(exp_logits_sum_scaled)
-        own_sum = load(own_sum_ptr + n, n < N)
-        own = exp_scale * own_sum
+        sum_exp_exponent_shifted = total(exp_exponent_shifted, inside, 1)
+        tl.store(sum_exp_exponent_shifted_ptr + n, sum_exp_exponent_shifted, mask=n < N)
+        of_texts = max_exponent + tl.log(sum_exp_exponent_shifted)
+        sum_image_text_along_D = load(sum_image_text_along_D_ptr + n, n < N)
+        own = exp_scale * sum_image_text_along_D
         sum_3 += tl.where(n < N, of_texts - own, 0.0)
     tl.store(
-        exponent_max_2_raw_ptr + program * N + m,
-        largest(exponent_max_2_raw, True, 0),
+        max_exponent_along_N_raw_ptr + program * N + m,
+        largest(max_exponent_along_N_raw, True, 0),
         mask=m < N,
     )
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
@@ -137,9 +143,9 @@ def forward_3(
 @forward_3.long("N | M=N in chunks", alive=3, sums="sum_3:")
 @triton.jit
 def forward_3_in_chunks(
-    exp_scale_ptr, logits_sum_ptr, own_sum_ptr, scale_ptr, exp_exponent_shifted_ptr,
-    exp_logits_sum_scaled_ptr, sum_3_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    exp_scale_ptr, scale_ptr, sum_image_text_ptr, sum_image_text_along_D_ptr,
+    exp_exponent_shifted_ptr, sum_exp_exponent_shifted_ptr, sum_3_ptr, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -147,121 +153,131 @@ def forward_3_in_chunks(
     scale = load(scale_ptr)
     exp_scale = load(exp_scale_ptr)
     for n in range(program, N, tl.num_programs(0)):
-        exponent_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        max_exponent_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_exponent_shifted = tl.zeros([BLOCK], REAL)
         for start in range(0, N, BLOCK):
-            before = exponent_max_raw
+            before = max_exponent_raw
             m = start + tl.arange(0, BLOCK)
-            logits_sum = load(logits_sum_ptr + n * N + m, m < N)
-            exponent_max_raw = larger(
-                exponent_max_raw,
-                tl.where(m < N, tl.exp(scale) * logits_sum, float("-inf")),
+            sum_image_text = load(sum_image_text_ptr + n * N + m, m < N)
+            max_exponent_raw = larger(
+                max_exponent_raw,
+                tl.where(m < N, tl.exp(scale) * sum_image_text, float("-inf")),
             )
-            exp_logits_sum_scaled *= rescaled(before, exponent_max_raw)
-            exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
-            exp_logits_sum_scaled += tl.where(
+            sum_exp_exponent_shifted *= rescaled(before, max_exponent_raw)
+            max_exponent = tl.where(tl.abs(max_exponent_raw) == float("inf"), 0, max_exponent_raw)
+            sum_exp_exponent_shifted += tl.where(
                 m < N,
-                tl.exp(tl.exp(scale) * logits_sum - exponent_max),
+                tl.exp(tl.exp(scale) * sum_image_text - max_exponent),
                 0.0,
             )
-        before = exponent_max_raw
-        exponent_max_raw = largest(exponent_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, exponent_max_raw))
-        tl.store(exp_logits_sum_scaled_ptr + n, exp_logits_sum_scaled)
-        exponent_max = tl.where(tl.abs(exponent_max_raw) == float("inf"), 0, exponent_max_raw)
-        own_sum = load(own_sum_ptr + n)
-        sum_3 += exponent_max + tl.log(exp_logits_sum_scaled) - exp_scale * own_sum
+        before = max_exponent_raw
+        max_exponent_raw = largest(max_exponent_raw, True)
+        sum_exp_exponent_shifted = tl.sum(
+            sum_exp_exponent_shifted * rescaled(before, max_exponent_raw)
+        )
+        tl.store(sum_exp_exponent_shifted_ptr + n, sum_exp_exponent_shifted)
+        max_exponent = tl.where(tl.abs(max_exponent_raw) == float("inf"), 0, max_exponent_raw)
+        of_texts = max_exponent + tl.log(sum_exp_exponent_shifted)
+        sum_image_text_along_D = load(sum_image_text_along_D_ptr + n)
+        own = exp_scale * sum_image_text_along_D
+        sum_3 += of_texts - own
         for start in range(0, N, BLOCK):
             m = start + tl.arange(0, BLOCK)
-            logits_sum = load(logits_sum_ptr + n * N + m, m < N)
-            exp_exponent_shifted = tl.exp(tl.exp(scale) * logits_sum - exponent_max)
+            sum_image_text = load(sum_image_text_ptr + n * N + m, m < N)
+            exp_exponent_shifted = tl.exp(tl.exp(scale) * sum_image_text - max_exponent)
             tl.store(exp_exponent_shifted_ptr + n * N + m, exp_exponent_shifted, mask=m < N)
     tl.store(sum_3_ptr + program, sum_3)
 
 
-@forward_3.long("N | M=N in tiles", alive=2, largest="exponent_max_2_raw: M")
+@forward_3.long("N | M=N in tiles", alive=2, largest="max_exponent_along_N_raw: M")
 @triton.jit
 def forward_3_columns(
-    logits_sum_ptr, scale_ptr, exponent_max_2_raw_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    scale_ptr, sum_image_text_ptr, max_exponent_along_N_raw_ptr, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    exponent_max_2_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
+    max_exponent_along_N_raw = tl.full([ROWS, BLOCK], float("-inf"), REAL)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        exponent_max_2_raw = larger(
-            exponent_max_2_raw,
-            tl.where(inside, tl.exp(scale) * logits_sum, float("-inf")),
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        max_exponent_along_N_raw = larger(
+            max_exponent_along_N_raw,
+            tl.where(inside, tl.exp(scale) * sum_image_text, float("-inf")),
         )
     tl.store(
-        exponent_max_2_raw_ptr + program * N + m,
-        largest(exponent_max_2_raw, True, 0),
+        max_exponent_along_N_raw_ptr + program * N + m,
+        largest(max_exponent_along_N_raw, True, 0),
         mask=m < N,
     )
 
 
 @kernel(
-    "N | M=N in tiles", alive=6, sums="exp_logits_sum_2_scaled: M",
-    exact="exp_exponent_shifted_2 exp_logits_sum_2_scaled",
+    "N | M=N in tiles", alive=6, sums="sum_exp_exponent_shifted_along_N: M",
+    makes="exp_exponent_shifted_along_N sum_exp_exponent_shifted_along_N",
 )
 @triton.jit
 def forward_4(
-    exponent_max_2_raw_ptr, logits_sum_ptr, scale_ptr, exp_exponent_shifted_2_ptr,
-    exp_logits_sum_2_scaled_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    max_exponent_along_N_raw_ptr, scale_ptr, sum_image_text_ptr, exp_exponent_shifted_along_N_ptr,
+    sum_exp_exponent_shifted_along_N_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    exp_logits_sum_2_scaled = tl.zeros([ROWS, BLOCK], REAL)
+    sum_exp_exponent_shifted_along_N = tl.zeros([ROWS, BLOCK], REAL)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     scale = load(scale_ptr)
-    exponent_max_2_raw = load(exponent_max_2_raw_ptr + m, m < N)
-    exponent_max_2 = tl.where(tl.abs(exponent_max_2_raw) == float("inf"), 0, exponent_max_2_raw)
+    max_exponent_along_N_raw = load(max_exponent_along_N_raw_ptr + m, m < N)
+    max_exponent_along_N = tl.where(
+        tl.abs(max_exponent_along_N_raw) == float("inf"),
+        0, max_exponent_along_N_raw,
+    )
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        exp_exponent_shifted_2 = tl.exp(tl.exp(scale) * logits_sum - exponent_max_2)
-        tl.store(exp_exponent_shifted_2_ptr + n * N + m, exp_exponent_shifted_2, mask=inside)
-        exp_logits_sum_2_scaled += tl.where(inside, exp_exponent_shifted_2, 0.0)
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        exp_exponent_shifted_along_N = tl.exp(tl.exp(scale) * sum_image_text - max_exponent_along_N)
+        tl.store(
+            exp_exponent_shifted_along_N_ptr + n * N + m,
+            exp_exponent_shifted_along_N, mask=inside,
+        )
+        sum_exp_exponent_shifted_along_N += tl.where(inside, exp_exponent_shifted_along_N, 0.0)
     tl.store(
-        exp_logits_sum_2_scaled_ptr + program * N + m,
-        tl.sum(exp_logits_sum_2_scaled, axis=0, keep_dims=True),
+        sum_exp_exponent_shifted_along_N_ptr + program * N + m,
+        tl.sum(sum_exp_exponent_shifted_along_N, axis=0, keep_dims=True),
         mask=m < N,
     )
 
 
-@kernel("| N in tiles", alive=3, sums="sum_4:", exact="sum_4")
+@kernel("| N in tiles", alive=3, sums="sum_4:", makes="sum_4")
 @triton.jit
 def forward_5(
-    exp_logits_sum_2_scaled_ptr, exp_scale_ptr, exponent_max_2_raw_ptr, own_sum_ptr, sum_4_ptr, N,
-    REAL: tl.constexpr, BLOCK: tl.constexpr,
+    exp_scale_ptr, max_exponent_along_N_raw_ptr, sum_exp_exponent_shifted_along_N_ptr,
+    sum_image_text_along_D_ptr, sum_4_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([BLOCK], REAL)
     exp_scale = load(exp_scale_ptr)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
         n = start + tl.arange(0, BLOCK)
-        exponent_max_2_raw = load(exponent_max_2_raw_ptr + n, n < N)
-        own_sum = load(own_sum_ptr + n, n < N)
-        own = exp_scale * own_sum
-        exp_logits_sum_2_scaled = load(exp_logits_sum_2_scaled_ptr + n, n < N)
+        max_exponent_along_N_raw = load(max_exponent_along_N_raw_ptr + n, n < N)
+        sum_image_text_along_D = load(sum_image_text_along_D_ptr + n, n < N)
+        own = exp_scale * sum_image_text_along_D
+        sum_exp_exponent_shifted_along_N = load(sum_exp_exponent_shifted_along_N_ptr + n, n < N)
         sum_4 += tl.where(
             n < N,
-            tl.where(tl.abs(exponent_max_2_raw) == float("inf"), 0, exponent_max_2_raw)
+            tl.where(tl.abs(max_exponent_along_N_raw) == float("inf"), 0, max_exponent_along_N_raw)
             - own
-            + tl.log(exp_logits_sum_2_scaled),
+            + tl.log(sum_exp_exponent_shifted_along_N),
             0.0,
         )
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_6(sum_3_ptr, sum_4_ptr, loss_ptr, N):
     sum_3 = load(sum_3_ptr)
@@ -269,47 +285,69 @@ def forward_6(sum_3_ptr, sum_4_ptr, loss_ptr, N):
     tl.store(loss_ptr, (sum_3 + sum_4) / 2 / N)
 
 
-@kernel("N | M=N in tiles", alive=4, sums="sum_5:, sum_6:", exact="dlogits_sum sum_5 sum_6")
+@kernel(
+    "N | M=N in tiles", alive=4, sums="sum_6:, sum_5:", makes="sum_6 exp_scale_times_dlogits sum_5",
+)
 @triton.jit
 def backward(
-    dloss_ptr, exp_exponent_shifted_ptr, exp_exponent_shifted_2_ptr, exp_logits_sum_2_scaled_ptr,
-    exp_logits_sum_scaled_ptr, exp_scale_ptr, logits_sum_ptr, own_sum_ptr, dlogits_sum_ptr,
-    sum_5_ptr, sum_6_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dloss_ptr, exp_exponent_shifted_ptr, exp_exponent_shifted_along_N_ptr, exp_scale_ptr,
+    sum_exp_exponent_shifted_ptr, sum_exp_exponent_shifted_along_N_ptr, sum_image_text_ptr,
+    sum_image_text_along_D_ptr, sum_6_ptr, exp_scale_times_dlogits_ptr, sum_5_ptr, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_5 = tl.zeros([ROWS, BLOCK], REAL)
     sum_6 = tl.zeros([ROWS, 1], REAL)
+    sum_5 = tl.zeros([ROWS, BLOCK], REAL)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     exp_scale = load(exp_scale_ptr)
     dloss = load(dloss_ptr)
-    exp_logits_sum_2_scaled = load(exp_logits_sum_2_scaled_ptr + m, m < N)
+    sum_exp_exponent_shifted_along_N = load(sum_exp_exponent_shifted_along_N_ptr + m, m < N)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
-        own_sum = load(own_sum_ptr + n, n < N)
-        sum_6 += tl.where((n < N) & (tl.program_id(1) == 0), own_sum, 0.0)
+        sum_image_text_along_D = load(sum_image_text_along_D_ptr + n, n < N)
+        sum_6 += tl.where((n < N) & (tl.program_id(1) == 0), sum_image_text_along_D, 0.0)
         inside = (n < N) & (m < N)
         exp_exponent_shifted = load(exp_exponent_shifted_ptr + n * N + m, inside)
-        exp_logits_sum_scaled = load(exp_logits_sum_scaled_ptr + n, n < N)
-        exp_exponent_shifted_2 = load(exp_exponent_shifted_2_ptr + n * N + m, inside)
+        sum_exp_exponent_shifted = load(sum_exp_exponent_shifted_ptr + n, n < N)
+        exp_exponent_shifted_along_N = load(exp_exponent_shifted_along_N_ptr + n * N + m, inside)
         dlogits = dloss / 2 / N * (
-            exp_exponent_shifted / exp_logits_sum_scaled
-            + exp_exponent_shifted_2 / exp_logits_sum_2_scaled
+            exp_exponent_shifted / sum_exp_exponent_shifted
+            + exp_exponent_shifted_along_N / sum_exp_exponent_shifted_along_N
         )
-        if dlogits_sum_ptr is not None:
-            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits, mask=inside)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        sum_5 += tl.where(inside, dlogits * logits_sum, 0.0)
-    if sum_5_ptr is not None:
-        tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
+        if exp_scale_times_dlogits_ptr is not None:
+            tl.store(exp_scale_times_dlogits_ptr + n * N + m, exp_scale * dlogits, mask=inside)
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        sum_5 += tl.where(inside, dlogits * sum_image_text, 0.0)
     if sum_6_ptr is not None:
         tl.store(sum_6_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_6))
+    if sum_5_ptr is not None:
+        tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
 
 
-@kernel("")
+@kernel("N | D in tiles", makes="image text")
 @triton.jit
-def backward_2(dloss_ptr, exp_scale_ptr, sum_5_ptr, sum_6_ptr, dscale_ptr, N):
+def backward_2(
+    image_length_ptr, images_ptr, text_length_ptr, texts_ptr, image_ptr, text_ptr, D, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    D = aligned(D, ALIGN)
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (n < N) & (d < D)
+    images = load(images_ptr + n * D + d, inside)
+    image_length = load(image_length_ptr + n, n < N)
+    if image_ptr is not None:
+        tl.store(image_ptr + n * D + d, images / image_length, mask=inside)
+    texts = load(texts_ptr + n * D + d, inside)
+    text_length = load(text_length_ptr + n, n < N)
+    if text_ptr is not None:
+        tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
+
+
+@kernel("", makes="dscale")
+@triton.jit
+def backward_3(dloss_ptr, exp_scale_ptr, sum_5_ptr, sum_6_ptr, dscale_ptr, N):
     exp_scale = load(exp_scale_ptr)
     sum_5 = load(sum_5_ptr)
     dloss = load(dloss_ptr)
@@ -317,9 +355,9 @@ def backward_2(dloss_ptr, exp_scale_ptr, sum_5_ptr, sum_6_ptr, dscale_ptr, N):
     tl.store(dscale_ptr, exp_scale * (sum_5 - dloss * sum_6 / N))
 
 
-@kernel("N | D", alive=4)
+@kernel("N | D", alive=4, makes="dimages dtexts")
 @triton.jit
-def backward_3(
+def backward_4(
     dloss_ptr, exp_scale_ptr, image_ptr, image_length_ptr, image_norm_ptr, product_1_ptr,
     product_2_ptr, text_ptr, text_length_ptr, text_norm_ptr, dimages_ptr, dtexts_ptr, D, N,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -350,9 +388,9 @@ def backward_3(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_3.long("N | D in chunks", alive=5)
+@backward_4.long("N | D in chunks", alive=5)
 @triton.jit
-def backward_3_in_chunks(
+def backward_4_in_chunks(
     dloss_ptr, exp_scale_ptr, image_ptr, image_length_ptr, image_norm_ptr, product_1_ptr,
     product_2_ptr, text_ptr, text_length_ptr, text_norm_ptr, dimages_ptr, dtexts_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -398,34 +436,88 @@ def backward_3_in_chunks(
             tl.store(dtexts_ptr + n * D + d, dtexts, mask=d < D)
 
 
-table = Table(_module, __file__, """
-    images, texts, image, text, dimages, dtexts: N D
-    scale, exp_scale, sum_3, sum_4, loss, dloss, sum_5, sum_6, dscale: one number
-    image_norm, image_length, text_norm, text_length: N 1
-    own_sum, exp_logits_sum_scaled, exponent_max_2_raw, exp_logits_sum_2_scaled: N
-    exp_exponent_shifted, exp_exponent_shifted_2, logits_sum, dlogits_sum: N N
-""", "12f8f79f6e513c9f59f76af873a9b9283e1aebd79383d836810bb6516ef24628")
-table.add(
-    "forward",
-    "forward(scale) -> exp_scale",
-    "forward_2(images, texts; D, N) -> image_norm, image_length, image, text_norm, text_length, "
-    "text, own_sum",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_3(exp_scale, logits_sum, own_sum, scale; N) -> exp_exponent_shifted, "
-    "exp_logits_sum_scaled, exponent_max_2_raw, sum_3",
-    "forward_4(exponent_max_2_raw, logits_sum, scale; N) -> exp_exponent_shifted_2, "
-    "exp_logits_sum_2_scaled",
-    "forward_5(exp_logits_sum_2_scaled, exp_scale, exponent_max_2_raw, own_sum; N) -> sum_4",
-    "forward_6(sum_3, sum_4; N) -> loss",
-)
-table.add(
-    "backward",
-    "backward(dloss, exp_exponent_shifted, exp_exponent_shifted_2, exp_logits_sum_2_scaled, "
-    "exp_logits_sum_scaled, exp_scale, logits_sum, own_sum; N) -> dlogits_sum, sum_5, sum_6",
-    ("product_1", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("product_2", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_2(dloss, exp_scale, sum_5, sum_6; N) -> dscale",
-    "backward_3(dloss, exp_scale, image, image_length, image_norm, product_1, product_2, text, "
-    "text_length, text_norm; D, N) -> dimages, dtexts",
-    of="dimages | dtexts | dscale | dtexts dscale",
-)
+def clip_forward(
+    images: Tensor, texts: Tensor, scale: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with lines._uncast(images):
+        dtype = torch.promote_types(images.dtype, texts.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
+        N, D = images.shape
+        exp_scale = images.new_empty(())
+        forward(scale, exp_scale)
+        image_norm = images.new_empty(N, 1)
+        image_length = images.new_empty(N, 1)
+        image = images.new_empty(N, D)
+        text_norm = images.new_empty(N, 1)
+        text_length = images.new_empty(N, 1)
+        text = images.new_empty(N, D)
+        sum_image_text_along_D = images.new_empty(N)
+        forward_2(
+            images, texts, image_norm, image_length, image, text_norm, text_length, text,
+            sum_image_text_along_D, D=D, N=N,
+        )
+        sum_image_text = image @ text.mT
+        exp_exponent_shifted = images.new_empty(N, N)
+        sum_exp_exponent_shifted = images.new_empty(N)
+        max_exponent_along_N_raw = images.new_empty(N)
+        sum_3 = images.new_empty(())
+        forward_3(
+            exp_scale, scale, sum_image_text, sum_image_text_along_D, exp_exponent_shifted,
+            sum_exp_exponent_shifted, max_exponent_along_N_raw, sum_3, N=N,
+        )
+        exp_exponent_shifted_along_N = images.new_empty(N, N)
+        sum_exp_exponent_shifted_along_N = images.new_empty(N)
+        forward_4(
+            max_exponent_along_N_raw, scale, sum_image_text, exp_exponent_shifted_along_N,
+            sum_exp_exponent_shifted_along_N, N=N,
+        )
+        sum_4 = images.new_empty(())
+        forward_5(
+            exp_scale, max_exponent_along_N_raw, sum_exp_exponent_shifted_along_N,
+            sum_image_text_along_D, sum_4, N=N,
+        )
+        loss = images.new_empty(())
+        forward_6(sum_3, sum_4, loss, N=N)
+    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N
+
+
+def clip_backward(
+    dloss: Tensor, images: Tensor, texts: Tensor, image_norm: Tensor, image_length: Tensor,
+    text_norm: Tensor, text_length: Tensor, sum_image_text: Tensor, exp_scale: Tensor,
+    sum_image_text_along_D: Tensor, exp_exponent_shifted: Tensor, sum_exp_exponent_shifted: Tensor,
+    exp_exponent_shifted_along_N: Tensor, sum_exp_exponent_shifted_along_N: Tensor,
+    need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
+) -> tuple:
+    """The gradients of images, texts and scale."""
+    with lines._uncast(dloss):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
+        N, D = images.shape
+        dimages = dtexts = dscale = None
+        sum_6 = dloss.new_empty(()) if need_scale else None
+        exp_scale_times_dlogits = dloss.new_empty(N, N) if need_images or need_texts else None
+        sum_5 = dloss.new_empty(()) if need_scale else None
+        backward(
+            dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale,
+            sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text,
+            sum_image_text_along_D, sum_6, exp_scale_times_dlogits, sum_5, N=N,
+        )
+        if need_images or need_texts:
+            image = dloss.new_empty(N, D)
+            text = dloss.new_empty(N, D)
+            backward_2(image_length, images, text_length, texts, image, text, D=D, N=N)
+            product_1 = exp_scale_times_dlogits.mT @ image
+            product_2 = exp_scale_times_dlogits @ text
+        if need_scale:
+            dscale = dloss.new_empty(())
+            backward_3(dloss, exp_scale, sum_5, sum_6, dscale, N=N)
+        if need_images or need_texts:
+            dimages = dloss.new_empty(N, D) if need_images else None
+            dtexts = dloss.new_empty(N, D) if need_texts else None
+            backward_4(
+            dloss, exp_scale, image, image_length, image_norm, product_1, product_2, text, text_length,
+            text_norm, dimages, dtexts, D=D, N=N,
+        )
+    return dimages, dtexts, dscale

@@ -2,21 +2,25 @@
 # source sha256: af4487691750933994eaf21d3a7a0d9c861cf8475a9dbf304e69b837fd95a224
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Conv1d in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of conv1d.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
+
+import functools
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import conv1d as _module
+from .. import conv1d as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "a5b570c91f8f180f6f58d6e3e3173c7c84a8397722e57c7f26bf244b90612a7e"
 
 
-@kernel("N D | To in tiles")
+@kernel("N D | To in tiles", makes="y")
 @triton.jit
 def forward(
     bias_ptr, product_1_ptr, y_ptr, rows, D, To, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -32,7 +36,7 @@ def forward(
     tl.store(y_ptr + row * To + to, product_1 + bias, mask=inside)
 
 
-@kernel("N D | To in tiles", sums="dbias: D")
+@kernel("N D | To in tiles", sums="dbias: D", makes="dbias")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, rows, To, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -49,22 +53,41 @@ def backward(
     )
 
 
-table = Table(_module, __file__, """
-    x: N C T
-    weight: D C K
-    bias = 0, dbias: D
-    y, dy: N D To
-""", "7bdc751bcffc962ff0ac4779cf6744ea9977643d6a6bcaf23955894018385a53")
-table.add(
-    "forward",
-    ("To", lambda K, T: 1 + T - K),
-    ("product_1", lambda x, weight: torch.nn.functional.conv1d(x, weight)),
-    "forward(bias, product_1; D, N, To) -> y",
-)
-table.add(
-    "backward",
-    ("dx", lambda weight, dy, N, C, T: torch.nn.grad.conv1d_input((N, C, T), weight, dy)),
-    ("dweight", lambda x, dy, D, C, K: torch.nn.grad.conv1d_weight(x, (D, C, K), dy)),
-    "backward(dy; D, N, To) -> dbias",
-    of="dbias | dweight dbias",
-)
+def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with lines._uncast(x):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        D = weight.shape[0]
+        K = weight.shape[2]
+        N = x.shape[0]
+        T = x.shape[2]
+        To = 1 + T - K
+        product_1 = torch.nn.functional.conv1d(x, weight)
+        y = x.new_empty(N, D, To)
+        forward(bias, product_1, y, D=D, N=N, To=To)
+    return y.to(dtype)
+
+
+def conv1d_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        C = x.shape[1]
+        T = x.shape[2]
+        N, D, To = dy.shape
+        K = weight.shape[2]
+        dx = dweight = dbias = None
+        if need_x:
+            dx = torch.nn.grad.conv1d_input((N, C, T), weight, dy)
+        if need_weight:
+            dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
+        if need_bias:
+            dbias = dy.new_empty(D)
+            backward(dy, dbias, D=D, N=N, To=To)
+    return dx, dweight, dbias

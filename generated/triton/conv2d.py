@@ -2,21 +2,25 @@
 # source sha256: 9a8e6967c484c15aa1e66ceec05ecee8d0a3efbc1722fd5a9f2afdeb0c77ed34
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Conv2d in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of conv2d.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
+
+import functools
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import conv2d as _module
+from .. import conv2d as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "ad4b4259915ab76996f9ebf0d0f37982b6b6de5dd625d2d7246a718db87e7612"
 
 
-@kernel("N D | HoWo=Ho*Wo in tiles")
+@kernel("N D | HoWo=Ho*Wo in tiles", makes="y")
 @triton.jit
 def forward(
     bias_ptr, product_1_ptr, y_ptr, rows, D, HoWo, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -32,7 +36,7 @@ def forward(
     tl.store(y_ptr + row * HoWo + howo, product_1 + bias, mask=inside)
 
 
-@kernel("N D | HoWo=Ho*Wo in tiles", sums="dbias: D")
+@kernel("N D | HoWo=Ho*Wo in tiles", sums="dbias: D", makes="dbias")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, rows, HoWo, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -49,23 +53,46 @@ def backward(
     )
 
 
-table = Table(_module, __file__, """
-    x: N C H W
-    weight: D C Kh Kw
-    bias = 0, dbias: D
-    y, dy: N D Ho Wo
-""", "0d56d74aad7743114a0a16267cc8a925c13f08e8e6ff1ef1a1380c88f3a91fa7")
-table.add(
-    "forward",
-    ("Ho", lambda Kh, H: 1 + H - Kh),
-    ("Wo", lambda Kw, W: 1 + W - Kw),
-    ("product_1", lambda x, weight: torch.nn.functional.conv2d(x, weight)),
-    "forward(bias, product_1; D, Ho, N, Wo) -> y",
-)
-table.add(
-    "backward",
-    ("dx", lambda weight, dy, N, C, H, W: torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)),
-    ("dweight", lambda x, dy, D, C, Kh, Kw: torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)),
-    "backward(dy; D, Ho, N, Wo) -> dbias",
-    of="dbias | dweight dbias",
-)
+def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with lines._uncast(x):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        D = weight.shape[0]
+        Kh = weight.shape[2]
+        Kw = weight.shape[3]
+        H = x.shape[2]
+        N = x.shape[0]
+        W = x.shape[3]
+        Ho = 1 + H - Kh
+        Wo = 1 + W - Kw
+        product_1 = torch.nn.functional.conv2d(x, weight)
+        y = x.new_empty(N, D, Ho, Wo)
+        forward(bias, product_1, y, D=D, Ho=Ho, N=N, Wo=Wo)
+    return y.to(dtype)
+
+
+def conv2d_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        C = x.shape[1]
+        H = x.shape[2]
+        W = x.shape[3]
+        N, D, Ho, Wo = dy.shape
+        Kh = weight.shape[2]
+        Kw = weight.shape[3]
+        dx = dweight = dbias = None
+        if need_x:
+            dx = torch.nn.grad.conv2d_input((N, C, H, W), weight, dy)
+        if need_weight:
+            dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
+        if need_bias:
+            dbias = dy.new_empty(D)
+            backward(dy, dbias, D=D, Ho=Ho, N=N, Wo=Wo)
+    return dx, dweight, dbias

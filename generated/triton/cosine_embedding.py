@@ -2,36 +2,44 @@
 # source sha256: 87a92a39e0cc20987633b55e0af11d36bbe0529c8e224dddfdc07b7073467786
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CosineEmbedding in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of cosine_embedding.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import cosine_embedding as _module
+from .. import cosine_embedding as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "cc3e84c6f764aa4c8a9b8de72ac74bbc0f53353225de61ba75cc2a3d14fe0fd4"
 
 
-@kernel("N | C", alive=2, exact="norms_term norms_term_2 norms cosine")
+@kernel(
+    "N | C", alive=2, makes="sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine losses",
+)
 @triton.jit
-def none_forward(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
-    C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def forward(
+    target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
+    cosine_ptr, losses_ptr, C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     x1 = load(x1_ptr + n * C + c, inside)
-    norms_term = total(square(x1), inside, 1) + eps
-    tl.store(norms_term_ptr + n, norms_term, mask=n < N)
+    sum_x1_squared_plus_eps = total(square(x1), inside, 1) + eps
+    tl.store(sum_x1_squared_plus_eps_ptr + n, sum_x1_squared_plus_eps, mask=n < N)
     x2 = load(x2_ptr + n * C + c, inside)
-    norms_term_2 = total(square(x2), inside, 1) + eps
-    tl.store(norms_term_2_ptr + n, norms_term_2, mask=n < N)
-    norms = tl.sqrt(norms_term * norms_term_2)
+    sum_x2_squared_plus_eps = total(square(x2), inside, 1) + eps
+    tl.store(sum_x2_squared_plus_eps_ptr + n, sum_x2_squared_plus_eps, mask=n < N)
+    norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
     tl.store(norms_ptr + n, norms, mask=n < N)
     cosine = total(x1 * x2, inside, 1) / norms
     tl.store(cosine_ptr + n, cosine, mask=n < N)
@@ -41,11 +49,12 @@ def none_forward(
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@none_forward.long("N | C in chunks", alive=6)
+@forward.long("N | C in chunks", alive=6)
 @triton.jit
-def none_forward_in_chunks(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, losses_ptr,
-    C, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+def forward_in_chunks(
+    target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
+    cosine_ptr, losses_ptr, C, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
@@ -62,11 +71,11 @@ def none_forward_in_chunks(
     product = tl.sum(product)
     sum_1 = tl.sum(sum_1)
     sum_2 = tl.sum(sum_2)
-    norms_term = sum_1 + eps
-    tl.store(norms_term_ptr + n, norms_term)
-    norms_term_2 = sum_2 + eps
-    tl.store(norms_term_2_ptr + n, norms_term_2)
-    norms = tl.sqrt(norms_term * norms_term_2)
+    sum_x1_squared_plus_eps = sum_1 + eps
+    tl.store(sum_x1_squared_plus_eps_ptr + n, sum_x1_squared_plus_eps)
+    sum_x2_squared_plus_eps = sum_2 + eps
+    tl.store(sum_x2_squared_plus_eps_ptr + n, sum_x2_squared_plus_eps)
+    norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
     tl.store(norms_ptr + n, norms)
     cosine = product / norms
     tl.store(cosine_ptr + n, cosine)
@@ -76,11 +85,12 @@ def none_forward_in_chunks(
     tl.store(losses_ptr + n, losses)
 
 
-@kernel("N | C in tiles", alive=4)
+@kernel("N | C in tiles", alive=4, makes="dx1 dx2")
 @triton.jit
-def none_backward(
-    cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
-    dx1_ptr, dx2_ptr, C, N, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward(
+    cosine_ptr, dloss_ptr, norms_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr,
+    target_ptr, x1_ptr, x2_ptr, dx1_ptr, dx2_ptr, C, N, margin, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -97,276 +107,50 @@ def none_backward(
     norms = load(norms_ptr + n, n < N)
     dproduct = dcosine / norms
     x2 = load(x2_ptr + n * C + c, inside)
-    norms_term = load(norms_term_ptr + n, n < N)
+    sum_x1_squared_plus_eps = load(sum_x1_squared_plus_eps_ptr + n, n < N)
     x1 = load(x1_ptr + n * C + c, inside)
-    dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
+    dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
     if dx1_ptr is not None:
         tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
-    norms_term_2 = load(norms_term_2_ptr + n, n < N)
-    dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
+    sum_x2_squared_plus_eps = load(sum_x2_squared_plus_eps_ptr + n, n < N)
+    dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
     if dx2_ptr is not None:
         tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
 
 
-@kernel("N | C", alive=2, sums="sum_3:", exact="norms_term norms_term_2 norms cosine sum_3")
-@triton.jit
-def forward(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
-    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x1 = load(x1_ptr + n * C + c, inside)
-        norms_term = total(square(x1), inside, 1) + eps
-        tl.store(norms_term_ptr + n, norms_term, mask=n < N)
-        x2 = load(x2_ptr + n * C + c, inside)
-        norms_term_2 = total(square(x2), inside, 1) + eps
-        tl.store(norms_term_2_ptr + n, norms_term_2, mask=n < N)
-        norms = tl.sqrt(norms_term * norms_term_2)
-        tl.store(norms_ptr + n, norms, mask=n < N)
-        cosine = total(x1 * x2, inside, 1) / norms
-        tl.store(cosine_ptr + n, cosine, mask=n < N)
-        target = load(target_ptr + n, n < N)
-        excess = cosine - margin
-        losses = tl.where(
-            target == 1,
-            1 - cosine,
-            tl.where((target == -1) & (excess >= 0), excess, 0),
-        )
-        sum_3 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
-
-
-@forward.long("N | C in chunks", alive=6, sums="sum_3:")
-@triton.jit
-def forward_in_chunks(
-    target_ptr, x1_ptr, x2_ptr, norms_term_ptr, norms_term_2_ptr, norms_ptr, cosine_ptr, sum_3_ptr,
-    C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([], REAL)
-    for n in range(program, N, tl.num_programs(0)):
-        product = tl.zeros([BLOCK], REAL)
-        sum_1 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            x1 = load(x1_ptr + n * C + c, c < C)
-            x2 = load(x2_ptr + n * C + c, c < C)
-            product += tl.where(c < C, x1 * x2, 0.0)
-            sum_1 += tl.where(c < C, square(x1), 0.0)
-            sum_2 += tl.where(c < C, square(x2), 0.0)
-        product = tl.sum(product)
-        sum_1 = tl.sum(sum_1)
-        sum_2 = tl.sum(sum_2)
-        norms_term = sum_1 + eps
-        tl.store(norms_term_ptr + n, norms_term)
-        norms_term_2 = sum_2 + eps
-        tl.store(norms_term_2_ptr + n, norms_term_2)
-        norms = tl.sqrt(norms_term * norms_term_2)
-        tl.store(norms_ptr + n, norms)
-        cosine = product / norms
-        tl.store(cosine_ptr + n, cosine)
-        target = load(target_ptr + n)
-        excess = cosine - margin
-        sum_3 += tl.where(
-            target == 1,
-            1 - cosine,
-            tl.where((target == -1) & (excess >= 0), excess, 0),
-        )
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("")
-@triton.jit
-def forward_2(sum_3_ptr, loss_ptr, divisor):
-    sum_3 = load(sum_3_ptr)
-    tl.store(loss_ptr, sum_3 / divisor)
-
-
-@kernel("N | C in tiles", alive=4)
-@triton.jit
-def backward(
-    cosine_ptr, dloss_ptr, norms_ptr, norms_term_ptr, norms_term_2_ptr, target_ptr, x1_ptr, x2_ptr,
-    dx1_ptr, dx2_ptr, C, N, divisor, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr)
-    target = load(target_ptr + n, n < N)
-    cosine = load(cosine_ptr + n, n < N)
-    dcosine = tl.where(
-        target == 1,
-        -(dloss / divisor),
-        tl.where((target == -1) & (cosine - margin >= 0), dloss / divisor, 0),
+def cosine_embedding_forward(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
+    target = target.to(wide)
+    N, C = x1.shape
+    sum_x1_squared_plus_eps = x1.new_empty(N, dtype=wide)
+    sum_x2_squared_plus_eps = x1.new_empty(N, dtype=wide)
+    norms = x1.new_empty(N, dtype=wide)
+    cosine = x1.new_empty(N, dtype=wide)
+    loss = x1.new_empty(N, dtype=wide)
+    forward(
+        target, x1, x2, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, loss, C=C,
+        N=N, eps=eps, margin=margin,
     )
-    norms = load(norms_ptr + n, n < N)
-    dproduct = dcosine / norms
-    x2 = load(x2_ptr + n * C + c, inside)
-    norms_term = load(norms_term_ptr + n, n < N)
-    x1 = load(x1_ptr + n * C + c, inside)
-    dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
-    if dx1_ptr is not None:
-        tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
-    norms_term_2 = load(norms_term_2_ptr + n, n < N)
-    dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
-    if dx2_ptr is not None:
-        tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
+    return loss, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine
 
 
-@kernel("N | C", alive=3, sums="sum_3:", exact="sum_3")
-@triton.jit
-def loss(
-    target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
-    minus_one_over_divisor, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x1 = load(x1_ptr + n * C + c, inside)
-        x2 = load(x2_ptr + n * C + c, inside)
-        product = total(x1 * x2, inside, 1)
-        sum_1 = total(square(x1), inside, 1)
-        norms_term = sum_1 + eps
-        sum_2 = total(square(x2), inside, 1)
-        norms_term_2 = sum_2 + eps
-        norms = tl.sqrt(norms_term * norms_term_2)
-        cosine = product / norms
-        target = load(target_ptr + n, n < N)
-        excess = cosine - margin
-        losses = tl.where(
-            target == 1,
-            1 - cosine,
-            tl.where((target == -1) & (excess >= 0), excess, 0),
-        )
-        sum_3 += tl.where(n < N, losses, 0.0)
-        dcosine = tl.where(
-            target == 1,
-            minus_one_over_divisor,
-            tl.where((target == -1) & (excess >= 0), one_over_divisor, 0),
-        )
-        dproduct = dcosine / norms
-        dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
-        if dx1_ptr is not None:
-            tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
-        dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
-        if dx2_ptr is not None:
-            tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
-
-
-@loss.long("N | C in chunks", alive=6, sums="sum_3:")
-@triton.jit
-def loss_in_chunks(
-    target_ptr, x1_ptr, x2_ptr, sum_3_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
-    minus_one_over_divisor, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([], REAL)
-    for n in range(program, N, tl.num_programs(0)):
-        product = tl.zeros([BLOCK], REAL)
-        sum_1 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            x1 = load(x1_ptr + n * C + c, c < C)
-            x2 = load(x2_ptr + n * C + c, c < C)
-            product += tl.where(c < C, x1 * x2, 0.0)
-            sum_1 += tl.where(c < C, square(x1), 0.0)
-            sum_2 += tl.where(c < C, square(x2), 0.0)
-        product = tl.sum(product)
-        sum_1 = tl.sum(sum_1)
-        sum_2 = tl.sum(sum_2)
-        norms_term = sum_1 + eps
-        norms_term_2 = sum_2 + eps
-        norms = tl.sqrt(norms_term * norms_term_2)
-        cosine = product / norms
-        target = load(target_ptr + n)
-        excess = cosine - margin
-        sum_3 += tl.where(
-            target == 1,
-            1 - cosine,
-            tl.where((target == -1) & (excess >= 0), excess, 0),
-        )
-        dcosine = tl.where(
-            target == 1,
-            minus_one_over_divisor,
-            tl.where((target == -1) & (excess >= 0), one_over_divisor, 0),
-        )
-        dproduct = dcosine / norms
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            x2 = load(x2_ptr + n * C + c, c < C)
-            x1 = load(x1_ptr + n * C + c, c < C)
-            dx1 = dproduct * x2 - dcosine * cosine / norms_term * x1
-            if dx1_ptr is not None:
-                tl.store(dx1_ptr + n * C + c, dx1, mask=c < C)
-            dx2 = dproduct * x1 - dcosine * cosine / norms_term_2 * x2
-            if dx2_ptr is not None:
-                tl.store(dx2_ptr + n * C + c, dx2, mask=c < C)
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_3_ptr, loss_ptr, divisor):
-    sum_3 = load(sum_3_ptr)
-    tl.store(loss_ptr, sum_3 / divisor)
-
-
-table = Table(_module, __file__, """
-    x1, x2, dx1, dx2: N C
-    target, norms_term, norms_term_2, norms, cosine, dloss: N
-    loss, sum_3: one number
-""", "60fb0e0e539d5f42326fdc13fcd543fd05cd47e23c2bf522d2caed3d315ffc10", narrow=True)
-table.add(
-    "none forward",
-    "none_forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, "
-    "loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(cosine, dloss, norms, norms_term, norms_term_2, target, x1, x2; C, N; margin) "
-    "-> dx1, dx2",
-    of="dx1 | dx2",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x1, x2; C, N; eps, margin) -> norms_term, norms_term_2, norms, cosine, sum_3",
-    "forward_2(sum_3; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(cosine, dloss: one number, norms, norms_term, norms_term_2, target, x1, x2; C, N; "
-    "divisor, margin) -> dx1, dx2",
-    of="dx1 | dx2",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("minus_one_over_divisor", lambda divisor: -(1 / divisor)),
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x1, x2; C, N; eps, margin, minus_one_over_divisor, one_over_divisor) -> sum_3, "
-    "dx1, dx2",
-    "loss_2(sum_3; ; divisor) -> loss",
-    of="dx1 | dx2",
-)
+def cosine_embedding_backward(
+    dloss: Tensor, x1: Tensor, x2: Tensor, target: Tensor, sum_x1_squared_plus_eps: Tensor,
+    sum_x2_squared_plus_eps: Tensor, norms: Tensor, cosine: Tensor, margin: float,
+    need_x1: bool = True, need_x2: bool = True,
+) -> tuple:
+    """The gradients of x1 and x2."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    target = target.to(wide)
+    C = x1.shape[1]
+    N, = dloss.shape
+    dx1 = x1.new_empty(N, C) if need_x1 else None
+    dx2 = x2.new_empty(N, C) if need_x2 else None
+    backward(
+        cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1,
+        dx2, C=C, N=N, margin=margin,
+    )
+    return dx1, dx2

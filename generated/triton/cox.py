@@ -2,24 +2,27 @@
 # source sha256: 574ee9d071047a6ad208224ad28c9dd3da849d1e1d43fc06e45d85d6cd52c685
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Cox in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of cox.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import cox as _module
+from .. import cox as lines
 from ._functions import load
 from ._launching import kernel
-from ._table import Table
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "9e5b6fbdb1ccc18f870a56aaea90aa38d0dcf200ba518289f61c29fd45db6b1a"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="losses")
 @triton.jit
-def none_forward(event_ptr, score_ptr, score_logcumsumexp_ptr, losses_ptr, N, BLOCK: tl.constexpr):
+def forward(event_ptr, score_ptr, score_logcumsumexp_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     event = load(event_ptr + n, n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
@@ -27,16 +30,16 @@ def none_forward(event_ptr, score_ptr, score_logcumsumexp_ptr, losses_ptr, N, BL
     tl.store(losses_ptr + n, event * (score_logcumsumexp - score), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, exact="dlosses_term scanned_1_factor")
+@kernel("| N in tiles", alive=3, makes="event_times_dloss scanned_1_factor")
 @triton.jit
-def none_backward(
-    dloss_ptr, event_ptr, score_logcumsumexp_ptr, dlosses_term_ptr, scanned_1_factor_ptr, N,
+def backward(
+    dloss_ptr, event_ptr, score_logcumsumexp_ptr, event_times_dloss_ptr, scanned_1_factor_ptr, N,
     BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     event = load(event_ptr + n, n < N)
-    tl.store(dlosses_term_ptr + n, dloss * event, mask=n < N)
+    tl.store(event_times_dloss_ptr + n, dloss * event, mask=n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
     score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & (n > 0))
     scanned_1_factor = tl.exp(
@@ -45,151 +48,41 @@ def none_backward(
     tl.store(scanned_1_factor_ptr + n, scanned_1_factor, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dscore")
 @triton.jit
-def none_backward_2(
-    dlosses_term_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
+def backward_2(
+    event_times_dloss_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
     BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     scanned_1 = load(scanned_1_ptr + n, n < N)
     score = load(score_ptr + n, n < N)
     score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    dlosses_term = load(dlosses_term_ptr + n, n < N)
-    dscore = scanned_1 * tl.exp(score - score_logcumsumexp) - dlosses_term
+    event_times_dloss = load(event_times_dloss_ptr + n, n < N)
+    dscore = scanned_1 * tl.exp(score - score_logcumsumexp) - event_times_dloss
     tl.store(dscore_ptr + n, dscore, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4, sums="loss:")
-@triton.jit
-def sum_forward(
-    event_ptr, score_ptr, score_logcumsumexp_ptr, loss_ptr, N, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        event = load(event_ptr + n, n < N)
-        score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-        score = load(score_ptr + n, n < N)
-        loss += tl.where(n < N, event * (score_logcumsumexp - score), 0.0)
-    tl.store(loss_ptr + program, tl.sum(loss))
+def cox_forward(score: Tensor, event: Tensor) -> tuple[Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (score, event)], torch.float32)
+    score, event = score.to(wide), event.to(wide)
+    N, = score.shape
+    score_logcumsumexp = lines._logcumsumexp(score.flip(0), 0).flip(0)
+    loss = score.new_empty(N)
+    forward(event, score, score_logcumsumexp, loss, N=N)
+    return loss, score_logcumsumexp
 
 
-@kernel("| N in tiles", alive=3, exact="scanned_1_factor")
-@triton.jit
-def sum_backward(score_logcumsumexp_ptr, scanned_1_factor_ptr, N, BLOCK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    score_logcumsumexp_2 = load(score_logcumsumexp_ptr + n - 1, (n < N) & (n > 0))
-    scanned_1_factor = tl.exp(
-        score_logcumsumexp + tl.where(n > 0, -score_logcumsumexp_2, float("-inf"))
-    )
-    tl.store(scanned_1_factor_ptr + n, scanned_1_factor, mask=n < N)
-
-
-@kernel("| N in tiles", alive=3)
-@triton.jit
-def sum_backward_2(
-    dloss_ptr, event_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr, dscore_ptr, N,
-    BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    scanned_1 = load(scanned_1_ptr + n, n < N)
-    score = load(score_ptr + n, n < N)
-    score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    event = load(event_ptr + n, n < N)
-    dscore = dloss * (scanned_1 * tl.exp(score - score_logcumsumexp) - event)
-    tl.store(dscore_ptr + n, dscore, mask=n < N)
-
-
-@kernel("| N in tiles", alive=5, sums="event_sum:, sum_1:", exact="event_sum sum_1")
-@triton.jit
-def mean_forward(
-    event_ptr, score_ptr, score_logcumsumexp_ptr, event_sum_ptr, sum_1_ptr, N, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    event_sum = tl.zeros([BLOCK], REAL)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        event = load(event_ptr + n, n < N)
-        event_sum += tl.where(n < N, event, 0.0)
-        score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-        score = load(score_ptr + n, n < N)
-        sum_1 += tl.where(n < N, event * (score_logcumsumexp - score), 0.0)
-    tl.store(event_sum_ptr + program, tl.sum(event_sum))
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def mean_forward_2(event_sum_ptr, sum_1_ptr, loss_ptr):
-    sum_1 = load(sum_1_ptr)
-    event_sum = load(event_sum_ptr)
-    tl.store(loss_ptr, sum_1 / event_sum)
-
-
-@kernel("| N in tiles", alive=3)
-@triton.jit
-def mean_backward_2(
-    dloss_ptr, event_ptr, event_sum_ptr, scanned_1_ptr, score_ptr, score_logcumsumexp_ptr,
-    dscore_ptr, N, BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    event_sum = load(event_sum_ptr)
-    scanned_1 = load(scanned_1_ptr + n, n < N)
-    score = load(score_ptr + n, n < N)
-    score_logcumsumexp = load(score_logcumsumexp_ptr + n, n < N)
-    event = load(event_ptr + n, n < N)
-    dscore = dloss / event_sum * (scanned_1 * tl.exp(score - score_logcumsumexp) - event)
-    tl.store(dscore_ptr + n, dscore, mask=n < N)
-
-
-
-def _scanned_1(scanned_1_factor, dlosses_term):
-    return _runtime.scanned(scanned_1_factor, dlosses_term, 0)
-
-
-table = Table(_module, __file__, """
-    score, event, score_logcumsumexp, dlosses_term, scanned_1_factor, dscore: N
-    loss, dloss, event_sum, sum_1: one number
-""", "f570361bf8a3b71760fa5df90405da97b5a18aa28a3b5c0dbf11c2a776907245")
-table.add(
-    "none forward",
-    ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "none_forward(event, score, score_logcumsumexp; N) -> loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss: N, event, score_logcumsumexp; N) -> dlosses_term, scanned_1_factor",
-    ("scanned_1", _scanned_1),
-    "none_backward_2(dlosses_term, scanned_1, score, score_logcumsumexp; N) -> dscore",
-)
-table.add(
-    "sum forward",
-    ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "sum_forward(event, score, score_logcumsumexp; N) -> loss",
-)
-table.add(
-    "sum backward",
-    "sum_backward(score_logcumsumexp; N) -> scanned_1_factor",
-    ("scanned_1", lambda scanned_1_factor, event: _runtime.scanned(scanned_1_factor, event, 0)),
-    "sum_backward_2(dloss, event, scanned_1, score, score_logcumsumexp; N) -> dscore",
-)
-table.add(
-    "mean forward",
-    ("score_logcumsumexp", lambda score: _runtime.logcumsumexp(score.flip(0), 0).flip(0)),
-    "mean_forward(event, score, score_logcumsumexp; N) -> event_sum, sum_1",
-    "mean_forward_2(event_sum, sum_1) -> loss",
-)
-table.add(
-    "mean backward",
-    "sum_backward(score_logcumsumexp; N) -> scanned_1_factor",
-    ("scanned_1", lambda scanned_1_factor, event: _runtime.scanned(scanned_1_factor, event, 0)),
-    "mean_backward_2(dloss, event, event_sum, scanned_1, score, score_logcumsumexp; N) -> dscore",
-)
+def cox_backward(dloss: Tensor, score: Tensor, event: Tensor, score_logcumsumexp: Tensor) -> Tensor:
+    """The gradient of score."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, score, event = dloss.to(wide), score.to(wide), event.to(wide)
+    N, = dloss.shape
+    event_times_dloss = dloss.new_empty(N)
+    scanned_1_factor = dloss.new_empty(N)
+    backward(dloss, event, score_logcumsumexp, event_times_dloss, scanned_1_factor, N=N)
+    scanned_1 = lines._scanned(scanned_1_factor, event_times_dloss, 0)
+    dscore = dloss.new_empty(N)
+    backward_2(event_times_dloss, scanned_1, score, score_logcumsumexp, dscore, N=N)
+    return dscore

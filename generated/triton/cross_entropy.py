@@ -2,27 +2,31 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropy in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of cross_entropy.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import cross_entropy as _module
+from .. import cross_entropy as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
 from ._launching import kernel
-from ._table import Table
 
-_pair = _module._pair
+MODULE, DIGEST = lines, "a73aad89adefb19d087801ff1561b697aa484b0938bf0dede696c62f8f66d4aa"
 
 
-@kernel("N | C S in tiles", alive=6, exact="probs counted")
+@kernel("N | C S in tiles", alive=5, makes="max_logits sum_exp_logits_shifted counted losses")
 @triton.jit
-def none_forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, losses_ptr, C, N,
-    S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+def forward(
+    labels_ptr, logits_ptr, weight_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, counted_ptr,
+    losses_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
@@ -30,100 +34,79 @@ def none_forward(
     inside_NS = (n < N) & (s < S)
     labels = load(labels_ptr + n * S + s, inside_NS)
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-    labels_kept_is_not_0 = labels_kept != 0
-    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+    counted = weight_at_labels
     tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     inside = (n < N) & (c < C) & (s < S)
     logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1_raw = largest(logits, inside, 1)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    logits_shifted = logits - peak_1
-    exp_logits_shifted = tl.exp(logits_shifted)
-    exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
-    tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
+    max_logits_raw = largest(logits, inside, 1)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + n * S + s, max_logits, mask=inside_NS)
+    logits_shifted = logits - max_logits
+    sum_exp_logits_shifted = total(tl.exp(logits_shifted), inside, 1)
+    tl.store(sum_exp_logits_shifted_ptr + n * S + s, sum_exp_logits_shifted, mask=inside_NS)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
-    picked = tl.where(
-        labels_kept_is_not_0,
-        counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-        0,
-    )
+    picked = counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted))
     weight = load(weight_ptr + c, c < C)
-    logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-    sum_2 = total(weight * logprobs, inside, 1)
-    smoothing = tl.where(
-        label_smoothing_is_not_zero,
-        tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-        0,
-    )
+    logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
+    sum_1 = total(weight * logprobs, inside, 1)
+    smoothing = tl.where(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, 0)
     losses = label_smoothing_minus_one * picked - smoothing
     tl.store(losses_ptr + n * S + s, losses, mask=inside_NS)
 
 
-@none_forward.long("N S | C in chunks", alive=3)
+@forward.long("N S | C in chunks", alive=3)
 @triton.jit
-def none_forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, probs_ptr, losses_ptr, C, S,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+def forward_in_chunks(
+    labels_ptr, logits_ptr, weight_ptr, counted_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr,
+    losses_ptr, C, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     labels = load(labels_ptr + row)
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-    labels_kept = load(labels_kept_ptr + row)
-    labels_kept_is_not_0 = labels_kept != 0
-    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+    counted = weight_at_labels
     tl.store(counted_ptr + row, counted)
-    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+    max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
     n = row // S
     s = row % S
     for start in range(0, C, BLOCK):
-        before = peak_1_raw
+        before = max_logits_raw
         c = start + tl.arange(0, BLOCK)
         logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-    before = peak_1_raw
-    peak_1_raw = largest(peak_1_raw, True)
-    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-    sum_2 = tl.zeros([BLOCK], REAL)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
+        max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+        sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+        sum_exp_logits_shifted += tl.where(
+            c < C,
+            tl.exp(logits - tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)),
+            0.0,
+        )
+    before = max_logits_raw
+    max_logits_raw = largest(max_logits_raw, True)
+    sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+    tl.store(sum_exp_logits_shifted_ptr + row, sum_exp_logits_shifted)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + row, max_logits)
+    sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logits_shifted = logits - peak_1
-        exp_logits_shifted = tl.exp(logits_shifted)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
         weight = load(weight_ptr + c, c < C)
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-        sum_2 += tl.where(c < C, weight * logprobs, 0.0)
-    sum_2 = tl.sum(sum_2)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - max_logits - tl.log(sum_exp_logits_shifted)
+        sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+    sum_1 = tl.sum(sum_1)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-    picked = tl.where(
-        labels_kept_is_not_0,
-        counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-        0,
-    )
-    smoothing = tl.where(
-        label_smoothing_is_not_zero,
-        tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-        0,
-    )
+    picked = counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted))
+    smoothing = tl.where(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, 0)
     losses = label_smoothing_minus_one * picked - smoothing
     tl.store(losses_ptr + row, losses)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
+@kernel("| C in tiles", alive=2, sums="sum_1:", makes="sum_1")
 @triton.jit
-def none_backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
+def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
@@ -133,909 +116,11 @@ def none_backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.conste
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles", alive=4)
+@kernel("N C | S in tiles", alive=5, makes="dlogits")
 @triton.jit
-def none_backward_2(
-    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, weight_ptr,
-    dlogits_ptr, rows, C, S, label_smoothing_over_C, label_smoothing_minus_one, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    choice_labels_kept = (labels_kept != 0).to(REAL)
-    dloss = load(dloss_ptr + n * S + s, inside)
-    dsmoothing_sum = -(label_smoothing_over_C * choice_labels_kept * dloss)
-    sum_1 = load(sum_1_ptr)
-    dpicked = label_smoothing_minus_one * dloss
-    counted = load(counted_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = (
-        weight * dsmoothing_sum
-        - (sum_1 * dsmoothing_sum + choice_labels_kept * dpicked * counted) * probs
-        + placed(choice_labels_kept * dpicked * counted, c, labels, C)
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("N | C S in tiles", alive=3, exact="probs")
-@triton.jit
-def none_plain_forward(
-    labels_ptr, logits_ptr, probs_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside = (n < N) & (c < C) & (s < S)
-    logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1_raw = largest(logits, inside, 1)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    exp_logits_shifted = tl.exp(logits - peak_1)
-    exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
-    tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-    inside_NS = (n < N) & (s < S)
-    labels = load(labels_ptr + n * S + s, inside_NS)
-    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
-    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-    tl.store(losses_ptr + n * S + s, -picked, mask=inside_NS)
-
-
-@none_plain_forward.long("N S | C in chunks", alive=3)
-@triton.jit
-def none_plain_forward_in_chunks(
-    labels_ptr, logits_ptr, probs_ptr, losses_ptr, C, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-    n = row // S
-    s = row % S
-    for start in range(0, C, BLOCK):
-        before = peak_1_raw
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-    before = peak_1_raw
-    peak_1_raw = largest(peak_1_raw, True)
-    exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-    labels = load(labels_ptr + row)
-    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-    tl.store(losses_ptr + row, -picked)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        exp_logits_shifted = tl.exp(logits - peak_1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-
-
-@kernel("N C | S in tiles", alive=4)
-@triton.jit
-def none_plain_backward(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, rows, C, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    n = row // C
-    dloss = load(dloss_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
-    c = row % C
-    labels = load(labels_ptr + n * S + s, inside)
-    tl.store(dlogits_ptr + row * S + s, dloss * probs + placed(-dloss, c, labels, C), mask=inside)
-
-
-@kernel("N | C S in tiles", alive=7, sums="loss:", exact="probs counted")
-@triton.jit
-def sum_forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, loss_ptr, C, N, S,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-        sum_2 = total(weight * logprobs, inside, 1)
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        loss += tl.where(inside_NS, losses, 0.0)
-    tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
-
-
-@sum_forward.long("N S | C in chunks", alive=3, sums="loss:")
-@triton.jit
-def sum_forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, probs_ptr, loss_ptr, rows, C,
-    S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        labels = load(labels_ptr + row)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-        labels_kept = load(labels_kept_ptr + row)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + row, counted)
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        sum_2 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - peak_1
-            exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
-        sum_2 = tl.sum(sum_2)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        loss += losses
-    tl.store(loss_ptr + program, loss)
-
-
-@kernel("N C | S in tiles", alive=5)
-@triton.jit
-def sum_backward_2(
-    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr, weight_ptr,
-    dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C,
-    label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    sum_1 = load(sum_1_ptr)
-    counted = load(counted_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = (
-        tl.where(labels_kept != 0, dloss, 0) * (
-            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-            - label_smoothing_over_C * weight
-        )
-        + placed(
-            tl.where(labels_kept != 0, dloss * label_smoothing_minus_one * counted, 0),
-            c, labels, C,
-        )
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("| C in tiles", alive=2, sums="sum_3:", exact="sum_3")
-@triton.jit
-def sum_loss(weight_ptr, sum_3_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        sum_3 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
-
-
-@kernel("N | C S in tiles", alive=10, sums="loss:")
-@triton.jit
-def sum_loss_2(
-    labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, loss_ptr, dlogits_ptr, C, N, S,
-    label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
-    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    sum_3 = load(sum_3_ptr)
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        inside_NS = (n < N) & (s < S)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-        labels_kept_is_not_0 = labels_kept != 0
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        dlogits = (
-            labels_kept_is_not_0.to(REAL) * (
-                (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
-                - label_smoothing_over_C * weight
-            )
-            + placed(
-                tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
-                c, labels, C,
-            )
-        )
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-        sum_2 = total(weight * logprobs, inside, 1)
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        loss += tl.where(inside_NS, losses, 0.0)
-    tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
-
-
-@sum_loss_2.long("N S | C in chunks", alive=5, sums="loss:")
-@triton.jit
-def sum_loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, sum_3_ptr, weight_ptr, dlogits_ptr, loss_ptr, rows, C,
-    S, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C,
-    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([], REAL)
-    sum_3 = load(sum_3_ptr)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        sum_2 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        labels_kept = load(labels_kept_ptr + row)
-        labels_kept_is_not_0 = labels_kept != 0
-        labels = load(labels_ptr + row)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            weight = load(weight_ptr + c, c < C)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - peak_1
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
-            exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            dlogits = (
-                labels_kept_is_not_0.to(REAL) * (
-                    (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
-                    - label_smoothing_over_C * weight
-                )
-                + placed(
-                    tl.where(labels_kept_is_not_0, label_smoothing_minus_one * counted, 0),
-                    c, labels, C,
-                )
-            )
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-        sum_2 = tl.sum(sum_2)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        loss += losses
-    tl.store(loss_ptr + program, loss)
-
-
-@kernel("N | C S in tiles", alive=4, sums="sum_2:", exact="probs sum_2")
-@triton.jit
-def plain_forward(
-    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, C, N, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        exp_logits_shifted = tl.exp(logits - peak_1)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-        sum_2 += tl.where(inside_NS, -picked, 0.0)
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-
-
-@plain_forward.long("N S | C in chunks", alive=3, sums="sum_2:")
-@triton.jit
-def plain_forward_in_chunks(
-    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, rows, C, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        labels = load(labels_ptr + row)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-        sum_2 += -picked
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_logits_shifted = tl.exp(logits - peak_1)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-@kernel("")
-@triton.jit
-def plain_forward_2(sum_2_ptr, loss_ptr, divisor):
-    sum_2 = load(sum_2_ptr)
-    tl.store(loss_ptr, sum_2 / divisor)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def plain_backward(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    probs = load(probs_ptr + row * S + s, inside)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = dloss / divisor * probs + placed(-(dloss / divisor), c, labels, C)
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("N | C S in tiles", alive=5, sums="sum_2:", exact="sum_2")
-@triton.jit
-def plain_loss(
-    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, C, N, S, one_over_divisor,
-    minus_one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        exp_logits_shifted = tl.exp(logits - peak_1)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-        sum_2 += tl.where(inside_NS, -picked, 0.0)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-
-
-@plain_loss.long("N S | C in chunks", alive=3, sums="sum_2:")
-@triton.jit
-def plain_loss_in_chunks(
-    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, one_over_divisor,
-    minus_one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        labels = load(labels_ptr + row)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        picked = logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)
-        sum_2 += -picked
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_logits_shifted = tl.exp(logits - peak_1)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            dlogits = one_over_divisor * probs + placed(minus_one_over_divisor, c, labels, C)
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-@kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="probs counted counted_sum_2 sum_3",
-)
-@triton.jit
-def mean_forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, counted_sum_2_ptr,
-    sum_3_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C,
-    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-        sum_2 = total(weight * logprobs, inside, 1)
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        sum_3 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
-    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
-
-
-@mean_forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
-@triton.jit
-def mean_forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
-    sum_3_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
-    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    sum_3 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        labels = load(labels_ptr + row)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-        labels_kept = load(labels_kept_ptr + row)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        tl.store(counted_ptr + row, counted)
-        counted_sum_2 += counted
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        sum_2 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - peak_1
-            exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
-        sum_2 = tl.sum(sum_2)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        sum_3 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("")
-@triton.jit
-def mean_forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
-    sum_3 = load(sum_3_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    tl.store(loss_ptr, sum_3 / counted_sum_2)
-
-
-@kernel("N C | S in tiles", alive=5)
-@triton.jit
-def mean_backward_2(
-    counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, probs_ptr, sum_1_ptr,
-    weight_ptr, dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing,
-    label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    sum_1 = load(sum_1_ptr)
-    counted = load(counted_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = (
-        tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
-            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-            - label_smoothing_over_C * weight
-        )
-        + placed(
-            tl.where(
-                labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
-                0,
-            ),
-            c, labels, C,
-        )
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
-@triton.jit
-def mean_loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        sum_4 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_4_ptr + program, tl.sum(sum_4))
-
-
-@kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="exp_logits_shifted exp_logits_sum_scaled counted_sum_2 sum_3",
-)
-@triton.jit
-def mean_loss_2(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, exp_logits_shifted_ptr,
-    exp_logits_sum_scaled_ptr, counted_sum_2_ptr, sum_3_ptr, C, N, S, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        exp_logits_shifted = tl.exp(logits_shifted)
-        tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=inside)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        tl.store(exp_logits_sum_scaled_ptr + n * S + s, exp_logits_sum_scaled, mask=inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-        sum_2 = total(weight * logprobs, inside, 1)
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        sum_3 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
-    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
-
-
-@mean_loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
-@triton.jit
-def mean_loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_logits_shifted_ptr,
-    exp_logits_sum_scaled_ptr, sum_3_ptr, rows, C, S, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    sum_3 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        labels = load(labels_ptr + row)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-        labels_kept = load(labels_kept_ptr + row)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += counted
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, peak_1_raw))
-        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - peak_1
-            exp_logits_shifted = tl.exp(logits_shifted)
-            tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-            sum_2 += tl.where(c < C, weight * logprobs, 0.0)
-        sum_2 = tl.sum(sum_2)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - peak_1 - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        sum_3 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("N C | S in tiles", alive=6)
-@triton.jit
-def mean_loss_4(
-    counted_sum_2_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, labels_ptr,
-    labels_kept_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
+def backward_2(
+    counted_ptr, dloss_ptr, labels_ptr, logits_ptr, max_logits_ptr, sum_1_ptr,
+    sum_exp_logits_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -1043,152 +128,167 @@ def mean_loss_4(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    counted_sum_2 = load(counted_sum_2_ptr)
     n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    labels_kept_is_not_0 = labels_kept != 0
-    sum_4 = load(sum_4_ptr)
-    labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-    exp_logits_shifted = load(exp_logits_shifted_ptr + row * S + s, inside)
-    exp_logits_sum_scaled = load(exp_logits_sum_scaled_ptr + n * S + s, inside)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
+    dloss = load(dloss_ptr + n * S + s, inside)
+    sum_1 = load(sum_1_ptr)
+    counted = load(counted_ptr + n * S + s, inside)
+    logits = load(logits_ptr + row * S + s, inside)
+    max_logits = load(max_logits_ptr + n * S + s, inside)
+    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
+    probs = tl.exp(logits - max_logits) / sum_exp_logits_shifted
     c = row % C
     weight = load(weight_ptr + c, row < rows)
+    labels = load(labels_ptr + n * S + s, inside)
     dlogits = (
-        tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
-            (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
+        dloss * (
+            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
             - label_smoothing_over_C * weight
         )
-        + placed(
-            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
-            c, labels, C,
-        )
+        + placed(label_smoothing_minus_one * dloss * counted, c, labels, C)
     )
     tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
+@kernel("N | C S in tiles", alive=3, makes="max_logits sum_exp_logits_shifted losses")
+@triton.jit
+def plain_forward(
+    labels_ptr, logits_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, losses_ptr, C, N, S,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside_NS = (n < N) & (s < S)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    inside = (n < N) & (c < C) & (s < S)
+    logits = load(logits_ptr + (n * C + c) * S + s, inside)
+    max_logits_raw = largest(logits, inside, 1)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + n * S + s, max_logits, mask=inside_NS)
+    sum_exp_logits_shifted = total(tl.exp(logits - max_logits), inside, 1)
+    tl.store(sum_exp_logits_shifted_ptr + n * S + s, sum_exp_logits_shifted, mask=inside_NS)
+    labels = load(labels_ptr + n * S + s, inside_NS)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside_NS)
+    picked = logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)
+    tl.store(losses_ptr + n * S + s, -picked, mask=inside_NS)
 
-def _labels(labels, ignore_index, C, logits):
-    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
+
+@plain_forward.long("N S | C in chunks", alive=3)
+@triton.jit
+def plain_forward_in_chunks(
+    labels_ptr, logits_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, losses_ptr, C, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    row = tl.program_id(0).to(tl.int64)
+    max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = max_logits_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+        sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+        sum_exp_logits_shifted += tl.where(
+            c < C,
+            tl.exp(logits - tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)),
+            0.0,
+        )
+    before = max_logits_raw
+    max_logits_raw = largest(max_logits_raw, True)
+    sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+    tl.store(sum_exp_logits_shifted_ptr + row, sum_exp_logits_shifted)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + row, max_logits)
+    labels = load(labels_ptr + row)
+    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
+    picked = logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)
+    tl.store(losses_ptr + row, -picked)
 
 
-table = Table(_module, __file__, """
-    logits, probs, dlogits, exp_logits_shifted: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    counted, labels_kept, exp_logits_sum_scaled: N S
-    loss, dloss, sum_1, sum_3, sum_2, counted_sum_2, sum_4: one number
-""", "e48d3aa1f25ef0e0ecbd32f70882b566b88acd36ddd36b0c5902dd11e43aeb79", narrow=True)
-table.add(
-    "none forward",
-    ("labels, labels_kept", _labels),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "none_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, loss: N S",
-)
-table.add(
-    "none backward",
-    "none_backward(weight; C) -> sum_1",
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "none_backward_2(counted, dloss: N S, labels, labels_kept, probs, sum_1, weight; C, N, S; "
-    "label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
-)
-table.add("none plain forward", "none_plain_forward(labels, logits; C, N, S) -> probs, loss: N S")
-table.add(
-    "none plain backward",
-    "none_plain_backward(dloss: N S, labels, probs; C, N, S) -> dlogits",
-)
-table.add(
-    "sum forward",
-    ("labels, labels_kept", _labels),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "sum_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, loss",
-)
-table.add(
-    "sum backward",
-    "none_backward(weight; C) -> sum_1",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "sum_backward_2(counted, dloss, labels, labels_kept, probs, sum_1, weight; C, N, S; "
-    "label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
-    "label_smoothing_minus_one) -> dlogits",
-)
-table.add(
-    "sum loss",
-    ("labels, labels_kept", _labels),
-    "sum_loss(weight; C) -> sum_3",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "sum_loss_2(labels, labels_kept, logits, sum_3, weight; C, N, S; label_smoothing, "
-    "one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one, "
-    "label_smoothing_is_not_zero) -> loss, dlogits",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | N * S",
-    "plain_forward(labels, logits; C, N, S) -> probs, sum_2",
-    "plain_forward_2(sum_2; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | N * S",
-    "plain_backward(dloss, labels, probs; C, N, S; divisor) -> dlogits",
-)
-table.add(
-    "sum | mean plain loss",
-    "divisor = 1 | N * S",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    ("minus_one_over_divisor", lambda divisor: -(1 / divisor)),
-    "plain_loss(labels, logits; C, N, S; one_over_divisor, minus_one_over_divisor) -> sum_2, "
-    "dlogits",
-    "plain_forward_2(sum_2; ; divisor) -> loss",
-)
-table.add(
-    "mean forward",
-    ("labels, labels_kept", _labels),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "mean_forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, counted_sum_2, sum_3",
-    "mean_forward_2(counted_sum_2, sum_3) -> loss",
-)
-table.add(
-    "mean backward",
-    "none_backward(weight; C) -> sum_1",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "mean_backward_2(counted, counted_sum_2, dloss, labels, labels_kept, probs, sum_1, weight; C, "
-    "N, S; label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
-    "label_smoothing_minus_one) -> dlogits",
-)
-table.add(
-    "mean loss",
-    ("labels, labels_kept", _labels),
-    "mean_loss(weight; C) -> sum_4",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "mean_loss_2(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> exp_logits_shifted, "
-    "exp_logits_sum_scaled, counted_sum_2, sum_3",
-    "mean_forward_2(counted_sum_2, sum_3) -> loss",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "mean_loss_4(counted_sum_2, exp_logits_shifted, exp_logits_sum_scaled, labels, labels_kept, "
-    "sum_4, weight; C, N, S; label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
-    "label_smoothing_minus_one) -> dlogits",
-)
+@kernel("N C | S in tiles", alive=4, makes="dlogits")
+@triton.jit
+def plain_backward(
+    dloss_ptr, labels_ptr, logits_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, dlogits_ptr,
+    rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (s < S)
+    n = row // C
+    dloss = load(dloss_ptr + n * S + s, inside)
+    logits = load(logits_ptr + row * S + s, inside)
+    max_logits = load(max_logits_ptr + n * S + s, inside)
+    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
+    probs = tl.exp(logits - max_logits) / sum_exp_logits_shifted
+    c = row % C
+    labels = load(labels_ptr + n * S + s, inside)
+    tl.store(dlogits_ptr + row * S + s, dloss * probs + placed(-dloss, c, labels, C), mask=inside)
+
+
+def cross_entropy_forward(
+    logits: Tensor, labels: Tensor, weight: Tensor, label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
+    counted = logits.new_empty(N, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
+    forward(
+        labels, logits, weight, max_logits, sum_exp_logits_shifted, counted, loss, C=C, N=N, S=S,
+        label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_is_not_zero=label_smoothing != 0,
+    )
+    return loss, max_logits, sum_exp_logits_shifted, counted
+
+
+def cross_entropy_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor, counted: Tensor, label_smoothing: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    weight = weight.to(wide)
+    C = logits.shape[1]
+    N, S = dloss.shape
+    sum_1 = dloss.new_empty((), dtype=wide)
+    backward(weight, sum_1, C=C)
+    dlogits = logits.new_empty(N, C, S)
+    backward_2(
+        counted, dloss, labels, logits, max_logits, sum_1, sum_exp_logits_shifted, weight, dlogits,
+        C=C, N=N, S=S, label_smoothing=label_smoothing,
+        one_minus_label_smoothing=1 - label_smoothing, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_minus_one=label_smoothing - 1,
+    )
+    return dlogits
+
+
+def cross_entropy_plain_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
+    plain_forward(labels, logits, max_logits, sum_exp_logits_shifted, loss, C=C, N=N, S=S)
+    return loss, max_logits, sum_exp_logits_shifted
+
+
+def cross_entropy_plain_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor,
+) -> Tensor:
+    """The gradient of logits."""
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = logits.new_empty(N, C, S)
+    plain_backward(
+        dloss, labels, logits, max_logits, sum_exp_logits_shifted, dlogits, C=C, N=N, S=S,
+    )
+    return dlogits

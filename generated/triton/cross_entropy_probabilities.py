@@ -2,502 +2,119 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyProbabilities in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of cross_entropy_probabilities.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import cross_entropy_probabilities as _module
+from .. import cross_entropy_probabilities as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "aa8ccbc12b2a240bbd8f96ea2da9edcf852746b9387d6b4660f49cd6a2af9190"
 
 
-@kernel("N | C S in tiles", alive=3, exact="logprobs")
-@triton.jit
-def none_forward(
-    logits_ptr, target_ptr, weight_ptr, logprobs_ptr, losses_ptr, C, N, S,
-    one_minus_label_smoothing, label_smoothing_over_C, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside = (n < N) & (c < C) & (s < S)
-    logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1_raw = largest(logits, inside, 1)
-    logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
-    tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
-    inside_NS = (n < N) & (s < S)
-    weight = load(weight_ptr + c, c < C)
-    target = load(target_ptr + (n * C + c) * S + s, inside)
-    smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-    sum_3 = total(weight * logprobs * smoothed, inside, 1)
-    tl.store(losses_ptr + n * S + s, -sum_3, mask=inside_NS)
-
-
-@none_forward.long("N S | C in chunks", alive=3)
-@triton.jit
-def none_forward_in_chunks(
-    logits_ptr, target_ptr, weight_ptr, logprobs_ptr, losses_ptr, C, S, one_minus_label_smoothing,
-    label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    n = row // S
-    s = row % S
-    for start in range(0, C, BLOCK):
-        before = peak_1_raw
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        sum_2 *= rescaled(before, peak_1_raw)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logits_shifted = logits - peak_1
-        sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-    before = peak_1_raw
-    peak_1_raw = largest(peak_1_raw, True)
-    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-    sum_3 = tl.zeros([BLOCK], REAL)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logprobs = logits - peak_1 - tl.log(sum_2)
-        tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=c < C)
-        weight = load(weight_ptr + c, c < C)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
-    sum_3 = tl.sum(sum_3)
-    tl.store(losses_ptr + row, -sum_3)
-
-
-@kernel("N | C S in tiles", alive=4)
-@triton.jit
-def none_backward(
-    dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
-    label_smoothing_minus_one, label_smoothing_over_C, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside = (n < N) & (c < C) & (s < S)
-    weight = load(weight_ptr + c, c < C)
-    inside_NS = (n < N) & (s < S)
-    dloss = load(dloss_ptr + n * S + s, inside_NS)
-    logprobs = load(logprobs_ptr + (n * C + c) * S + s, inside)
-    dtarget = label_smoothing_minus_one * weight * dloss * logprobs
-    tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
-    target = load(target_ptr + (n * C + c) * S + s, inside)
-    dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
-    sum_1 = total(dlogprobs, inside, 1)
-    tl.store(dlogits_ptr + (n * C + c) * S + s, dlogprobs - sum_1 * tl.exp(logprobs), mask=inside)
-
-
-@none_backward.long("N S | C in chunks", alive=4)
-@triton.jit
-def none_backward_in_chunks(
-    dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dtarget_ptr, dlogits_ptr, C, S,
-    label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    dloss = load(dloss_ptr + row)
-    n = row // S
-    s = row % S
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
-        sum_1 += tl.where(c < C, dlogprobs, 0.0)
-        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
-        dtarget = label_smoothing_minus_one * weight * dloss * logprobs
-        tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
-    sum_1 = tl.sum(sum_1)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
-        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
-        dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-
-
-@kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
-@triton.jit
-def none_lean_forward(
-    logits_ptr, target_ptr, weight_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, N, S,
-    one_minus_label_smoothing, label_smoothing_over_C, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside_NS = (n < N) & (s < S)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    inside = (n < N) & (c < C) & (s < S)
-    logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1_raw = largest(logits, inside, 1)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + n * S + s, peak_1, mask=inside_NS)
-    logits_shifted = logits - peak_1
-    sum_2 = total(tl.exp(logits_shifted), inside, 1)
-    tl.store(sum_2_ptr + n * S + s, sum_2, mask=inside_NS)
-    weight = load(weight_ptr + c, c < C)
-    logprobs = logits_shifted - tl.log(sum_2)
-    target = load(target_ptr + (n * C + c) * S + s, inside)
-    smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-    sum_3 = total(weight * logprobs * smoothed, inside, 1)
-    tl.store(losses_ptr + n * S + s, -sum_3, mask=inside_NS)
-
-
-@none_lean_forward.long("N S | C in chunks", alive=3)
-@triton.jit
-def none_lean_forward_in_chunks(
-    logits_ptr, target_ptr, weight_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, S,
-    one_minus_label_smoothing, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    n = row // S
-    s = row % S
-    for start in range(0, C, BLOCK):
-        before = peak_1_raw
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        sum_2 *= rescaled(before, peak_1_raw)
-        sum_2 += tl.where(
-            c < C,
-            tl.exp(logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)),
-            0.0,
-        )
-    before = peak_1_raw
-    peak_1_raw = largest(peak_1_raw, True)
-    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-    tl.store(sum_2_ptr + row, sum_2)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + row, peak_1)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logprobs = logits - peak_1 - tl.log(sum_2)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
-    sum_3 = tl.sum(sum_3)
-    tl.store(losses_ptr + row, -sum_3)
-
-
-@kernel("N | C S in tiles", alive=4)
-@triton.jit
-def none_lean_backward(
-    dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr,
-    C, N, S, label_smoothing_minus_one, label_smoothing_over_C, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside = (n < N) & (c < C) & (s < S)
-    weight = load(weight_ptr + c, c < C)
-    inside_NS = (n < N) & (s < S)
-    dloss = load(dloss_ptr + n * S + s, inside_NS)
-    logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1 = load(peak_1_ptr + n * S + s, inside_NS)
-    sum_2 = load(sum_2_ptr + n * S + s, inside_NS)
-    logprobs = logits - peak_1 - tl.log(sum_2)
-    dtarget = label_smoothing_minus_one * weight * dloss * logprobs
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
-    target = load(target_ptr + (n * C + c) * S + s, inside)
-    dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
-    sum_1 = total(dlogprobs, inside, 1)
-    dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
-    if dlogits_ptr is not None:
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-
-
-@none_lean_backward.long("N S | C in chunks", alive=4)
-@triton.jit
-def none_lean_backward_in_chunks(
-    dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, weight_ptr, dtarget_ptr, dlogits_ptr,
-    C, S, label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    dloss = load(dloss_ptr + row)
-    n = row // S
-    s = row % S
-    peak_1 = load(peak_1_ptr + row)
-    sum_2 = load(sum_2_ptr + row)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
-        sum_1 += tl.where(c < C, dlogprobs, 0.0)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logprobs = logits - peak_1 - tl.log(sum_2)
-        dtarget = label_smoothing_minus_one * weight * dloss * logprobs
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
-    sum_1 = tl.sum(sum_1)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logprobs = logits - peak_1 - tl.log(sum_2)
-        dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-
-
-@kernel("N | C S in tiles", alive=3, exact="peak_1 sum_2")
-@triton.jit
-def none_plain_lean_forward(
-    logits_ptr, target_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside_NS = (n < N) & (s < S)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    inside = (n < N) & (c < C) & (s < S)
-    logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1_raw = largest(logits, inside, 1)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + n * S + s, peak_1, mask=inside_NS)
-    logits_shifted = logits - peak_1
-    sum_2 = total(tl.exp(logits_shifted), inside, 1)
-    tl.store(sum_2_ptr + n * S + s, sum_2, mask=inside_NS)
-    logprobs = logits_shifted - tl.log(sum_2)
-    target = load(target_ptr + (n * C + c) * S + s, inside)
-    tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=inside_NS)
-
-
-@none_plain_lean_forward.long("N S | C in chunks", alive=3)
-@triton.jit
-def none_plain_lean_forward_in_chunks(
-    logits_ptr, target_ptr, peak_1_ptr, sum_2_ptr, losses_ptr, C, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    n = row // S
-    s = row % S
-    for start in range(0, C, BLOCK):
-        before = peak_1_raw
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-        sum_2 *= rescaled(before, peak_1_raw)
-        sum_2 += tl.where(
-            c < C,
-            tl.exp(logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)),
-            0.0,
-        )
-    before = peak_1_raw
-    peak_1_raw = largest(peak_1_raw, True)
-    sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-    tl.store(sum_2_ptr + row, sum_2)
-    peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-    tl.store(peak_1_ptr + row, peak_1)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logprobs = logits - peak_1 - tl.log(sum_2)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        sum_3 += tl.where(c < C, logprobs * target, 0.0)
-    sum_3 = tl.sum(sum_3)
-    tl.store(losses_ptr + row, -sum_3)
-
-
-@kernel("N | C S in tiles", alive=4)
-@triton.jit
-def none_plain_lean_backward(
-    dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    inside = (n < N) & (c < C) & (s < S)
-    inside_NS = (n < N) & (s < S)
-    dloss = load(dloss_ptr + n * S + s, inside_NS)
-    logits = load(logits_ptr + (n * C + c) * S + s, inside)
-    peak_1 = load(peak_1_ptr + n * S + s, inside_NS)
-    sum_2 = load(sum_2_ptr + n * S + s, inside_NS)
-    logprobs = logits - peak_1 - tl.log(sum_2)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=inside)
-    target = load(target_ptr + (n * C + c) * S + s, inside)
-    sum_1 = total(target, inside, 1)
-    dlogits = dloss * (sum_1 * tl.exp(logprobs) - target)
-    if dlogits_ptr is not None:
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-
-
-@none_plain_lean_backward.long("N S | C in chunks", alive=2)
-@triton.jit
-def none_plain_lean_backward_in_chunks(
-    dloss_ptr, logits_ptr, peak_1_ptr, sum_2_ptr, target_ptr, dtarget_ptr, dlogits_ptr, C, S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    n = row // S
-    s = row % S
-    dloss = load(dloss_ptr + row)
-    peak_1 = load(peak_1_ptr + row)
-    sum_2 = load(sum_2_ptr + row)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        sum_1 += tl.where(c < C, target, 0.0)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        logprobs = logits - peak_1 - tl.log(sum_2)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=c < C)
-    sum_1 = tl.sum(sum_1)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-        target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogits = dloss * (sum_1 * tl.exp(logits - peak_1 - tl.log(sum_2)) - target)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-
-
-@kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
+@kernel("N | C S in tiles", alive=3, makes="max_logits sum_in_logprobs losses")
 @triton.jit
 def forward(
-    logits_ptr, target_ptr, weight_ptr, logprobs_ptr, sum_4_ptr, C, N, S, one_minus_label_smoothing,
-    label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    logits_ptr, target_ptr, weight_ptr, max_logits_ptr, sum_in_logprobs_ptr, losses_ptr, C, N, S,
+    one_minus_label_smoothing, label_smoothing_over_C, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside_NS = (n < N) & (s < S)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    inside = (n < N) & (c < C) & (s < S)
+    logits = load(logits_ptr + (n * C + c) * S + s, inside)
+    max_logits_raw = largest(logits, inside, 1)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + n * S + s, max_logits, mask=inside_NS)
+    logits_shifted = logits - max_logits
+    sum_in_logprobs = total(tl.exp(logits_shifted), inside, 1)
+    tl.store(sum_in_logprobs_ptr + n * S + s, sum_in_logprobs, mask=inside_NS)
     weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
-        tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        target = load(target_ptr + (n * C + c) * S + s, inside)
-        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_4 += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
-    tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+    logprobs = logits_shifted - tl.log(sum_in_logprobs)
+    target = load(target_ptr + (n * C + c) * S + s, inside)
+    smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+    sum_1 = total(weight * logprobs * smoothed, inside, 1)
+    tl.store(losses_ptr + n * S + s, -sum_1, mask=inside_NS)
 
 
-@forward.long("N S | C in chunks", alive=4, sums="sum_4:")
+@forward.long("N S | C in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
-    logits_ptr, target_ptr, weight_ptr, logprobs_ptr, sum_4_ptr, rows, C, S,
+    logits_ptr, target_ptr, weight_ptr, max_logits_ptr, sum_in_logprobs_ptr, losses_ptr, C, S,
     one_minus_label_smoothing, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            sum_2 *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-        sum_3 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logprobs = logits - peak_1 - tl.log(sum_2)
-            tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-            sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
-        sum_3 = tl.sum(sum_3)
-        sum_4 += -sum_3
-    tl.store(sum_4_ptr + program, sum_4)
+    row = tl.program_id(0).to(tl.int64)
+    max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_in_logprobs = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = max_logits_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+        sum_in_logprobs *= rescaled(before, max_logits_raw)
+        sum_in_logprobs += tl.where(
+            c < C,
+            tl.exp(logits - tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)),
+            0.0,
+        )
+    before = max_logits_raw
+    max_logits_raw = largest(max_logits_raw, True)
+    sum_in_logprobs = tl.sum(sum_in_logprobs * rescaled(before, max_logits_raw))
+    tl.store(sum_in_logprobs_ptr + row, sum_in_logprobs)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + row, max_logits)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - max_logits - tl.log(sum_in_logprobs)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+        sum_1 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+    sum_1 = tl.sum(sum_1)
+    tl.store(losses_ptr + row, -sum_1)
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_4_ptr, loss_ptr, divisor):
-    sum_4 = load(sum_4_ptr)
-    tl.store(loss_ptr, sum_4 / divisor)
-
-
-@kernel("N | C S in tiles", alive=3)
+@kernel("N | C S in tiles", alive=4, makes="dlogits dtarget")
 @triton.jit
 def backward(
-    dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, C, N, S, divisor,
-    label_smoothing_minus_one, label_smoothing_over_C, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    dloss_ptr, logits_ptr, max_logits_ptr, sum_in_logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr,
+    dtarget_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
-    dloss = load(dloss_ptr)
     weight = load(weight_ptr + c, c < C)
-    logprobs = load(logprobs_ptr + (n * C + c) * S + s, inside)
-    dtarget = dloss * label_smoothing_minus_one / divisor * weight * logprobs
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
+    logits = load(logits_ptr + (n * C + c) * S + s, inside)
+    max_logits = load(max_logits_ptr + n * S + s, inside_NS)
+    sum_in_logprobs = load(sum_in_logprobs_ptr + n * S + s, inside_NS)
+    logprobs = logits - max_logits - tl.log(sum_in_logprobs)
+    dtarget = label_smoothing_minus_one * weight * dloss * logprobs
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
     target = load(target_ptr + (n * C + c) * S + s, inside)
-    dlogprobs = dloss / divisor * weight * (
-        label_smoothing_minus_one * target - label_smoothing_over_C
-    )
+    dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
     sum_1 = total(dlogprobs, inside, 1)
     dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
     if dlogits_ptr is not None:
@@ -507,26 +124,27 @@ def backward(
 @backward.long("N S | C in chunks", alive=4)
 @triton.jit
 def backward_in_chunks(
-    dloss_ptr, logprobs_ptr, target_ptr, weight_ptr, dtarget_ptr, dlogits_ptr, C, S, divisor,
-    label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dloss_ptr, logits_ptr, max_logits_ptr, sum_in_logprobs_ptr, target_ptr, weight_ptr, dtarget_ptr,
+    dlogits_ptr, C, S, label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
-    dloss = load(dloss_ptr)
+    dloss = load(dloss_ptr + row)
     n = row // S
     s = row % S
+    max_logits = load(max_logits_ptr + row)
+    sum_in_logprobs = load(sum_in_logprobs_ptr + row)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogprobs = dloss / divisor * weight * (
-            label_smoothing_minus_one * target - label_smoothing_over_C
-        )
+        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
         sum_1 += tl.where(c < C, dlogprobs, 0.0)
-        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
-        dtarget = dloss * label_smoothing_minus_one / divisor * weight * logprobs
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - max_logits - tl.log(sum_in_logprobs)
+        dtarget = label_smoothing_minus_one * weight * dloss * logprobs
         if dtarget_ptr is not None:
             tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
     sum_1 = tl.sum(sum_1)
@@ -534,190 +152,102 @@ def backward_in_chunks(
         c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogprobs = dloss / divisor * weight * (
-            label_smoothing_minus_one * target - label_smoothing_over_C
-        )
-        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        dlogprobs = weight * dloss * (label_smoothing_minus_one * target - label_smoothing_over_C)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logits_shifted = logits - max_logits
+        logprobs = logits_shifted - tl.log(sum_in_logprobs)
         dlogits = dlogprobs - sum_1 * tl.exp(logprobs)
         if dlogits_ptr is not None:
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
 
 
-@kernel("N | C S in tiles", alive=7, sums="loss:")
+@kernel("N | C S in tiles", alive=3, makes="max_logits sum_in_logprobs losses")
 @triton.jit
-def sum_loss(
-    logits_ptr, target_ptr, weight_ptr, loss_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
-    label_smoothing_minus_one, label_smoothing_over_C, one_minus_label_smoothing,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
+def plain_forward(
+    logits_ptr, target_ptr, max_logits_ptr, sum_in_logprobs_ptr, losses_ptr, C, N, S,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        target = load(target_ptr + (n * C + c) * S + s, inside)
-        dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
-        sum_4 = total(dlogprobs, inside, 1)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = total(tl.exp(logits_shifted), inside, 1)
-        logprobs = logits_shifted - tl.log(sum_2)
-        dlogits = dlogprobs - sum_4 * tl.exp(logprobs)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-        dtarget = label_smoothing_minus_one * weight * logprobs
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        loss += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
-    tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+    inside_NS = (n < N) & (s < S)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    inside = (n < N) & (c < C) & (s < S)
+    logits = load(logits_ptr + (n * C + c) * S + s, inside)
+    max_logits_raw = largest(logits, inside, 1)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + n * S + s, max_logits, mask=inside_NS)
+    logits_shifted = logits - max_logits
+    sum_in_logprobs = total(tl.exp(logits_shifted), inside, 1)
+    tl.store(sum_in_logprobs_ptr + n * S + s, sum_in_logprobs, mask=inside_NS)
+    logprobs = logits_shifted - tl.log(sum_in_logprobs)
+    target = load(target_ptr + (n * C + c) * S + s, inside)
+    tl.store(losses_ptr + n * S + s, -total(logprobs * target, inside, 1), mask=inside_NS)
 
 
-@sum_loss.long("N S | C in chunks", alive=6, sums="loss:")
+@plain_forward.long("N S | C in chunks", alive=3)
 @triton.jit
-def sum_loss_in_chunks(
-    logits_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, loss_ptr, rows, C, S,
-    label_smoothing_minus_one, label_smoothing_over_C, one_minus_label_smoothing,
+def plain_forward_in_chunks(
+    logits_ptr, target_ptr, max_logits_ptr, sum_in_logprobs_ptr, losses_ptr, C, S,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        sum_4 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            sum_2 *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-            weight = load(weight_ptr + c, c < C)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
-            sum_4 += tl.where(c < C, dlogprobs, 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-        sum_4 = tl.sum(sum_4)
-        sum_3 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            weight = load(weight_ptr + c, c < C)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logprobs = logits - peak_1 - tl.log(sum_2)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-            sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
-            dlogprobs = weight * (label_smoothing_minus_one * target - label_smoothing_over_C)
-            dlogits = dlogprobs - sum_4 * tl.exp(logprobs)
-            if dlogits_ptr is not None:
-                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-            dtarget = label_smoothing_minus_one * weight * logprobs
-            if dtarget_ptr is not None:
-                tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
-        sum_3 = tl.sum(sum_3)
-        loss += -sum_3
-    tl.store(loss_ptr + program, loss)
+    row = tl.program_id(0).to(tl.int64)
+    max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+    sum_in_logprobs = tl.zeros([BLOCK], REAL)
+    n = row // S
+    s = row % S
+    for start in range(0, C, BLOCK):
+        before = max_logits_raw
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+        sum_in_logprobs *= rescaled(before, max_logits_raw)
+        sum_in_logprobs += tl.where(
+            c < C,
+            tl.exp(logits - tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)),
+            0.0,
+        )
+    before = max_logits_raw
+    max_logits_raw = largest(max_logits_raw, True)
+    sum_in_logprobs = tl.sum(sum_in_logprobs * rescaled(before, max_logits_raw))
+    tl.store(sum_in_logprobs_ptr + row, sum_in_logprobs)
+    max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+    tl.store(max_logits_ptr + row, max_logits)
+    sum_1 = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - max_logits - tl.log(sum_in_logprobs)
+        target = load(target_ptr + (n * C + c) * S + s, c < C)
+        sum_1 += tl.where(c < C, logprobs * target, 0.0)
+    sum_1 = tl.sum(sum_1)
+    tl.store(losses_ptr + row, -sum_1)
 
 
-@kernel("N | C S in tiles", alive=4, sums="sum_4:", exact="logprobs sum_4")
-@triton.jit
-def plain_forward(
-    logits_ptr, target_ptr, logprobs_ptr, sum_4_ptr, C, N, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        logprobs = logits_shifted - tl.log(total(tl.exp(logits_shifted), inside, 1))
-        tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        target = load(target_ptr + (n * C + c) * S + s, inside)
-        sum_4 += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
-    tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
-
-
-@plain_forward.long("N S | C in chunks", alive=3, sums="sum_4:")
-@triton.jit
-def plain_forward_in_chunks(
-    logits_ptr, target_ptr, logprobs_ptr, sum_4_ptr, rows, C, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            sum_2 *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-        sum_3 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logprobs = logits - peak_1 - tl.log(sum_2)
-            tl.store(logprobs_ptr + (n * C + c) * S + s, logprobs, mask=c < C)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            sum_3 += tl.where(c < C, logprobs * target, 0.0)
-        sum_3 = tl.sum(sum_3)
-        sum_4 += -sum_3
-    tl.store(sum_4_ptr + program, sum_4)
-
-
-@kernel("N | C S in tiles", alive=3)
+@kernel("N | C S in tiles", alive=4, makes="dlogits dtarget")
 @triton.jit
 def plain_backward(
-    dloss_ptr, logprobs_ptr, target_ptr, dlogits_ptr, dtarget_ptr, C, N, S, divisor,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    dloss_ptr, logits_ptr, max_logits_ptr, sum_in_logprobs_ptr, target_ptr, dlogits_ptr,
+    dtarget_ptr, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     inside = (n < N) & (c < C) & (s < S)
-    dloss = load(dloss_ptr)
-    logprobs = load(logprobs_ptr + (n * C + c) * S + s, inside)
+    inside_NS = (n < N) & (s < S)
+    dloss = load(dloss_ptr + n * S + s, inside_NS)
+    logits = load(logits_ptr + (n * C + c) * S + s, inside)
+    max_logits = load(max_logits_ptr + n * S + s, inside_NS)
+    sum_in_logprobs = load(sum_in_logprobs_ptr + n * S + s, inside_NS)
+    logprobs = logits - max_logits - tl.log(sum_in_logprobs)
     if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss / divisor * logprobs), mask=inside)
+        tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=inside)
     target = load(target_ptr + (n * C + c) * S + s, inside)
     sum_1 = total(target, inside, 1)
-    dlogits = dloss / divisor * (sum_1 * tl.exp(logprobs) - target)
+    dlogits = dloss * (sum_1 * tl.exp(logprobs) - target)
     if dlogits_ptr is not None:
         tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
 
@@ -725,402 +255,98 @@ def plain_backward(
 @plain_backward.long("N S | C in chunks", alive=2)
 @triton.jit
 def plain_backward_in_chunks(
-    dloss_ptr, logprobs_ptr, target_ptr, dtarget_ptr, dlogits_ptr, C, S, divisor,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dloss_ptr, logits_ptr, max_logits_ptr, sum_in_logprobs_ptr, target_ptr, dtarget_ptr,
+    dlogits_ptr, C, S, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
     n = row // S
     s = row % S
-    dloss = load(dloss_ptr)
+    dloss = load(dloss_ptr + row)
+    max_logits = load(max_logits_ptr + row)
+    sum_in_logprobs = load(sum_in_logprobs_ptr + row)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         target = load(target_ptr + (n * C + c) * S + s, c < C)
         sum_1 += tl.where(c < C, target, 0.0)
-        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+        logprobs = logits - max_logits - tl.log(sum_in_logprobs)
         if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss / divisor * logprobs), mask=c < C)
+            tl.store(dtarget_ptr + (n * C + c) * S + s, -(dloss * logprobs), mask=c < C)
     sum_1 = tl.sum(sum_1)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
-        logprobs = load(logprobs_ptr + (n * C + c) * S + s, c < C)
+        logits = load(logits_ptr + (n * C + c) * S + s, c < C)
         target = load(target_ptr + (n * C + c) * S + s, c < C)
-        dlogits = dloss / divisor * (sum_1 * tl.exp(logprobs) - target)
+        dlogits = dloss * (sum_1 * tl.exp(logits - max_logits - tl.log(sum_in_logprobs)) - target)
         if dlogits_ptr is not None:
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
 
 
-@kernel("N | C S in tiles", alive=5, sums="loss:")
-@triton.jit
-def sum_plain_loss(
-    logits_ptr, target_ptr, loss_ptr, dlogits_ptr, dtarget_ptr, C, N, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        target = load(target_ptr + (n * C + c) * S + s, inside)
-        sum_4 = total(target, inside, 1)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = total(tl.exp(logits_shifted), inside, 1)
-        logprobs = logits_shifted - tl.log(sum_2)
-        dlogits = sum_4 * tl.exp(logprobs) - target
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, -logprobs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        loss += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
-    tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
+def cross_entropy_probabilities_forward(
+    logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight)],
+        torch.float32,
+    )
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_in_logprobs = logits.new_empty(N, 1, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
+    forward(
+        logits, target, weight, max_logits, sum_in_logprobs, loss, C=C, N=N, S=S,
+        one_minus_label_smoothing=1 - label_smoothing, label_smoothing_over_C=label_smoothing / C,
+    )
+    return loss, max_logits, sum_in_logprobs
 
 
-@sum_plain_loss.long("N S | C in chunks", alive=5, sums="loss:")
-@triton.jit
-def sum_plain_loss_in_chunks(
-    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_ptr, rows, C, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        sum_4 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            sum_2 *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            sum_4 += tl.where(c < C, target, 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-        sum_4 = tl.sum(sum_4)
-        sum_3 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logprobs = logits - peak_1 - tl.log(sum_2)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            sum_3 += tl.where(c < C, logprobs * target, 0.0)
-            dlogits = sum_4 * tl.exp(logprobs) - target
-            if dlogits_ptr is not None:
-                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-            if dtarget_ptr is not None:
-                tl.store(dtarget_ptr + (n * C + c) * S + s, -logprobs, mask=c < C)
-        sum_3 = tl.sum(sum_3)
-        loss += -sum_3
-    tl.store(loss_ptr + program, loss)
+def cross_entropy_probabilities_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_in_logprobs: Tensor, label_smoothing: float, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    weight = weight.to(wide)
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = logits.new_empty(N, C, S) if need_logits else None
+    dtarget = target.new_empty(N, C, S) if need_target else None
+    backward(
+        dloss, logits, max_logits, sum_in_logprobs, target, weight, dlogits, dtarget, C=C, N=N, S=S,
+        label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
+    )
+    return dlogits, dtarget
 
 
-@kernel("N | C S in tiles", alive=8, sums="sum_4:", exact="sum_4")
-@triton.jit
-def mean_loss(
-    logits_ptr, target_ptr, weight_ptr, sum_4_ptr, dlogits_ptr, dtarget_ptr, C, N, S,
-    one_over_N_over_S, label_smoothing_minus_one, label_smoothing_over_C, number,
-    one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        target = load(target_ptr + (n * C + c) * S + s, inside)
-        dlogprobs = one_over_N_over_S * weight * (
-            label_smoothing_minus_one * target - label_smoothing_over_C
-        )
-        sum_5 = total(dlogprobs, inside, 1)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = total(tl.exp(logits_shifted), inside, 1)
-        logprobs = logits_shifted - tl.log(sum_2)
-        dlogits = dlogprobs - sum_5 * tl.exp(logprobs)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, number * weight * logprobs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-        sum_4 += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
-    tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+def cross_entropy_probabilities_plain_forward(
+    logits: Tensor, target: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_in_logprobs = logits.new_empty(N, 1, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
+    plain_forward(logits, target, max_logits, sum_in_logprobs, loss, C=C, N=N, S=S)
+    return loss, max_logits, sum_in_logprobs
 
 
-@mean_loss.long("N S | C in chunks", alive=7, sums="sum_4:")
-@triton.jit
-def mean_loss_in_chunks(
-    logits_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, sum_4_ptr, rows, C, S,
-    one_over_N_over_S, label_smoothing_minus_one, label_smoothing_over_C, number,
-    one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        sum_5 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            sum_2 *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-            weight = load(weight_ptr + c, c < C)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            dlogprobs = one_over_N_over_S * weight * (
-                label_smoothing_minus_one * target - label_smoothing_over_C
-            )
-            sum_5 += tl.where(c < C, dlogprobs, 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-        sum_5 = tl.sum(sum_5)
-        sum_3 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            weight = load(weight_ptr + c, c < C)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logprobs = logits - peak_1 - tl.log(sum_2)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
-            sum_3 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
-            dlogprobs = one_over_N_over_S * weight * (
-                label_smoothing_minus_one * target - label_smoothing_over_C
-            )
-            dlogits = dlogprobs - sum_5 * tl.exp(logprobs)
-            if dlogits_ptr is not None:
-                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-            if dtarget_ptr is not None:
-                tl.store(dtarget_ptr + (n * C + c) * S + s, number * weight * logprobs, mask=c < C)
-        sum_3 = tl.sum(sum_3)
-        sum_4 += -sum_3
-    tl.store(sum_4_ptr + program, sum_4)
-
-
-@kernel("")
-@triton.jit
-def mean_loss_2(sum_4_ptr, loss_ptr, N, S):
-    sum_4 = load(sum_4_ptr)
-    tl.store(loss_ptr, sum_4 / N / S)
-
-
-@kernel("N | C S in tiles", alive=5, sums="sum_4:", exact="sum_4")
-@triton.jit
-def mean_plain_loss(
-    logits_ptr, target_ptr, sum_4_ptr, dlogits_ptr, dtarget_ptr, C, N, S, one_over_N_over_S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        target = load(target_ptr + (n * C + c) * S + s, inside)
-        sum_5 = total(target, inside, 1)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        peak_1_raw = largest(logits, inside, 1)
-        logits_shifted = logits - tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 = total(tl.exp(logits_shifted), inside, 1)
-        logprobs = logits_shifted - tl.log(sum_2)
-        dlogits = one_over_N_over_S * (sum_5 * tl.exp(logprobs) - target)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-        dtarget = -(one_over_N_over_S * logprobs)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        sum_4 += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
-    tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
-
-
-@mean_plain_loss.long("N S | C in chunks", alive=5, sums="sum_4:")
-@triton.jit
-def mean_plain_loss_in_chunks(
-    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, sum_4_ptr, rows, C, S, one_over_N_over_S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        sum_5 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, logits, float("-inf")))
-            sum_2 *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            logits_shifted = logits - peak_1
-            sum_2 += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            sum_5 += tl.where(c < C, target, 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        sum_2 = tl.sum(sum_2 * rescaled(before, peak_1_raw))
-        sum_5 = tl.sum(sum_5)
-        sum_3 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logprobs = logits - peak_1 - tl.log(sum_2)
-            target = load(target_ptr + (n * C + c) * S + s, c < C)
-            sum_3 += tl.where(c < C, logprobs * target, 0.0)
-            dlogits = one_over_N_over_S * (sum_5 * tl.exp(logprobs) - target)
-            if dlogits_ptr is not None:
-                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-            dtarget = -(one_over_N_over_S * logprobs)
-            if dtarget_ptr is not None:
-                tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
-        sum_3 = tl.sum(sum_3)
-        sum_4 += -sum_3
-    tl.store(sum_4_ptr + program, sum_4)
-
-
-table = Table(_module, __file__, """
-    logits, target, logprobs, dlogits, dtarget: N C S
-    weight = 1: C
-    loss, sum_4: one number
-    dloss, peak_1, sum_2: N S
-""", "e543b467cdae31cabc410bdc25dff8687bfc19602d8ef3a7c6f0933eda62faa9", narrow=True)
-table.add(
-    "none forward",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    "none_forward(logits, target, weight; C, N, S; one_minus_label_smoothing, "
-    "label_smoothing_over_C) -> logprobs, loss: N S",
-)
-table.add(
-    "none backward",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    "none_backward(dloss, logprobs, target, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C) -> dlogits, dtarget",
-)
-table.add(
-    "none lean forward",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    "none_lean_forward(logits, target, weight; C, N, S; one_minus_label_smoothing, "
-    "label_smoothing_over_C) -> peak_1, sum_2, loss: N S",
-)
-table.add(
-    "none lean backward",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    "none_lean_backward(dloss, logits, peak_1, sum_2, target, weight; C, N, S; "
-    "label_smoothing_minus_one, label_smoothing_over_C) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-    saved="target, weight, logits, peak_1, sum_2, label_smoothing",
-)
-table.add(
-    "none plain lean forward",
-    "none_plain_lean_forward(logits, target; C, N, S) -> peak_1, sum_2, loss: N S",
-)
-table.add(
-    "none plain lean backward",
-    "none_plain_lean_backward(dloss, logits, peak_1, sum_2, target; C, N, S) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-    saved="target, logits, peak_1, sum_2",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N * S",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    "forward(logits, target, weight; C, N, S; one_minus_label_smoothing, label_smoothing_over_C) "
-    "-> logprobs, sum_4",
-    "forward_2(sum_4; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N * S",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    "backward(dloss: one number, logprobs, target, weight; C, N, S; divisor, "
-    "label_smoothing_minus_one, label_smoothing_over_C) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum loss",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    "sum_loss(logits, target, weight; C, N, S; label_smoothing_minus_one, label_smoothing_over_C, "
-    "one_minus_label_smoothing) -> loss, dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | N * S",
-    "plain_forward(logits, target; C, N, S) -> logprobs, sum_4",
-    "forward_2(sum_4; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | N * S",
-    "plain_backward(dloss: one number, logprobs, target; C, N, S; divisor) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum plain loss",
-    "sum_plain_loss(logits, target; C, N, S) -> loss, dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "mean loss",
-    ("one_over_N_over_S", lambda N, S: (1 / N) / S),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("number", lambda label_smoothing, N, S: ((label_smoothing - 1) / N) / S),
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    "mean_loss(logits, target, weight; C, N, S; one_over_N_over_S, label_smoothing_minus_one, "
-    "label_smoothing_over_C, number, one_minus_label_smoothing) -> sum_4, dlogits, dtarget",
-    "mean_loss_2(sum_4; N, S) -> loss",
-    of="dlogits | dtarget",
-)
-table.add(
-    "mean plain loss",
-    ("one_over_N_over_S", lambda N, S: (1 / N) / S),
-    "mean_plain_loss(logits, target; C, N, S; one_over_N_over_S) -> sum_4, dlogits, dtarget",
-    "mean_loss_2(sum_4; N, S) -> loss",
-    of="dlogits | dtarget",
-)
+def cross_entropy_probabilities_plain_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, max_logits: Tensor, sum_in_logprobs: Tensor,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    C = logits.shape[1]
+    N, S = dloss.shape
+    dlogits = logits.new_empty(N, C, S) if need_logits else None
+    dtarget = target.new_empty(N, C, S) if need_target else None
+    plain_backward(
+        dloss, logits, max_logits, sum_in_logprobs, target, dlogits, dtarget, C=C, N=N, S=S,
+    )
+    return dlogits, dtarget

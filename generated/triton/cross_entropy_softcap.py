@@ -2,14 +2,18 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropySoftcap in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of cross_entropy_softcap.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import cross_entropy_softcap as _module
+from .. import cross_entropy_softcap as lines
 from ._functions import (
     aligned,
     larger,
@@ -24,26 +28,25 @@ from ._functions import (
     within,
 )
 from ._launching import kernel
-from ._table import Table
 
-_pair = _module._pair
+MODULE, DIGEST = lines, "eae3e51a873d482b24250679c1e53f50ce24f52962d31198ae574a1f42253aa5"
 
 
 @kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="probs counted counted_sum_2 sum_3",
+    "N | C S in tiles", alive=8, sums="sum_counted:, sum_2:",
+    makes="max_capped sum_exp_capped_shifted counted sum_counted sum_2",
 )
 @triton.jit
 def forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, counted_sum_2_ptr,
-    sum_3_ptr, C, N, S, cap, label_smoothing_minus_one, label_smoothing_over_C,
-    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, max_capped_ptr, sum_exp_capped_shifted_ptr,
+    counted_ptr, sum_counted_ptr, sum_2_ptr, C, N, S, cap, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
     weight = load(weight_ptr + c, c < C)
@@ -56,59 +59,56 @@ def forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
-        peak_1_raw = largest(capped, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        capped_shifted = capped - peak_1
-        exp_capped_shifted = tl.exp(capped_shifted)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        probs = exp_capped_shifted / exp_capped_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
+        max_capped_raw = largest(capped, inside, 1)
+        max_capped = tl.where(-max_capped_raw == float("inf"), 0, max_capped_raw)
+        tl.store(max_capped_ptr + n * S + s, max_capped, mask=inside_NS)
+        capped_shifted = capped - max_capped
+        sum_exp_capped_shifted = total(tl.exp(capped_shifted), inside, 1)
+        tl.store(sum_exp_capped_shifted_ptr + n * S + s, sum_exp_capped_shifted, mask=inside_NS)
         logits_at_labels = load_at(
             logits_ptr + (n * C + labels) * S + s,
             within(labels, C),
             inside_NS,
         )
-        logprobs = capped_shifted - tl.log(exp_capped_sum_scaled)
-        sum_2 = total(weight * logprobs, inside, 1)
+        logprobs = capped_shifted - tl.log(sum_exp_capped_shifted)
+        sum_1 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
             0,
         )
-        sum_3 += tl.where(
+        sum_2 += tl.where(
             inside_NS,
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                    cap * tanh(logits_at_labels / cap) - max_capped - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
             )
             - smoothing,
             0.0,
         )
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
-    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
+    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
 
-@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
+@forward.long("N S | C in chunks", alive=3, sums="sum_counted:, sum_2:")
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr, probs_ptr,
-    sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one, label_smoothing_over_C,
-    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr,
+    max_capped_ptr, sum_exp_capped_shifted_ptr, sum_2_ptr, rows, C, S, cap,
+    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    sum_3 = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         labels = load(labels_ptr + row)
         weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
@@ -116,67 +116,72 @@ def forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        counted_sum_2 += counted
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_counted += counted
+        max_capped_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
-            before = peak_1_raw
+            before = max_capped_raw
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
             capped = cap * tanh(logits / cap)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
-        sum_2 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            probs = exp_capped_shifted / exp_capped_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            sum_2 += tl.where(
+            max_capped_raw = larger(max_capped_raw, tl.where(c < C, capped, float("-inf")))
+            sum_exp_capped_shifted *= rescaled(before, max_capped_raw)
+            sum_exp_capped_shifted += tl.where(
                 c < C,
-                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
+                tl.exp(
+                    cap * tanh(logits / cap)
+                    - tl.where(-max_capped_raw == float("inf"), 0, max_capped_raw)
+                ),
                 0.0,
             )
-        sum_2 = tl.sum(sum_2)
+        before = max_capped_raw
+        max_capped_raw = largest(max_capped_raw, True)
+        sum_exp_capped_shifted = tl.sum(sum_exp_capped_shifted * rescaled(before, max_capped_raw))
+        tl.store(sum_exp_capped_shifted_ptr + row, sum_exp_capped_shifted)
+        max_capped = tl.where(-max_capped_raw == float("inf"), 0, max_capped_raw)
+        tl.store(max_capped_ptr + row, max_capped)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            sum_1 += tl.where(
+                c < C,
+                weight * (cap * tanh(logits / cap) - max_capped - tl.log(sum_exp_capped_shifted)),
+                0.0,
+            )
+        sum_1 = tl.sum(sum_1)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         smoothing = tl.where(
             label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
             0,
         )
-        sum_3 += (
+        sum_2 += (
             label_smoothing_minus_one * tl.where(
                 labels_kept_is_not_0,
                 counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
+                    cap * tanh(logits_at_labels / cap) - max_capped - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
             )
             - smoothing
         )
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(sum_3_ptr + program, sum_3)
+    tl.store(sum_counted_ptr + program, sum_counted)
+    tl.store(sum_2_ptr + program, sum_2)
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
-def forward_2(counted_sum_2_ptr, sum_3_ptr, loss_ptr):
-    sum_3 = load(sum_3_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    tl.store(loss_ptr, sum_3 / counted_sum_2)
+def forward_2(sum_2_ptr, sum_counted_ptr, loss_ptr):
+    sum_2 = load(sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
+    tl.store(loss_ptr, sum_2 / sum_counted)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
+@kernel("| C in tiles", alive=2, sums="sum_1:", makes="sum_1")
 @triton.jit
 def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -188,32 +193,34 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles", alive=6)
+@kernel("N C | S in tiles", alive=7, makes="dlogits")
 @triton.jit
 def backward_2(
-    counted_ptr, counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, probs_ptr,
-    sum_1_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap, label_smoothing, one_minus_label_smoothing,
-    label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, max_capped_ptr, sum_1_ptr,
+    sum_counted_ptr, sum_exp_capped_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap,
+    label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
     dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
     logits = load(logits_ptr + row * S + s, inside)
     sum_1 = load(sum_1_ptr)
     counted = load(counted_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
+    max_capped = load(max_capped_ptr + n * S + s, inside)
+    sum_exp_capped_shifted = load(sum_exp_capped_shifted_ptr + n * S + s, inside)
+    probs = tl.exp(cap * tanh(logits / cap) - max_capped) / sum_exp_capped_shifted
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     labels = load(labels_ptr + n * S + s, inside)
     logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
     dlogits = (
-        tl.where(labels_kept != 0, dloss / counted_sum_2, 0) * (
+        tl.where(labels_kept != 0, dloss / sum_counted, 0) * (
             (1 - square(tanh(logits / cap))) * (
                 (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
                 - label_smoothing_over_C * weight
@@ -222,7 +229,7 @@ def backward_2(
         + placed(
             tl.where(
                 labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted * (
+                dloss * label_smoothing_minus_one / sum_counted * counted * (
                     1 - square(tanh(logits_at_labels / cap))
                 ),
                 0,
@@ -233,459 +240,47 @@ def backward_2(
     tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
-@triton.jit
-def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        sum_4 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_4_ptr + program, tl.sum(sum_4))
-
-
-@kernel(
-    "N | C S in tiles", alive=8, sums="counted_sum_2:, sum_3:",
-    exact="exp_capped_shifted exp_capped_sum_scaled counted_sum_2 sum_3",
-)
-@triton.jit
-def loss_2(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, exp_capped_shifted_ptr,
-    exp_capped_sum_scaled_ptr, counted_sum_2_ptr, sum_3_ptr, C, N, S, cap,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        capped = cap * tanh(logits / cap)
-        peak_1_raw = largest(capped, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        capped_shifted = capped - peak_1
-        exp_capped_shifted = tl.exp(capped_shifted)
-        tl.store(exp_capped_shifted_ptr + (n * C + c) * S + s, exp_capped_shifted, mask=inside)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        tl.store(exp_capped_sum_scaled_ptr + n * S + s, exp_capped_sum_scaled, mask=inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        logprobs = capped_shifted - tl.log(exp_capped_sum_scaled)
-        sum_2 = total(weight * logprobs, inside, 1)
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        sum_3 += tl.where(
-            inside_NS,
-            label_smoothing_minus_one * tl.where(
-                labels_kept_is_not_0,
-                counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
-                ),
-                0,
-            )
-            - smoothing,
-            0.0,
-        )
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
+def cross_entropy_softcap_forward(
+    logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, label_smoothing: float,
+    cap: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    max_capped = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_capped_shifted = logits.new_empty(N, S, dtype=wide)
+    counted = logits.new_empty(N, S, dtype=wide)
+    sum_counted = logits.new_empty((), dtype=wide)
+    sum_2 = logits.new_empty((), dtype=wide)
+    forward(
+        labels, labels_kept, logits, weight, max_capped, sum_exp_capped_shifted, counted,
+        sum_counted, sum_2, C=C, N=N, S=S, cap=cap, label_smoothing_minus_one=label_smoothing - 1,
+        label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_is_not_zero=label_smoothing != 0,
     )
-    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+    loss = logits.new_empty((), dtype=dtype)
+    forward_2(sum_2, sum_counted, loss)
+    return loss, max_capped, sum_exp_capped_shifted, counted, sum_counted
 
 
-@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, sum_3:")
-@triton.jit
-def loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, exp_capped_shifted_ptr,
-    exp_capped_sum_scaled_ptr, sum_3_ptr, rows, C, S, cap, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    sum_3 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        labels = load(labels_ptr + row)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-        labels_kept = load(labels_kept_ptr + row)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += counted
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            capped = cap * tanh(logits / cap)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
-        tl.store(exp_capped_sum_scaled_ptr + row, exp_capped_sum_scaled)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            tl.store(exp_capped_shifted_ptr + (n * C + c) * S + s, exp_capped_shifted, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            sum_2 += tl.where(
-                c < C,
-                weight * (cap * tanh(logits / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
-                0.0,
-            )
-        sum_2 = tl.sum(sum_2)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_2, 0),
-            0,
-        )
-        sum_3 += (
-            label_smoothing_minus_one * tl.where(
-                labels_kept_is_not_0,
-                counted * (
-                    cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)
-                ),
-                0,
-            )
-            - smoothing
-        )
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("N C | S in tiles", alive=7)
-@triton.jit
-def loss_4(
-    counted_sum_2_ptr, exp_capped_shifted_ptr, exp_capped_sum_scaled_ptr, labels_ptr,
-    labels_kept_ptr, logits_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap,
-    label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    labels_kept_is_not_0 = labels_kept != 0
-    logits = load(logits_ptr + row * S + s, inside)
-    sum_4 = load(sum_4_ptr)
-    labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-    exp_capped_shifted = load(exp_capped_shifted_ptr + row * S + s, inside)
-    exp_capped_sum_scaled = load(exp_capped_sum_scaled_ptr + n * S + s, inside)
-    probs = exp_capped_shifted / exp_capped_sum_scaled
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
-    dlogits = (
-        tl.where(labels_kept_is_not_0, 1 / counted_sum_2, 0) * (
-            (1 - square(tanh(logits / cap))) * (
-                (label_smoothing * sum_4 / C + one_minus_label_smoothing * counted) * probs
-                - label_smoothing_over_C * weight
-            )
-        )
-        + placed(
-            tl.where(
-                labels_kept_is_not_0,
-                label_smoothing_minus_one / counted_sum_2 * counted * (
-                    1 - square(tanh(logits_at_labels / cap))
-                ),
-                0,
-            ),
-            c, labels, C,
-        )
+def cross_entropy_softcap_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_capped: Tensor,
+    sum_exp_capped_shifted: Tensor, counted: Tensor, sum_counted: Tensor, labels_kept: Tensor,
+    label_smoothing: float, cap: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    sum_1 = dloss.new_empty((), dtype=wide)
+    backward(weight, sum_1, C=C)
+    dlogits = logits.new_empty(N, C, S)
+    backward_2(
+        counted, dloss, labels, labels_kept, logits, max_capped, sum_1, sum_counted,
+        sum_exp_capped_shifted, weight, dlogits, C=C, N=N, S=S, cap=cap,
+        label_smoothing=label_smoothing, one_minus_label_smoothing=1 - label_smoothing,
+        label_smoothing_over_C=label_smoothing / C, label_smoothing_minus_one=label_smoothing - 1,
     )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("N | C S in tiles", alive=4, sums="sum_2:", exact="probs sum_2")
-@triton.jit
-def plain_forward(
-    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, C, N, S, cap, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        capped = cap * tanh(logits / cap)
-        peak_1_raw = largest(capped, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        exp_capped_shifted = tl.exp(capped - peak_1)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        probs = exp_capped_shifted / exp_capped_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        sum_2 += tl.where(
-            inside_NS,
-            -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
-            0.0,
-        )
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-
-
-@plain_forward.long("N S | C in chunks", alive=3, sums="sum_2:")
-@triton.jit
-def plain_forward_in_chunks(
-    labels_ptr, logits_ptr, probs_ptr, sum_2_ptr, rows, C, S, cap, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            capped = cap * tanh(logits / cap)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
-        labels = load(labels_ptr + row)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            probs = exp_capped_shifted / exp_capped_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-@kernel("")
-@triton.jit
-def plain_forward_2(sum_2_ptr, loss_ptr, N, S):
-    sum_2 = load(sum_2_ptr)
-    tl.store(loss_ptr, sum_2 / N / S)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def plain_backward(
-    dloss_ptr, labels_ptr, logits_ptr, probs_ptr, dlogits_ptr, rows, C, N, S, cap,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    probs = load(probs_ptr + row * S + s, inside)
-    logits = load(logits_ptr + row * S + s, inside)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
-    dlogits = (
-        dloss / N / S * (probs - probs * square(tanh(logits / cap)))
-        + placed(dloss / N / S * (square(tanh(logits_at_labels / cap)) - 1), c, labels, C)
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("N | C S in tiles", alive=7, sums="sum_2:", exact="sum_2")
-@triton.jit
-def plain_loss(
-    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, C, N, S, cap, one_over_N_over_S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        capped = cap * tanh(logits / cap)
-        peak_1_raw = largest(capped, inside, 1)
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        exp_capped_shifted = tl.exp(capped - peak_1)
-        exp_capped_sum_scaled = total(exp_capped_shifted, inside, 1)
-        sum_2 += tl.where(
-            inside_NS,
-            -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled)),
-            0.0,
-        )
-        probs = exp_capped_shifted / exp_capped_sum_scaled
-        dlogits = (
-            one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
-            + placed(one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1), c, labels, C)
-        )
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-
-
-@plain_loss.long("N S | C in chunks", alive=3, sums="sum_2:")
-@triton.jit
-def plain_loss_in_chunks(
-    labels_ptr, logits_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, cap, one_over_N_over_S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        peak_1_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_capped_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = peak_1_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            capped = cap * tanh(logits / cap)
-            peak_1_raw = larger(peak_1_raw, tl.where(c < C, capped, float("-inf")))
-            exp_capped_sum_scaled *= rescaled(before, peak_1_raw)
-            peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-            exp_capped_sum_scaled += tl.where(c < C, tl.exp(cap * tanh(logits / cap) - peak_1), 0.0)
-        before = peak_1_raw
-        peak_1_raw = largest(peak_1_raw, True)
-        exp_capped_sum_scaled = tl.sum(exp_capped_sum_scaled * rescaled(before, peak_1_raw))
-        labels = load(labels_ptr + row)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        peak_1 = tl.where(-peak_1_raw == float("inf"), 0, peak_1_raw)
-        sum_2 += -(cap * tanh(logits_at_labels / cap) - peak_1 - tl.log(exp_capped_sum_scaled))
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - peak_1)
-            probs = exp_capped_shifted / exp_capped_sum_scaled
-            dlogits = (
-                one_over_N_over_S * (probs - probs * square(tanh(logits / cap)))
-                + placed(
-                    one_over_N_over_S * (square(tanh(logits_at_labels / cap)) - 1),
-                    c, labels, C,
-                )
-            )
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-
-def _labels(labels, ignore_index, C, logits):
-    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-
-
-table = Table(_module, __file__, """
-    logits, probs, dlogits, exp_capped_shifted: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    counted, labels_kept, exp_capped_sum_scaled: N S
-    counted_sum_2, sum_3, loss, dloss, sum_1, sum_4, sum_2: one number
-""", "8a74b0ba568a3d4b40223a014cf5223f9fe37c1e9b40d363f9ce3882306a3524", narrow=True)
-table.add(
-    "forward",
-    ("labels, labels_kept", _labels),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "forward(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, counted_sum_2, sum_3",
-    "forward_2(counted_sum_2, sum_3) -> loss",
-)
-table.add(
-    "backward",
-    "backward(weight; C) -> sum_1",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "backward_2(counted, counted_sum_2, dloss, labels, labels_kept, logits, probs, sum_1, weight; "
-    "C, N, S; cap, label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, "
-    "label_smoothing_minus_one) -> dlogits",
-)
-table.add(
-    "loss",
-    ("labels, labels_kept", _labels),
-    "loss(weight; C) -> sum_4",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "loss_2(labels, labels_kept, logits, weight; C, N, S; cap, label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> exp_capped_shifted, "
-    "exp_capped_sum_scaled, counted_sum_2, sum_3",
-    "forward_2(counted_sum_2, sum_3) -> loss",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "loss_4(counted_sum_2, exp_capped_shifted, exp_capped_sum_scaled, labels, labels_kept, "
-    "logits, sum_4, weight; C, N, S; cap, label_smoothing, one_minus_label_smoothing, "
-    "label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
-)
-table.add(
-    "plain forward",
-    "plain_forward(labels, logits; C, N, S; cap) -> probs, sum_2",
-    "plain_forward_2(sum_2; N, S) -> loss",
-)
-table.add("plain backward", "plain_backward(dloss, labels, logits, probs; C, N, S; cap) -> dlogits")
-table.add(
-    "plain loss",
-    ("one_over_N_over_S", lambda N, S: (1 / N) / S),
-    "plain_loss(labels, logits; C, N, S; cap, one_over_N_over_S) -> sum_2, dlogits",
-    "plain_forward_2(sum_2; N, S) -> loss",
-)
+    return dlogits

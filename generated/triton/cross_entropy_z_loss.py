@@ -2,14 +2,18 @@
 # source sha256: 72a3ddc3543dcc9b80aee80b4536dc9bc6e5726d67d7016afc9a258fcfa8d9dd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""CrossEntropyZLoss in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of cross_entropy_z_loss.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import cross_entropy_z_loss as _module
+from .. import cross_entropy_z_loss as lines
 from ._functions import (
     aligned,
     larger,
@@ -23,27 +27,27 @@ from ._functions import (
     within,
 )
 from ._launching import kernel
-from ._table import Table
 
-_pair = _module._pair
+MODULE, DIGEST = lines, "9a570edf929d940c82fd4a5c29f29a9bf155ca4c9c4913a0d76b7278c58cca9d"
 
 
 @kernel(
-    "N | C S in tiles", alive=10, sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
-    exact="probs counted counted_sum_2 sum_2 log_z excess_sum sum_3",
+    "N | C S in tiles", alive=10, sums="sum_counted:, sum_2:, sum_of_labels_kept_is_not_0:, sum_3:",
+    makes="max_logits sum_exp_logits_shifted counted sum_counted sum_2 log_z sum_of_labels_kept_is_not_0 sum_3",
 )
 @triton.jit
 def forward(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, probs_ptr, counted_ptr, counted_sum_2_ptr,
-    sum_2_ptr, log_z_ptr, excess_sum_ptr, sum_3_ptr, C, N, S, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr,
+    counted_ptr, sum_counted_ptr, sum_2_ptr, log_z_ptr, sum_of_labels_kept_is_not_0_ptr, sum_3_ptr,
+    C, N, S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    excess_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -57,18 +61,17 @@ def forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        excess_sum += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
+        sum_counted += tl.where(inside_NS, counted, 0.0)
+        sum_of_labels_kept_is_not_0 += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        logits_shifted = logits - logits_max
-        exp_logits_shifted = tl.exp(logits_shifted)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        tl.store(max_logits_ptr + n * S + s, max_logits, mask=inside_NS)
+        logits_shifted = logits - max_logits
+        sum_exp_logits_shifted = total(tl.exp(logits_shifted), inside, 1)
+        tl.store(sum_exp_logits_shifted_ptr + n * S + s, sum_exp_logits_shifted, mask=inside_NS)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
         tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
         sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
         logits_at_labels = load_at(
@@ -78,10 +81,10 @@ def forward(
         )
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
         sum_1 = total(weight * logprobs, inside, 1)
         smoothing = tl.where(
             label_smoothing_is_not_zero,
@@ -90,27 +93,29 @@ def forward(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
-    )
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-    tl.store(excess_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(excess_sum))
+    tl.store(
+        sum_of_labels_kept_is_not_0_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_of_labels_kept_is_not_0),
+    )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@forward.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
+@forward.long(
+    "N S | C in chunks", alive=3, sums="sum_counted:, sum_of_labels_kept_is_not_0:, sum_3:, sum_2:",
+)
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, counted_sum_2_ptr,
-    excess_sum_ptr, probs_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr,
+    sum_of_labels_kept_is_not_0_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, log_z_ptr,
+    sum_3_ptr, sum_2_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    excess_sum = tl.zeros([], REAL)
+    sum_counted = tl.zeros([], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
@@ -120,44 +125,46 @@ def forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        counted_sum_2 += counted
-        excess_sum += labels_kept_is_not_0.to(REAL)
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
+        sum_counted += counted
+        sum_of_labels_kept_is_not_0 += labels_kept_is_not_0.to(REAL)
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
         s = row % S
         for start in range(0, C, BLOCK):
-            before = logits_max_raw
+            before = max_logits_raw
             c = start + tl.arange(0, BLOCK)
             logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            sum_exp_logits_shifted += tl.where(
+                c < C,
+                tl.exp(
+                    logits - tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+                ),
+                0.0,
+            )
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+        tl.store(sum_exp_logits_shifted_ptr + row, sum_exp_logits_shifted)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        tl.store(max_logits_ptr + row, max_logits)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
         tl.store(log_z_ptr + row, log_z)
         sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
         sum_1 = tl.zeros([BLOCK], REAL)
         for start in range(0, C, BLOCK):
             c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - logits_max
-            exp_logits_shifted = tl.exp(logits_shifted)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
             weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - max_logits - tl.log(sum_exp_logits_shifted)
             sum_1 += tl.where(c < C, weight * logprobs, 0.0)
         sum_1 = tl.sum(sum_1)
         logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
         picked = tl.where(
             labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
         smoothing = tl.where(
@@ -167,23 +174,25 @@ def forward_in_chunks(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(excess_sum_ptr + program, excess_sum)
+    tl.store(sum_counted_ptr + program, sum_counted)
+    tl.store(sum_of_labels_kept_is_not_0_ptr + program, sum_of_labels_kept_is_not_0)
     tl.store(sum_3_ptr + program, sum_3)
     tl.store(sum_2_ptr + program, sum_2)
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
-def forward_2(counted_sum_2_ptr, excess_sum_ptr, sum_2_ptr, sum_3_ptr, loss_ptr, z_weight):
+def forward_2(
+    sum_2_ptr, sum_3_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr, z_weight,
+):
     sum_2 = load(sum_2_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     sum_3 = load(sum_3_ptr)
-    excess_sum = load(excess_sum_ptr)
-    tl.store(loss_ptr, sum_2 / counted_sum_2 + sum_3 / excess_sum * z_weight)
+    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_of_labels_kept_is_not_0 * z_weight)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_1:", exact="sum_1")
+@kernel("| C in tiles", alive=2, sums="sum_1:", makes="sum_1")
 @triton.jit
 def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -195,13 +204,14 @@ def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles", alive=5)
+@kernel("N C | S in tiles", alive=5, makes="dlogits")
 @triton.jit
 def backward_2(
-    counted_ptr, counted_sum_2_ptr, dloss_ptr, excess_sum_ptr, labels_ptr, labels_kept_ptr,
-    log_z_ptr, probs_ptr, sum_1_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
-    one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
-    label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, log_z_ptr, logits_ptr, max_logits_ptr,
+    sum_1_ptr, sum_counted_ptr, sum_exp_logits_shifted_ptr, sum_of_labels_kept_is_not_0_ptr,
+    weight_ptr, dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing,
+    two_times_z_weight, label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -209,12 +219,15 @@ def backward_2(
     inside = (row < rows) & (s < S)
     dloss = load(dloss_ptr)
     sum_1 = load(sum_1_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
+    sum_counted = load(sum_counted_ptr)
     n = row // C
     counted = load(counted_ptr + n * S + s, inside)
-    excess_sum = load(excess_sum_ptr)
+    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
     log_z = load(log_z_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
+    logits = load(logits_ptr + row * S + s, inside)
+    max_logits = load(max_logits_ptr + n * S + s, inside)
+    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
+    probs = tl.exp(logits - max_logits) / sum_exp_logits_shifted
     c = row % C
     weight = load(weight_ptr + c, row < rows)
     labels_kept = load(labels_kept_ptr + n * S + s, inside)
@@ -224,18 +237,18 @@ def backward_2(
             labels_kept != 0,
             dloss * (
                 (
-                    label_smoothing * sum_1 / C / counted_sum_2
-                    + one_minus_label_smoothing / counted_sum_2 * counted
-                    + two_times_z_weight / excess_sum * log_z
+                    label_smoothing * sum_1 / C / sum_counted
+                    + one_minus_label_smoothing / sum_counted * counted
+                    + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
                 ) * probs
-                - label_smoothing_over_C / counted_sum_2 * weight
+                - label_smoothing_over_C / sum_counted * weight
             ),
             0,
         )
         + placed(
             tl.where(
                 labels_kept != 0,
-                dloss * label_smoothing_minus_one / counted_sum_2 * counted,
+                dloss * label_smoothing_minus_one / sum_counted * counted,
                 0,
             ),
             c, labels, C,
@@ -244,486 +257,52 @@ def backward_2(
     tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_4:", exact="sum_4")
-@triton.jit
-def loss(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        sum_4 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_4_ptr + program, tl.sum(sum_4))
-
-
-@kernel(
-    "N | C S in tiles", alive=10, sums="counted_sum_2:, sum_2:, excess_sum:, sum_3:",
-    exact="exp_logits_shifted exp_logits_sum_scaled counted_sum_2 sum_2 log_z excess_sum sum_3",
-)
-@triton.jit
-def loss_2(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, exp_logits_shifted_ptr,
-    exp_logits_sum_scaled_ptr, counted_sum_2_ptr, sum_2_ptr, log_z_ptr, excess_sum_ptr, sum_3_ptr,
-    C, N, S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    excess_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    weight = load(weight_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside_NS)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside_NS)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += tl.where(inside_NS, counted, 0.0)
-        excess_sum += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        logits_shifted = logits - logits_max
-        exp_logits_shifted = tl.exp(logits_shifted)
-        tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=inside)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        tl.store(exp_logits_sum_scaled_ptr + n * S + s, exp_logits_sum_scaled, mask=inside_NS)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
-        tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
-        sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-        sum_1 = total(weight * logprobs, inside, 1)
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        sum_2 += tl.where(inside_NS, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
+def cross_entropy_z_loss_forward(
+    logits: Tensor, labels: Tensor, labels_kept: Tensor, weight: Tensor, label_smoothing: float,
+    z_weight: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
+    counted = logits.new_empty(N, S, dtype=wide)
+    sum_counted = logits.new_empty((), dtype=wide)
+    sum_2 = logits.new_empty((), dtype=wide)
+    log_z = logits.new_empty(N, S, dtype=wide)
+    sum_of_labels_kept_is_not_0 = logits.new_empty((), dtype=wide)
+    sum_3 = logits.new_empty((), dtype=wide)
+    forward(
+        labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
+        sum_counted, sum_2, log_z, sum_of_labels_kept_is_not_0, sum_3, C=C, N=N, S=S,
+        label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_is_not_zero=label_smoothing != 0,
     )
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-    tl.store(excess_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(excess_sum))
-    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+    loss = logits.new_empty((), dtype=dtype)
+    forward_2(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0, loss, z_weight=z_weight)
+    return loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0
 
 
-@loss_2.long("N S | C in chunks", alive=3, sums="counted_sum_2:, excess_sum:, sum_3:, sum_2:")
-@triton.jit
-def loss_2_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_sum_2_ptr, excess_sum_ptr,
-    exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr, log_z_ptr, sum_3_ptr, sum_2_ptr, rows, C, S,
-    label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([], REAL)
-    excess_sum = tl.zeros([], REAL)
-    sum_3 = tl.zeros([], REAL)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        labels = load(labels_ptr + row)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C))
-        labels_kept = load(labels_kept_ptr + row)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-        counted_sum_2 += counted
-        excess_sum += labels_kept_is_not_0.to(REAL)
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = logits_max_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
-        tl.store(exp_logits_sum_scaled_ptr + row, exp_logits_sum_scaled)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_z = logits_max + tl.log(exp_logits_sum_scaled)
-        tl.store(log_z_ptr + row, log_z)
-        sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
-        sum_1 = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_shifted = logits - logits_max
-            exp_logits_shifted = tl.exp(logits_shifted)
-            tl.store(exp_logits_shifted_ptr + (n * C + c) * S + s, exp_logits_shifted, mask=c < C)
-            weight = load(weight_ptr + c, c < C)
-            logprobs = logits_shifted - tl.log(exp_logits_sum_scaled)
-            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
-        sum_1 = tl.sum(sum_1)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        picked = tl.where(
-            labels_kept_is_not_0,
-            counted * (logits_at_labels - logits_max - tl.log(exp_logits_sum_scaled)),
-            0,
-        )
-        smoothing = tl.where(
-            label_smoothing_is_not_zero,
-            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
-            0,
-        )
-        losses = label_smoothing_minus_one * picked - smoothing
-        sum_2 += losses
-    tl.store(counted_sum_2_ptr + program, counted_sum_2)
-    tl.store(excess_sum_ptr + program, excess_sum)
-    tl.store(sum_3_ptr + program, sum_3)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-@kernel("N C | S in tiles", alive=5)
-@triton.jit
-def loss_4(
-    counted_sum_2_ptr, excess_sum_ptr, exp_logits_shifted_ptr, exp_logits_sum_scaled_ptr,
-    labels_ptr, labels_kept_ptr, log_z_ptr, sum_4_ptr, weight_ptr, dlogits_ptr, rows, C, S,
-    label_smoothing, one_minus_label_smoothing, two_times_z_weight, label_smoothing_over_C,
-    label_smoothing_minus_one, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    sum_4 = load(sum_4_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    labels_kept_is_not_0 = labels_kept != 0
-    counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
-    excess_sum = load(excess_sum_ptr)
-    log_z = load(log_z_ptr + n * S + s, inside)
-    exp_logits_shifted = load(exp_logits_shifted_ptr + row * S + s, inside)
-    exp_logits_sum_scaled = load(exp_logits_sum_scaled_ptr + n * S + s, inside)
-    probs = exp_logits_shifted / exp_logits_sum_scaled
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    dlogits = (
-        tl.where(
-            labels_kept_is_not_0,
-            (
-                label_smoothing * sum_4 / C / counted_sum_2
-                + one_minus_label_smoothing / counted_sum_2 * counted
-                + two_times_z_weight / excess_sum * log_z
-            ) * probs
-            - label_smoothing_over_C / counted_sum_2 * weight,
-            0,
-        )
-        + placed(
-            tl.where(labels_kept_is_not_0, label_smoothing_minus_one / counted_sum_2 * counted, 0),
-            c, labels, C,
-        )
+def cross_entropy_z_loss_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
+    sum_exp_logits_shifted: Tensor, counted: Tensor, sum_counted: Tensor, log_z: Tensor,
+    sum_of_labels_kept_is_not_0: Tensor, labels_kept: Tensor, label_smoothing: float,
+    z_weight: float,
+) -> Tensor:
+    """The gradient of logits."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    sum_1 = dloss.new_empty((), dtype=wide)
+    backward(weight, sum_1, C=C)
+    dlogits = logits.new_empty(N, C, S)
+    backward_2(
+        counted, dloss, labels, labels_kept, log_z, logits, max_logits, sum_1, sum_counted,
+        sum_exp_logits_shifted, sum_of_labels_kept_is_not_0, weight, dlogits, C=C, N=N, S=S,
+        label_smoothing=label_smoothing, one_minus_label_smoothing=1 - label_smoothing,
+        two_times_z_weight=2 * z_weight, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_minus_one=label_smoothing - 1,
     )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("N | C S in tiles", alive=5, sums="sum_1:, sum_2:", exact="probs sum_1 log_z sum_2")
-@triton.jit
-def plain_forward(
-    labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, log_z_ptr, sum_2_ptr, C, N, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        exp_logits_shifted = tl.exp(logits - logits_max)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=inside)
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
-        sum_1 += tl.where(inside_NS, -picked, 0.0)
-        log_z = logits_max + log_exp_logits_sum_scaled
-        tl.store(log_z_ptr + n * S + s, log_z, mask=inside_NS)
-        sum_2 += tl.where(inside_NS, square(log_z), 0.0)
-    tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-
-
-@plain_forward.long("N S | C in chunks", alive=3, sums="sum_1:, sum_2:")
-@triton.jit
-def plain_forward_in_chunks(
-    labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, log_z_ptr, sum_2_ptr, rows, C, S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([], REAL)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = logits_max_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
-        labels = load(labels_ptr + row)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
-        sum_1 += -picked
-        log_z = logits_max + log_exp_logits_sum_scaled
-        tl.store(log_z_ptr + row, log_z)
-        sum_2 += square(log_z)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_logits_shifted = tl.exp(logits - logits_max)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            tl.store(probs_ptr + (n * C + c) * S + s, probs, mask=c < C)
-    tl.store(sum_1_ptr + program, sum_1)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-@kernel("")
-@triton.jit
-def plain_forward_2(sum_1_ptr, sum_2_ptr, loss_ptr, N, S, z_weight):
-    sum_1 = load(sum_1_ptr)
-    sum_2 = load(sum_2_ptr)
-    tl.store(loss_ptr, sum_1 / N / S + sum_2 / N / S * z_weight)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def plain_backward(
-    dloss_ptr, labels_ptr, log_z_ptr, probs_ptr, dlogits_ptr, rows, C, N, S, two_times_z_weight,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    n = row // C
-    log_z = load(log_z_ptr + n * S + s, inside)
-    probs = load(probs_ptr + row * S + s, inside)
-    c = row % C
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = (
-        dloss / N / S * (two_times_z_weight * log_z + 1) * probs
-        + placed(-(dloss / N / S), c, labels, C)
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
-
-
-@kernel("N | C S in tiles", alive=7, sums="sum_1:, sum_2:", exact="sum_1 sum_2")
-@triton.jit
-def plain_loss(
-    labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits_ptr, C, N, S, one_over_N_over_S,
-    two_times_z_weight, minus_one_over_N_over_S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    c = tl.arange(0, BLOCK_C)[None, :, None]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None, None]
-        inside_NS = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside_NS)
-        logits_at_labels = load_at(
-            logits_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside_NS,
-        )
-        inside = (n < N) & (c < C) & (s < S)
-        logits = load(logits_ptr + (n * C + c) * S + s, inside)
-        logits_max_raw = largest(logits, inside, 1)
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        exp_logits_shifted = tl.exp(logits - logits_max)
-        exp_logits_sum_scaled = total(exp_logits_shifted, inside, 1)
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
-        sum_1 += tl.where(inside_NS, -picked, 0.0)
-        log_z = logits_max + log_exp_logits_sum_scaled
-        sum_2 += tl.where(inside_NS, square(log_z), 0.0)
-        probs = exp_logits_shifted / exp_logits_sum_scaled
-        dlogits = (
-            one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
-            + placed(minus_one_over_N_over_S, c, labels, C)
-        )
-        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
-    tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
-    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
-
-
-@plain_loss.long("N S | C in chunks", alive=3, sums="sum_1:, sum_2:")
-@triton.jit
-def plain_loss_in_chunks(
-    labels_ptr, logits_ptr, sum_1_ptr, sum_2_ptr, dlogits_ptr, rows, C, S, one_over_N_over_S,
-    two_times_z_weight, minus_one_over_N_over_S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([], REAL)
-    sum_2 = tl.zeros([], REAL)
-    for row in range(program, rows, tl.num_programs(0)):
-        logits_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        exp_logits_sum_scaled = tl.zeros([BLOCK], REAL)
-        n = row // S
-        s = row % S
-        for start in range(0, C, BLOCK):
-            before = logits_max_raw
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            logits_max_raw = larger(logits_max_raw, tl.where(c < C, logits, float("-inf")))
-            exp_logits_sum_scaled *= rescaled(before, logits_max_raw)
-            logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-            logits_shifted = logits - logits_max
-            exp_logits_sum_scaled += tl.where(c < C, tl.exp(logits_shifted), 0.0)
-        before = logits_max_raw
-        logits_max_raw = largest(logits_max_raw, True)
-        exp_logits_sum_scaled = tl.sum(exp_logits_sum_scaled * rescaled(before, logits_max_raw))
-        labels = load(labels_ptr + row)
-        logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C))
-        logits_max = tl.where(tl.abs(logits_max_raw) == float("inf"), 0, logits_max_raw)
-        log_exp_logits_sum_scaled = tl.log(exp_logits_sum_scaled)
-        picked = logits_at_labels - logits_max - log_exp_logits_sum_scaled
-        sum_1 += -picked
-        log_z = logits_max + log_exp_logits_sum_scaled
-        sum_2 += square(log_z)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
-            exp_logits_shifted = tl.exp(logits - logits_max)
-            probs = exp_logits_shifted / exp_logits_sum_scaled
-            dlogits = (
-                one_over_N_over_S * (two_times_z_weight * log_z + 1) * probs
-                + placed(minus_one_over_N_over_S, c, labels, C)
-            )
-            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-    tl.store(sum_1_ptr + program, sum_1)
-    tl.store(sum_2_ptr + program, sum_2)
-
-
-
-def _labels(labels, ignore_index, C, logits):
-    return _pair.split_label("labels", labels, ignore_index, logits.dtype, C)
-
-
-table = Table(_module, __file__, """
-    logits, probs, dlogits, exp_logits_shifted: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    counted, log_z, labels_kept, exp_logits_sum_scaled: N S
-    counted_sum_2, sum_2, excess_sum, sum_3, loss, dloss, sum_1, sum_4: one number
-""", "af879aa34f419a7ebddcccdbfa9b544dc06c02393d0c1a1b374ab3a6fe7f8da2", narrow=True)
-table.add(
-    "forward",
-    ("labels, labels_kept", _labels),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "forward(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> probs, counted, counted_sum_2, "
-    "sum_2, log_z, excess_sum, sum_3",
-    "forward_2(counted_sum_2, excess_sum, sum_2, sum_3; ; z_weight) -> loss",
-)
-table.add(
-    "backward",
-    "backward(weight; C) -> sum_1",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("two_times_z_weight", lambda z_weight: 2 * z_weight),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "backward_2(counted, counted_sum_2, dloss, excess_sum, labels, labels_kept, log_z, probs, "
-    "sum_1, weight; C, N, S; label_smoothing, one_minus_label_smoothing, two_times_z_weight, "
-    "label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
-)
-table.add(
-    "loss",
-    ("labels, labels_kept", _labels),
-    "loss(weight; C) -> sum_4",
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_is_not_zero", lambda label_smoothing: label_smoothing != 0),
-    "loss_2(labels, labels_kept, logits, weight; C, N, S; label_smoothing_minus_one, "
-    "label_smoothing_over_C, label_smoothing_is_not_zero) -> exp_logits_shifted, "
-    "exp_logits_sum_scaled, counted_sum_2, sum_2, log_z, excess_sum, sum_3",
-    "forward_2(counted_sum_2, excess_sum, sum_2, sum_3; ; z_weight) -> loss",
-    ("one_minus_label_smoothing", lambda label_smoothing: 1 - label_smoothing),
-    ("two_times_z_weight", lambda z_weight: 2 * z_weight),
-    ("label_smoothing_over_C", lambda label_smoothing, C: label_smoothing / C),
-    ("label_smoothing_minus_one", lambda label_smoothing: label_smoothing - 1),
-    "loss_4(counted_sum_2, excess_sum, exp_logits_shifted, exp_logits_sum_scaled, labels, "
-    "labels_kept, log_z, sum_4, weight; C, N, S; label_smoothing, one_minus_label_smoothing, "
-    "two_times_z_weight, label_smoothing_over_C, label_smoothing_minus_one) -> dlogits",
-)
-table.add(
-    "plain forward",
-    "plain_forward(labels, logits; C, N, S) -> probs, sum_1, log_z, sum_2",
-    "plain_forward_2(sum_1, sum_2; N, S; z_weight) -> loss",
-)
-table.add(
-    "plain backward",
-    ("two_times_z_weight", lambda z_weight: 2 * z_weight),
-    "plain_backward(dloss, labels, log_z, probs; C, N, S; two_times_z_weight) -> dlogits",
-)
-table.add(
-    "plain loss",
-    ("one_over_N_over_S", lambda N, S: (1 / N) / S),
-    ("two_times_z_weight", lambda z_weight: 2 * z_weight),
-    ("minus_one_over_N_over_S", lambda N, S: -((1 / N) / S)),
-    "plain_loss(labels, logits; C, N, S; one_over_N_over_S, two_times_z_weight, "
-    "minus_one_over_N_over_S) -> sum_1, sum_2, dlogits",
-    "plain_forward_2(sum_1, sum_2; N, S; z_weight) -> loss",
-)
+    return dlogits

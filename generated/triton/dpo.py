@@ -2,24 +2,29 @@
 # source sha256: c3fe7f9002248affe22df4ca6f0a09492cb4e3ee988c58e284a445c6255a5419
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""DPO in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of dpo.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import dpo as _module
+from .. import dpo as lines
 from ._functions import load, log1p, smaller
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "8ca3382c22e644bbb61e691685dd864e7e96757e27afbfd1c1fdcbe2ae67cc80"
 
 
-@kernel("| N in tiles", alive=3, exact="reward")
+@kernel("| N in tiles", alive=3, makes="losses")
 @triton.jit
-def none_forward(
-    chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, reward_ptr, losses_ptr,
-    N, beta, BLOCK: tl.constexpr,
+def forward(
+    chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, losses_ptr, N, beta,
+    BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     chosen = load(chosen_ptr + n, n < N)
@@ -27,16 +32,22 @@ def none_forward(
     reference_rejected = load(reference_rejected_ptr + n, n < N)
     rejected = load(rejected_ptr + n, n < N)
     reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
-    tl.store(reward_ptr + n, reward, mask=n < N)
     tl.store(losses_ptr + n, -(smaller(reward, 0) - log1p(tl.exp(-tl.abs(reward)))), mask=n < N)
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=4, makes="dchosen drejected")
 @triton.jit
-def none_backward(dloss_ptr, reward_ptr, dchosen_ptr, drejected_ptr, N, beta, BLOCK: tl.constexpr):
+def backward(
+    chosen_ptr, dloss_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, dchosen_ptr,
+    drejected_ptr, N, beta, BLOCK: tl.constexpr,
+):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
-    reward = load(reward_ptr + n, n < N)
+    chosen = load(chosen_ptr + n, n < N)
+    reference_chosen = load(reference_chosen_ptr + n, n < N)
+    reference_rejected = load(reference_rejected_ptr + n, n < N)
+    rejected = load(rejected_ptr + n, n < N)
+    reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
     dchosen = -(beta * dloss * (1 / (1 + tl.exp(reward))))
     if dchosen_ptr is not None:
         tl.store(dchosen_ptr + n, dchosen, mask=n < N)
@@ -44,111 +55,35 @@ def none_backward(dloss_ptr, reward_ptr, dchosen_ptr, drejected_ptr, N, beta, BL
         tl.store(drejected_ptr + n, -dchosen, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4, sums="sum_1:", exact="reward sum_1")
-@triton.jit
-def forward(
-    chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, reward_ptr, sum_1_ptr,
-    N, beta, REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        chosen = load(chosen_ptr + n, n < N)
-        reference_chosen = load(reference_chosen_ptr + n, n < N)
-        reference_rejected = load(reference_rejected_ptr + n, n < N)
-        rejected = load(rejected_ptr + n, n < N)
-        reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
-        tl.store(reward_ptr + n, reward, mask=n < N)
-        sum_1 += tl.where(n < N, -(smaller(reward, 0) - log1p(tl.exp(-tl.abs(reward)))), 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def dpo_forward(
+    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
+    beta: float,
+) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+        torch.float32,
+    )
+    reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
+    N, = chosen.shape
+    loss = chosen.new_empty(N, dtype=wide)
+    forward(chosen, reference_chosen, reference_rejected, rejected, loss, N=N, beta=beta)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles")
-@triton.jit
-def backward(
-    dloss_ptr, reward_ptr, dchosen_ptr, drejected_ptr, N, beta, divisor, BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    reward = load(reward_ptr + n, n < N)
-    dchosen = -(dloss * beta / divisor * (1 / (1 + tl.exp(reward))))
-    if dchosen_ptr is not None:
-        tl.store(dchosen_ptr + n, dchosen, mask=n < N)
-    if drejected_ptr is not None:
-        tl.store(drejected_ptr + n, -dchosen, mask=n < N)
-
-
-@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, sum_1_ptr, dchosen_ptr,
-    drejected_ptr, N, beta, beta_over_divisor, REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        chosen = load(chosen_ptr + n, n < N)
-        reference_chosen = load(reference_chosen_ptr + n, n < N)
-        reference_rejected = load(reference_rejected_ptr + n, n < N)
-        rejected = load(rejected_ptr + n, n < N)
-        reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
-        sum_1 += tl.where(n < N, -(smaller(reward, 0) - log1p(tl.exp(-tl.abs(reward)))), 0.0)
-        dchosen = -(beta_over_divisor * (1 / (1 + tl.exp(reward))))
-        if dchosen_ptr is not None:
-            tl.store(dchosen_ptr + n, dchosen, mask=n < N)
-        if drejected_ptr is not None:
-            tl.store(drejected_ptr + n, -dchosen, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    chosen, rejected, reference_chosen, reference_rejected, reward, dloss, dchosen, drejected: N
-    loss, sum_1: one number
-""", "0a90e4c2f6cf764810e6d4e25d1bd2a7ccd852ef7f876ffdb666da54264102b2", narrow=True)
-table.add(
-    "none forward",
-    "none_forward(chosen, reference_chosen, reference_rejected, rejected; N; beta) -> reward, "
-    "loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss, reward; N; beta) -> dchosen, drejected",
-    of="dchosen | drejected",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(chosen, reference_chosen, reference_rejected, rejected; N; beta) -> reward, sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, reward; N; beta, divisor) -> dchosen, drejected",
-    of="dchosen | drejected",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("beta_over_divisor", lambda beta, divisor: beta / divisor),
-    "loss(chosen, reference_chosen, reference_rejected, rejected; N; beta, beta_over_divisor) -> "
-    "sum_1, dchosen, drejected",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dchosen | drejected",
-)
+def dpo_backward(
+    dloss: Tensor, chosen: Tensor, rejected: Tensor, reference_chosen: Tensor,
+    reference_rejected: Tensor, beta: float, need_rejected: bool = True,
+) -> tuple:
+    """The gradients of chosen and rejected."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
+    N, = dloss.shape
+    dchosen = chosen.new_empty(N)
+    drejected = rejected.new_empty(N) if need_rejected else None
+    backward(
+        chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N=N,
+        beta=beta,
+    )
+    return dchosen, drejected

@@ -2,20 +2,23 @@
 # source sha256: bef8b5f6deb6ecf1c7cc9e08e333282ad9bde5161081dc5e2d99a8c4cc0dd190
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Elu in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of elu.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import elu as _module
+from .. import elu as lines
 from ._functions import expm1, larger, load, smaller
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "a81ba11bd972e98b84badf920c58c677c14446f147318b11b164bf6f758ae310"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, alpha, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, alpha, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, larger(x, 0) + alpha * expm1(smaller(x, 0)), mask=n < N)
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, alpha, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -32,8 +35,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, alpha, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, tl.where(x > 0, dy, dy * alpha * tl.exp(x)), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "25d43f424b0272c48264a12d8a9a11a8c02a944fc7e8e22aa3c4a935198f229a", narrow=True)
-table.add("forward", "forward(x; N; alpha) -> y")
-table.add("backward", "backward(dy, x; N; alpha) -> dx")
+def elu_forward(x: Tensor, alpha: float) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N, alpha=alpha)
+    return y
+
+
+def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N, alpha=alpha)
+    return dx

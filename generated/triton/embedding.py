@@ -2,20 +2,23 @@
 # source sha256: 9ede5ff8066c6f0a435d133ade1a73dfce4a1657376741f7e9e4d083b0fbb423
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Embedding in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of embedding.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import embedding as _module
+from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "19df27214b55ae261bd5f9cc615229bd478f963ea7ad33d0672451bf45f14c66"
 
 
-@kernel("N | E in tiles")
+@kernel("N | E in tiles", makes="y")
 @triton.jit
 def forward(
     index_ptr, table__ptr, y_ptr, E, N, V, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -30,9 +33,10 @@ def forward(
     tl.store(y_ptr + n * E + e, table__at_index, mask=inside)
 
 
-table = Table(_module, __file__, """
-    index: N, whole numbers
-    table: V E
-    y: N E
-""", "f5083b8ed627165f2acfb4c73ed08be676ccadf4eae886650e7e2a0ec3faca80", narrow=True)
-table.add("forward", "forward(index, table; E, N, V) -> y")
+def embedding_forward(index: Tensor, table: Tensor) -> Tensor:
+    """The output y."""
+    V, E = table.shape
+    N, = index.shape
+    y = table.new_empty(N, E)
+    forward(index, table, y, E=E, N=N, V=V)
+    return y

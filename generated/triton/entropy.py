@@ -2,20 +2,23 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Entropy in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of entropy.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import entropy as _module
+from .. import entropy as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "0c97dc4c865b193a2c1f9f3a2ba04c172c3c7f86e25c3caa72c0629c7ca80d49"
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="uncertainty")
 @triton.jit
 def forward(
     probs_ptr, uncertainty_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -45,7 +48,7 @@ def forward_in_chunks(
     tl.store(uncertainty_ptr + n, -sum_1)
 
 
-@kernel("N | C in tiles", alive=2)
+@kernel("N | C in tiles", alive=2, makes="dprobs")
 @triton.jit
 def backward(
     duncertainty_ptr, probs_ptr, dprobs_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -61,9 +64,18 @@ def backward(
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
 
-table = Table(_module, __file__, """
-    probs, dprobs: N C
-    uncertainty, duncertainty: N
-""", "befca9a7ff77271ec1a3d6a920af0593242f86426dc49c6b0689eba98fcf49ff", narrow=True)
-table.add("forward", "forward(probs; C, N) -> uncertainty")
-table.add("backward", "backward(duncertainty, probs; C, N) -> dprobs")
+def entropy_forward(probs: Tensor) -> Tensor:
+    """The output uncertainty."""
+    N, C = probs.shape
+    uncertainty = probs.new_empty(N)
+    forward(probs, uncertainty, C=C, N=N)
+    return uncertainty
+
+
+def entropy_backward(duncertainty: Tensor, probs: Tensor) -> Tensor:
+    """The gradient of probs."""
+    C = probs.shape[1]
+    N, = duncertainty.shape
+    dprobs = probs.new_empty(N, C)
+    backward(duncertainty, probs, dprobs, C=C, N=N)
+    return dprobs

@@ -2,22 +2,27 @@
 # source sha256: 13871d7c2c8ea474743f48c26cd55eda3360e6598ee618e34ce6044b35b8dc24
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Focal in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of focal.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import focal as _module
+from .. import focal as lines
 from ._functions import larger, load, log1p, power, smaller
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "43c5d93b3bc995a19c3ba9161bf4b87303aa2c8db237292e322fa6c794480047"
 
 
-@kernel("| N in tiles", alive=6)
+@kernel("| N in tiles", alive=6, makes="losses")
 @triton.jit
-def none_forward(
+def forward(
     logits_ptr, target_ptr, losses_ptr, N, alpha, gamma, one_minus_alpha, number,
     BLOCK: tl.constexpr,
 ):
@@ -25,22 +30,22 @@ def none_forward(
     logits = load(logits_ptr + n, n < N)
     probs = 1 / (1 + tl.exp(-logits))
     target = load(target_ptr + n, n < N)
-    met_term = 1 - target
-    met = probs * target + met_term * (1 - probs)
-    balanced = alpha * target + one_minus_alpha * met_term
+    one_minus_target = 1 - target
+    met = probs * target + one_minus_target * (1 - probs)
+    balanced = alpha * target + one_minus_alpha * one_minus_target
     balance = tl.where(number, balanced, 1)
     likelihood = (
         (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-        - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
+        - one_minus_target * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
     )
     entropies = -likelihood
     losses = power(1 - met, gamma) * balance * entropies
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles", alive=13)
+@kernel("| N in tiles", alive=13, makes="dlogits dtarget")
 @triton.jit
-def none_backward(
+def backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,
     number, zero_or_gamma_minus_one, number_2, BLOCK: tl.constexpr,
 ):
@@ -53,199 +58,52 @@ def none_backward(
     entropies = logits * one_minus_target - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
     probs = 1 / (1 + tl.exp(-logits))
     one_minus_probs = 1 - probs
-    losses_term = 1 - probs * target - one_minus_probs * one_minus_target
-    power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
-    power_gamma_losses_term_2 = power(losses_term, gamma)
+    one_minus_met = 1 - probs * target - one_minus_probs * one_minus_target
+    one_minus_met_to_gamma_minus_1 = power(one_minus_met, zero_or_gamma_minus_one)
+    one_minus_met_to_gamma = power(one_minus_met, gamma)
     dlogits = balance * dloss * (
-        gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (probs * one_minus_probs)
-        + power_gamma_losses_term_2 * (probs * one_minus_target - target * one_minus_probs)
+        gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target) * (
+            probs * one_minus_probs
+        )
+        + one_minus_met_to_gamma * (probs * one_minus_target - target * one_minus_probs)
     )
     if dlogits_ptr is not None:
         tl.store(dlogits_ptr + n, dlogits, mask=n < N)
     dtarget = dloss * (
         balance * (
-            gamma * entropies * power_gamma_losses_term * (1 - 2 * probs)
-            - power_gamma_losses_term_2 * logits
+            gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs)
+            - one_minus_met_to_gamma * logits
         )
-        + number_2 * (entropies * power_gamma_losses_term_2)
+        + number_2 * (entropies * one_minus_met_to_gamma)
     )
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", alive=7, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(
-    logits_ptr, target_ptr, sum_1_ptr, N, alpha, gamma, one_minus_alpha, number, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + n, n < N)
-        probs = 1 / (1 + tl.exp(-logits))
-        target = load(target_ptr + n, n < N)
-        met_term = 1 - target
-        met = probs * target + met_term * (1 - probs)
-        balanced = alpha * target + one_minus_alpha * met_term
-        balance = tl.where(number, balanced, 1)
-        likelihood = (
-            (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
-        )
-        entropies = -likelihood
-        losses = power(1 - met, gamma) * balance * entropies
-        sum_1 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=12)
-@triton.jit
-def backward(
-    dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, divisor, gamma,
-    one_minus_alpha, number, zero_or_gamma_minus_one, number_2, BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    target = load(target_ptr + n, n < N)
-    one_minus_target = 1 - target
-    balance = tl.where(number, alpha * target + one_minus_alpha * one_minus_target, 1)
-    logits = load(logits_ptr + n, n < N)
-    entropies = logits * one_minus_target - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
-    probs = 1 / (1 + tl.exp(-logits))
-    one_minus_probs = 1 - probs
-    losses_term = 1 - probs * target - one_minus_probs * one_minus_target
-    power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
-    power_gamma_losses_term_2 = power(losses_term, gamma)
-    dlogits = dloss / divisor * balance * (
-        gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (probs * one_minus_probs)
-        + power_gamma_losses_term_2 * (probs * one_minus_target - target * one_minus_probs)
+def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
+    N, = logits.shape
+    loss = logits.new_empty(N, dtype=wide)
+    forward(
+        logits, target, loss, N=N, alpha=alpha, gamma=gamma, one_minus_alpha=1 - alpha,
+        number=alpha >= 0,
     )
-    if dlogits_ptr is not None:
-        tl.store(dlogits_ptr + n, dlogits, mask=n < N)
-    dtarget = dloss / divisor * (
-        balance * (
-            gamma * entropies * power_gamma_losses_term * (1 - 2 * probs)
-            - power_gamma_losses_term_2 * logits
-        )
-        + number_2 * (entropies * power_gamma_losses_term_2)
+    return loss
+
+
+def focal_backward(
+    dloss: Tensor, logits: Tensor, target: Tensor, alpha: float, gamma: float,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of logits and target."""
+    N, = dloss.shape
+    dlogits = logits.new_empty(N) if need_logits else None
+    dtarget = target.new_empty(N) if need_target else None
+    backward(
+        dloss, logits, target, dlogits, dtarget, N=N, alpha=alpha, gamma=gamma,
+        one_minus_alpha=1 - alpha, number=alpha >= 0,
+        zero_or_gamma_minus_one=0 if gamma == 0 else gamma - 1,
+        number_2=2 * alpha - 1 if alpha >= 0 else 0,
     )
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n, dtarget, mask=n < N)
-
-
-@kernel("| N in tiles", alive=13, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    logits_ptr, target_ptr, sum_1_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,
-    number, one_over_divisor, zero_or_gamma_minus_one, number_2, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        logits = load(logits_ptr + n, n < N)
-        probs = 1 / (1 + tl.exp(-logits))
-        target = load(target_ptr + n, n < N)
-        met_term = 1 - target
-        met = probs * target + met_term * (1 - probs)
-        balance = tl.where(number, alpha * target + one_minus_alpha * met_term, 1)
-        likelihood = (
-            (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
-            - met_term * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
-        )
-        sum_1 += tl.where(n < N, power(1 - met, gamma) * balance * -likelihood, 0.0)
-        entropies = logits * met_term - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
-        probs_ = 1 / (1 + tl.exp(-logits))
-        one_minus_probs = 1 - probs_
-        losses_term = 1 - probs_ * target - one_minus_probs * met_term
-        power_gamma_losses_term = power(losses_term, zero_or_gamma_minus_one)
-        power_gamma_losses_term_2 = power(losses_term, gamma)
-        dlogits = one_over_divisor * balance * (
-            gamma * entropies * power_gamma_losses_term * (1 - 2 * target) * (
-                probs_ * one_minus_probs
-            )
-            + power_gamma_losses_term_2 * (probs_ * met_term - target * one_minus_probs)
-        )
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + n, dlogits, mask=n < N)
-        dtarget = one_over_divisor * (
-            balance * (
-                gamma * entropies * power_gamma_losses_term * (1 - 2 * probs_)
-                - power_gamma_losses_term_2 * logits
-            )
-            + number_2 * (entropies * power_gamma_losses_term_2)
-        )
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, dtarget, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    logits, target, dloss, dlogits, dtarget: N
-    loss, sum_1: one number
-""", "5fa2338cb879dd05260992b5eb63f7ca8f0f76de162320c28185fa2d4ced678e", narrow=True)
-table.add(
-    "none forward",
-    ("one_minus_alpha", lambda alpha: 1 - alpha),
-    ("number", lambda alpha: alpha >= 0),
-    "none_forward(logits, target; N; alpha, gamma, one_minus_alpha, number) -> loss: N",
-)
-table.add(
-    "none backward",
-    ("one_minus_alpha", lambda alpha: 1 - alpha),
-    ("number", lambda alpha: alpha >= 0),
-    ("zero_or_gamma_minus_one", lambda gamma: 0 if gamma == 0 else gamma - 1),
-    ("number_2", lambda alpha: 2 * alpha - 1 if alpha >= 0 else 0),
-    "none_backward(dloss, logits, target; N; alpha, gamma, one_minus_alpha, number, "
-    "zero_or_gamma_minus_one, number_2) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    ("one_minus_alpha", lambda alpha: 1 - alpha),
-    ("number", lambda alpha: alpha >= 0),
-    "forward(logits, target; N; alpha, gamma, one_minus_alpha, number) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    ("one_minus_alpha", lambda alpha: 1 - alpha),
-    ("number", lambda alpha: alpha >= 0),
-    ("zero_or_gamma_minus_one", lambda gamma: 0 if gamma == 0 else gamma - 1),
-    ("number_2", lambda alpha: 2 * alpha - 1 if alpha >= 0 else 0),
-    "backward(dloss: one number, logits, target; N; alpha, divisor, gamma, one_minus_alpha, "
-    "number, zero_or_gamma_minus_one, number_2) -> dlogits, dtarget",
-    of="dlogits | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_minus_alpha", lambda alpha: 1 - alpha),
-    ("number", lambda alpha: alpha >= 0),
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    ("zero_or_gamma_minus_one", lambda gamma: 0 if gamma == 0 else gamma - 1),
-    ("number_2", lambda alpha: 2 * alpha - 1 if alpha >= 0 else 0),
-    "loss(logits, target; N; alpha, gamma, one_minus_alpha, number, one_over_divisor, "
-    "zero_or_gamma_minus_one, number_2) -> sum_1, dlogits, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dlogits | dtarget",
-)
+    return dlogits, dtarget

@@ -2,20 +2,25 @@
 # source sha256: 39003993420ead3f2e2ee619caf6ee2a979b2cb0e62b0bb93b22bd3da77963a0
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""FocalTversky in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of focal_tversky.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import focal_tversky as _module
+from .. import focal_tversky as lines
 from ._functions import aligned, load, power
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "4eb6ad3f1d4b12c9edb79051a680f9ab1360ac2f08070ce8f40b2f32115bc3ae"
 
 
-@kernel("N | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C", exact="sum_1 sum_2 sum_3")
+@kernel("N | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C", makes="sum_1 sum_2 sum_3")
 @triton.jit
 def forward(
     probs_ptr, target_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, C, N, REAL: tl.constexpr,
@@ -40,7 +45,7 @@ def forward(
     tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("| C in tiles", alive=4, sums="loss:", exact="found_plus_wrong share")
+@kernel("| C in tiles", alive=4, sums="loss:", makes="found_plus_wrong share loss")
 @triton.jit
 def forward_2(
     sum_1_ptr, sum_2_ptr, sum_3_ptr, found_plus_wrong_ptr, share_ptr, loss_ptr, C, alpha, beta,
@@ -62,11 +67,11 @@ def forward_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("| C in tiles", alive=2, exact="dshare dfound_plus_wrong")
+@kernel("| C in tiles", alive=2, makes="dshare d_found_plus_wrong")
 @triton.jit
 def backward(
-    dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, dfound_plus_wrong_ptr, C, gamma, number,
-    BLOCK: tl.constexpr,
+    dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, d_found_plus_wrong_ptr, C, gamma,
+    number, BLOCK: tl.constexpr,
 ):
     c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
@@ -74,97 +79,67 @@ def backward(
     dshare = dloss / gamma * power(share, number)
     tl.store(dshare_ptr + c, dshare, mask=c < C)
     found_plus_wrong = load(found_plus_wrong_ptr + c, c < C)
-    tl.store(dfound_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
+    tl.store(d_found_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
 
 
-@kernel("N | C in tiles", alive=5)
+@kernel("N | C in tiles", alive=5, makes="dprobs")
 @triton.jit
 def backward_2(
-    dfound_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
+    d_found_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
     beta, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    dfound_plus_wrong = load(dfound_plus_wrong_ptr + c, c < C)
+    d_found_plus_wrong = load(d_found_plus_wrong_ptr + c, c < C)
     dshare = load(dshare_ptr + c, c < C)
     found_plus_wrong = load(found_plus_wrong_ptr + c, c < C)
-    dwrong = dfound_plus_wrong + dshare / found_plus_wrong
+    dwrong = d_found_plus_wrong + dshare / found_plus_wrong
     target = load(target_ptr + n * C + c, inside)
-    dprobs = beta * dwrong * (1 - target) + (dfound_plus_wrong - alpha * dwrong) * target
+    dprobs = beta * dwrong * (1 - target) + (d_found_plus_wrong - alpha * dwrong) * target
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
 
-@kernel("| C in tiles", alive=4, sums="loss:", exact="share dshare dfound_plus_wrong dwrong")
-@triton.jit
-def loss_2(
-    sum_1_ptr, sum_2_ptr, sum_3_ptr, share_ptr, loss_ptr, dshare_ptr, dfound_plus_wrong_ptr,
-    dwrong_ptr, C, alpha, beta, smooth, number, one_over_gamma, number_2, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        sum_3 = load(sum_3_ptr + c, c < C)
-        sum_2 = load(sum_2_ptr + c, c < C)
-        wrong = alpha * sum_3 + beta * sum_2
-        sum_1 = load(sum_1_ptr + c, c < C)
-        found_plus_wrong = sum_1 + smooth + wrong
-        share = wrong / found_plus_wrong
-        tl.store(share_ptr + c, share, mask=c < C)
-        loss += tl.where(c < C, power(share, number), 0.0)
-        dshare = one_over_gamma * power(share, number_2)
-        tl.store(dshare_ptr + c, dshare, mask=c < C)
-        dfound_plus_wrong = -(dshare * share / found_plus_wrong)
-        tl.store(dfound_plus_wrong_ptr + c, dfound_plus_wrong, mask=c < C)
-        tl.store(dwrong_ptr + c, dfound_plus_wrong + dshare / found_plus_wrong, mask=c < C)
-    tl.store(loss_ptr + program, tl.sum(loss))
+def focal_tversky_forward(
+    probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
+    dtype = probs.dtype if wide == torch.float32 else wide
+    target = target.to(wide)
+    N, C = probs.shape
+    sum_1 = probs.new_empty(C, dtype=wide)
+    sum_2 = probs.new_empty(C, dtype=wide)
+    sum_3 = probs.new_empty(C, dtype=wide)
+    forward(probs, target, sum_1, sum_2, sum_3, C=C, N=N)
+    found_plus_wrong = probs.new_empty(C, dtype=wide)
+    share = probs.new_empty(C, dtype=wide)
+    loss = probs.new_empty((), dtype=dtype)
+    forward_2(
+        sum_1, sum_2, sum_3, found_plus_wrong, share, loss, C=C, alpha=alpha, beta=beta,
+        smooth=smooth, number=gamma ** -1,
+    )
+    return loss, found_plus_wrong, share
 
 
-@kernel("N | C in tiles", alive=4)
-@triton.jit
-def loss_3(
-    dfound_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    dwrong = load(dwrong_ptr + c, c < C)
-    target = load(target_ptr + n * C + c, inside)
-    dfound_plus_wrong = load(dfound_plus_wrong_ptr + c, c < C)
-    dprobs = beta * dwrong * (1 - target) + (dfound_plus_wrong - alpha * dwrong) * target
-    tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
-
-
-table = Table(_module, __file__, """
-    probs, target, dprobs: N C
-    sum_1, sum_2, sum_3, found_plus_wrong, share, dshare, dfound_plus_wrong, dwrong: C
-    loss, dloss: one number
-""", "1009ef248ab347e902bbdaf557b13780cc5f92621bd7261790f9c57070ab5cc6", narrow=True)
-table.add(
-    "forward",
-    "forward(probs, target; C, N) -> sum_1, sum_2, sum_3",
-    ("number", lambda gamma: gamma ** -1),
-    "forward_2(sum_1, sum_2, sum_3; C; alpha, beta, smooth, number) -> found_plus_wrong, share, "
-    "loss",
-)
-table.add(
-    "backward",
-    ("number", lambda gamma: gamma ** -1 - 1),
-    "backward(dloss, found_plus_wrong, share; C; gamma, number) -> dshare, dfound_plus_wrong",
-    "backward_2(dfound_plus_wrong, dshare, found_plus_wrong, target; C, N; alpha, beta) -> dprobs",
-)
-table.add(
-    "loss",
-    "forward(probs, target; C, N) -> sum_1, sum_2, sum_3",
-    ("number", lambda gamma: gamma ** -1),
-    ("one_over_gamma", lambda gamma: 1 / gamma),
-    ("number_2", lambda gamma: gamma ** -1 - 1),
-    "loss_2(sum_1, sum_2, sum_3; C; alpha, beta, smooth, number, one_over_gamma, number_2) -> "
-    "share, loss, dshare, dfound_plus_wrong, dwrong",
-    "loss_3(dfound_plus_wrong, dwrong, target; C, N; alpha, beta) -> dprobs",
-)
+def focal_tversky_backward(
+    dloss: Tensor, target: Tensor, found_plus_wrong: Tensor, share: Tensor, alpha: float,
+    beta: float, gamma: float,
+) -> Tensor:
+    """The gradient of probs."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    target = target.to(wide)
+    N, C = target.shape
+    dshare = dloss.new_empty(C, dtype=wide)
+    d_found_plus_wrong = dloss.new_empty(C, dtype=wide)
+    backward(
+        dloss, found_plus_wrong, share, dshare, d_found_plus_wrong, C=C, gamma=gamma,
+        number=gamma ** -1 - 1,
+    )
+    dprobs = dloss.new_empty(N, C)
+    backward_2(
+        d_found_plus_wrong, dshare, found_plus_wrong, target, dprobs, C=C, N=N, alpha=alpha,
+        beta=beta,
+    )
+    return dprobs

@@ -2,26 +2,28 @@
 # source sha256: db12b8ea7ea764f1a8a0024ccf6f3a9e7496abf3df5ef8608613bd10694eab2f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GaussianProcess in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of gaussian_process.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
+
+import functools
 
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import gaussian_process as _module
+from .. import gaussian_process as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "a3af5c7072c50ba6a1b554405e02f2e3ae2ceff00ec0a94864c1d433d260122d"
 
 
-@kernel("N M=N | D", alive=2, exact="covariance_term covariance")
+@kernel("N M=N | D", alive=2, makes="quotient_in_covariance covariance")
 @triton.jit
 def forward(
-    lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance_ptr, rows, D, N,
+    lengthscale_ptr, noise_ptr, x_ptr, quotient_in_covariance_ptr, covariance_ptr, rows, D, N,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -33,17 +35,17 @@ def forward(
     m = row % N
     x_2 = load(x_ptr + m * D + d, inside)
     lengthscale = load(lengthscale_ptr)
-    covariance_term = -(total(square(x - x_2), inside, 1) / 2 / square(lengthscale))
-    tl.store(covariance_term_ptr + row, covariance_term, mask=row < rows)
+    quotient_in_covariance = -(total(square(x - x_2), inside, 1) / 2 / square(lengthscale))
+    tl.store(quotient_in_covariance_ptr + row, quotient_in_covariance, mask=row < rows)
     noise = load(noise_ptr)
-    covariance = tl.exp(covariance_term) + tl.where(n == m, square(noise), 0)
+    covariance = tl.exp(quotient_in_covariance) + tl.where(n == m, square(noise), 0)
     tl.store(covariance_ptr + row, covariance, mask=row < rows)
 
 
 @forward.long("N M=N | D in chunks", alive=3)
 @triton.jit
 def forward_in_chunks(
-    lengthscale_ptr, noise_ptr, x_ptr, covariance_term_ptr, covariance_ptr, D, N,
+    lengthscale_ptr, noise_ptr, x_ptr, quotient_in_covariance_ptr, covariance_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -58,13 +60,14 @@ def forward_in_chunks(
         distance += tl.where(d < D, square(x - x_2), 0.0)
     distance = tl.sum(distance)
     lengthscale = load(lengthscale_ptr)
-    covariance_term = -(distance / 2 / square(lengthscale))
-    tl.store(covariance_term_ptr + row, covariance_term)
+    quotient_in_covariance = -(distance / 2 / square(lengthscale))
+    tl.store(quotient_in_covariance_ptr + row, quotient_in_covariance)
     noise = load(noise_ptr)
-    tl.store(covariance_ptr + row, tl.exp(covariance_term) + tl.where(n == m, square(noise), 0))
+    covariance = tl.exp(quotient_in_covariance) + tl.where(n == m, square(noise), 0)
+    tl.store(covariance_ptr + row, covariance)
 
 
-@kernel("| M=N in tiles", alive=3, sums="fit:", exact="fit")
+@kernel("| M=N in tiles", alive=3, sums="fit:", makes="fit")
 @triton.jit
 def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -77,7 +80,7 @@ def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.conste
     tl.store(fit_ptr + program, tl.sum(fit))
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_3(fit_ptr, of_matrix_1_ptr, loss_ptr, number):
     of_matrix_1 = load(of_matrix_1_ptr)
@@ -85,46 +88,47 @@ def forward_3(fit_ptr, of_matrix_1_ptr, loss_ptr, number):
     tl.store(loss_ptr, of_matrix_1 / 2 + fit / 2 + number)
 
 
-@kernel("| M=N in tiles", exact="solution_covariance_dloss_y_right")
+@kernel("| M=N in tiles", makes="solution_in_dcovariance_right")
 @triton.jit
-def backward(dloss_ptr, y_ptr, solution_covariance_dloss_y_right_ptr, N, BLOCK: tl.constexpr):
+def backward(dloss_ptr, y_ptr, solution_in_dcovariance_right_ptr, N, BLOCK: tl.constexpr):
     m = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr)
     y = load(y_ptr + m, m < N)
-    tl.store(solution_covariance_dloss_y_right_ptr + m, dloss / 2 * y, mask=m < N)
+    tl.store(solution_in_dcovariance_right_ptr + m, dloss / 2 * y, mask=m < N)
 
 
-@kernel("N | M=N in tiles", exact="solution_covariance_dloss_y_matrix")
+@kernel("N | M=N in tiles", makes="solution_in_dcovariance_matrix")
 @triton.jit
 def backward_2(
-    covariance_ptr, solution_covariance_dloss_y_matrix_ptr, N, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    covariance_ptr, solution_in_dcovariance_matrix_ptr, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (n < N) & (m < N)
     covariance = load(covariance_ptr + n * N + m, inside)
-    tl.store(solution_covariance_dloss_y_matrix_ptr + m * N + n, covariance, mask=inside)
+    tl.store(solution_in_dcovariance_matrix_ptr + m * N + n, covariance, mask=inside)
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="dy")
 @triton.jit
-def backward_3(
-    alpha_ptr, dloss_ptr, solution_covariance_dloss_y_ptr, dy_ptr, N, BLOCK: tl.constexpr,
-):
+def backward_3(alpha_ptr, dloss_ptr, solution_in_dcovariance_ptr, dy_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    solution_covariance_dloss_y = load(solution_covariance_dloss_y_ptr + n, n < N)
+    solution_in_dcovariance = load(solution_in_dcovariance_ptr + n, n < N)
     dloss = load(dloss_ptr)
     alpha = load(alpha_ptr + n, n < N)
-    tl.store(dy_ptr + n, solution_covariance_dloss_y + dloss / 2 * alpha, mask=n < N)
+    tl.store(dy_ptr + n, solution_in_dcovariance + dloss / 2 * alpha, mask=n < N)
 
 
-@kernel("M=N | N in tiles", alive=5, sums="sum_4:, sum_5:", exact="dcovariance_term sum_4 sum_5")
+@kernel(
+    "M=N | N in tiles", alive=5, sums="sum_4:, sum_5:",
+    makes="d_quotient_in_covariance sum_4 sum_5",
+)
 @triton.jit
 def backward_4(
-    alpha_ptr, covariance_term_ptr, dloss_ptr, of_matrix_1_ptr, solution_covariance_dloss_y_ptr,
-    dcovariance_term_ptr, sum_4_ptr, sum_5_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    alpha_ptr, dloss_ptr, of_matrix_1_ptr, quotient_in_covariance_ptr, solution_in_dcovariance_ptr,
+    d_quotient_in_covariance_ptr, sum_4_ptr, sum_5_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
@@ -133,32 +137,35 @@ def backward_4(
     sum_5 = tl.zeros([ROWS, 1], REAL)
     dloss = load(dloss_ptr)
     n = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    solution_covariance_dloss_y_2 = load(solution_covariance_dloss_y_ptr + n, n < N)
+    solution_in_dcovariance_2 = load(solution_in_dcovariance_ptr + n, n < N)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         m = start + tl.arange(0, ROWS)[:, None]
         of_matrix_1 = load(of_matrix_1_ptr + m * N + m, m < N)
-        solution_covariance_dloss_y = load(solution_covariance_dloss_y_ptr + m, m < N)
+        solution_in_dcovariance = load(solution_in_dcovariance_ptr + m, m < N)
         alpha = load(alpha_ptr + m, m < N)
         sum_5 += tl.where(
             (m < N) & (tl.program_id(1) == 0),
-            dloss / 2 * of_matrix_1 - solution_covariance_dloss_y * alpha,
+            dloss / 2 * of_matrix_1 - solution_in_dcovariance * alpha,
             0.0,
         )
         inside = (m < N) & (n < N)
         of_matrix_1_2 = load(of_matrix_1_ptr + m * N + n, inside)
-        dcovariance = dloss / 2 * of_matrix_1_2 - solution_covariance_dloss_y_2 * alpha
-        covariance_term = load(covariance_term_ptr + n * N + m, inside)
-        dcovariance_term = dcovariance * tl.exp(covariance_term)
-        if dcovariance_term_ptr is not None:
-            tl.store(dcovariance_term_ptr + n * N + m, dcovariance_term, mask=inside)
-        sum_4 += tl.where(inside, dcovariance_term * covariance_term, 0.0)
+        dcovariance = dloss / 2 * of_matrix_1_2 - solution_in_dcovariance_2 * alpha
+        quotient_in_covariance = load(quotient_in_covariance_ptr + n * N + m, inside)
+        d_quotient_in_covariance = dcovariance * tl.exp(quotient_in_covariance)
+        if d_quotient_in_covariance_ptr is not None:
+            tl.store(
+                d_quotient_in_covariance_ptr + n * N + m,
+                d_quotient_in_covariance, mask=inside,
+            )
+        sum_4 += tl.where(inside, d_quotient_in_covariance * quotient_in_covariance, 0.0)
     if sum_4_ptr is not None:
         tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
     if sum_5_ptr is not None:
         tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
 
 
-@kernel("")
+@kernel("", makes="dlengthscale dnoise")
 @triton.jit
 def backward_5(lengthscale_ptr, noise_ptr, sum_4_ptr, sum_5_ptr, dlengthscale_ptr, dnoise_ptr):
     sum_4 = load(sum_4_ptr)
@@ -171,10 +178,10 @@ def backward_5(lengthscale_ptr, noise_ptr, sum_4_ptr, sum_5_ptr, dlengthscale_pt
         tl.store(dnoise_ptr, 2 * noise * sum_5)
 
 
-@kernel("N | M=N D in tiles", alive=4)
+@kernel("N | M=N D in tiles", alive=4, makes="dx")
 @triton.jit
 def backward_6(
-    dcovariance_term_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, ALIGN: tl.constexpr,
+    d_quotient_in_covariance_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
@@ -184,21 +191,21 @@ def backward_6(
     m = tl.arange(0, BLOCK_M)[None, :, None]
     inside = (n < N) & (m < N) & (d < D)
     inside_NM = (n < N) & (m < N)
-    dcovariance_term = load(dcovariance_term_ptr + n * N + m, inside_NM)
+    d_quotient_in_covariance = load(d_quotient_in_covariance_ptr + n * N + m, inside_NM)
     lengthscale = load(lengthscale_ptr)
     inside_MD = (m < N) & (d < D)
     x = load(x_ptr + m * D + d, inside_MD)
     x_2 = load(x_ptr + n * D + d, inside_ND)
-    sum_2 = total(dcovariance_term / square(lengthscale) * (x - x_2), inside, 1)
-    dcovariance_term_2 = load(dcovariance_term_ptr + m * N + n, inside_NM)
-    sum_3 = total(dcovariance_term_2 / square(lengthscale) * (x_2 - x), inside, 1)
+    sum_2 = total(d_quotient_in_covariance / square(lengthscale) * (x - x_2), inside, 1)
+    d_quotient_in_covariance_2 = load(d_quotient_in_covariance_ptr + m * N + n, inside_NM)
+    sum_3 = total(d_quotient_in_covariance_2 / square(lengthscale) * (x_2 - x), inside, 1)
     tl.store(dx_ptr + n * D + d, sum_2 - sum_3, mask=inside_ND)
 
 
 @backward_6.long("N D | M=N in chunks", alive=5)
 @triton.jit
 def backward_6_in_chunks(
-    dcovariance_term_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, REAL: tl.constexpr,
+    d_quotient_in_covariance_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
@@ -211,53 +218,80 @@ def backward_6_in_chunks(
     x_2 = load(x_ptr + row)
     for start in range(0, N, BLOCK):
         m = start + tl.arange(0, BLOCK)
-        dcovariance_term = load(dcovariance_term_ptr + n * N + m, m < N)
+        d_quotient_in_covariance = load(d_quotient_in_covariance_ptr + n * N + m, m < N)
         x = load(x_ptr + m * D + d, m < N)
-        sum_2 += tl.where(m < N, dcovariance_term / square(lengthscale) * (x - x_2), 0.0)
-        dcovariance_term_2 = load(dcovariance_term_ptr + m * N + n, m < N)
-        sum_3 += tl.where(m < N, dcovariance_term_2 / square(lengthscale) * (x_2 - x), 0.0)
+        sum_2 += tl.where(m < N, d_quotient_in_covariance / square(lengthscale) * (x - x_2), 0.0)
+        d_quotient_in_covariance_2 = load(d_quotient_in_covariance_ptr + m * N + n, m < N)
+        sum_3 += tl.where(m < N, d_quotient_in_covariance_2 / square(lengthscale) * (x_2 - x), 0.0)
     sum_2 = tl.sum(sum_2)
     sum_3 = tl.sum(sum_3)
     tl.store(dx_ptr + row, sum_2 - sum_3)
 
 
+def gaussian_process_forward(
+    x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, y)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    x, y, lengthscale, noise = (t.to(wide) for t in (x, y, lengthscale, noise))
+    N, D = x.shape
+    quotient_in_covariance = x.new_empty(N, N)
+    covariance_ = x.new_empty(N, N)
+    forward(lengthscale, noise, x, quotient_in_covariance, covariance_, D=D, N=N)
+    alpha = lines._solve(covariance_, y)
+    fit = x.new_empty(())
+    forward_2(alpha, y, fit, N=N)
+    of_matrix_1 = lines._logdet(covariance_)
+    loss = x.new_empty(())
+    forward_3(fit, of_matrix_1, loss, number=0.9189385332046728 * N)
+    covariance = covariance_
+    return loss.to(dtype), quotient_in_covariance, covariance, alpha
 
-def _solution_covariance_dloss_y(
-    solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
-):
-    solution_covariance_dloss_y = _runtime.solve(
-        solution_covariance_dloss_y_matrix, solution_covariance_dloss_y_right,
+
+def gaussian_process_backward(
+    dloss: Tensor, x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor,
+    quotient_in_covariance: Tensor, covariance: Tensor, alpha: Tensor, need_x: bool = True,
+    need_y: bool = True, need_lengthscale: bool = True, need_noise: bool = True,
+) -> tuple:
+    """The gradients of x, y, lengthscale and noise."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
+    N, D = x.shape
+    dx = dy = dlengthscale = dnoise = None
+    solution_in_dcovariance_right = (
+        dloss.new_empty(N)
+        if need_x or need_y or need_lengthscale or need_noise
+        else None
     )
-    return solution_covariance_dloss_y
-
-
-table = Table(_module, __file__, """
-    x, dx: N D
-    y, alpha, solution_covariance_dloss_y_right, dy: N
-    lengthscale, noise, fit, loss, dloss, sum_4, sum_5, dlengthscale, dnoise: one number
-    covariance_term, covariance_, covariance, solution_covariance_dloss_y_matrix: N N
-    dcovariance_term: N N
-""", "c276cfcce7869df49e26bdcef4e6d2f1fedb9c984399cf9da0238a6aec164902")
-table.add(
-    "forward",
-    "forward(lengthscale, noise, x; D, N) -> covariance_term, covariance_",
-    ("alpha", lambda covariance_, y: _runtime.solve(covariance_, y)),
-    "forward_2(alpha, y; N) -> fit",
-    ("of_matrix_1", lambda covariance_: _runtime.logdet(covariance_)),
-    ("number", lambda N: 0.9189385332046728 * N),
-    "forward_3(fit, of_matrix_1; ; number) -> loss",
-    "covariance = covariance_",
-)
-table.add(
-    "backward",
-    "backward(dloss, y; N) -> solution_covariance_dloss_y_right",
-    "backward_2(covariance; N) -> solution_covariance_dloss_y_matrix",
-    ("solution_covariance_dloss_y", _solution_covariance_dloss_y),
-    ("of_matrix_1", lambda covariance: torch.linalg.inv(covariance)),
-    "backward_3(alpha, dloss, solution_covariance_dloss_y; N) -> dy",
-    "backward_4(alpha, covariance_term, dloss, of_matrix_1, solution_covariance_dloss_y; N) -> "
-    "dcovariance_term, sum_4, sum_5",
-    "backward_5(lengthscale, noise, sum_4, sum_5) -> dlengthscale, dnoise",
-    "backward_6(dcovariance_term, lengthscale, x; D, N) -> dx",
-    of="dy dlengthscale dnoise",
-)
+    backward(dloss, y, solution_in_dcovariance_right, N=N)
+    solution_in_dcovariance_matrix = (
+        dloss.new_empty(N, N)
+        if need_x or need_y or need_lengthscale or need_noise
+        else None
+    )
+    backward_2(covariance, solution_in_dcovariance_matrix, N=N)
+    solution_in_dcovariance = lines._solve(
+        solution_in_dcovariance_matrix, solution_in_dcovariance_right,
+    )
+    if need_x or need_lengthscale or need_noise:
+        of_matrix_1 = torch.linalg.inv(covariance)
+    if need_y:
+        dy = dloss.new_empty(N)
+        backward_3(alpha, dloss, solution_in_dcovariance, dy, N=N)
+    if need_x or need_lengthscale or need_noise:
+        d_quotient_in_covariance = dloss.new_empty(N, N) if need_x else None
+        sum_4 = dloss.new_empty(()) if need_lengthscale or need_noise else None
+        sum_5 = dloss.new_empty(()) if need_lengthscale or need_noise else None
+        backward_4(
+        alpha, dloss, of_matrix_1, quotient_in_covariance, solution_in_dcovariance,
+        d_quotient_in_covariance, sum_4, sum_5, N=N,
+    )
+    if need_lengthscale or need_noise:
+        dlengthscale = dloss.new_empty(()) if need_lengthscale else None
+        dnoise = dloss.new_empty(()) if need_noise else None
+        backward_5(lengthscale, noise, sum_4, sum_5, dlengthscale, dnoise)
+    if need_x:
+        dx = dloss.new_empty(N, D)
+        backward_6(d_quotient_in_covariance, lengthscale, x, dx, D=D, N=N)
+    return dx, dy, dlengthscale, dnoise

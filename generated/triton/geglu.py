@@ -2,20 +2,23 @@
 # source sha256: 08bfd8f5515a6ea4c0b2f3ee86e1978b9c701ef568ed8b722ad7a906f2e3e139
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GEGLU in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of geglu.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import geglu as _module
+from .. import geglu as lines
 from ._functions import load, square
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "da3978ec0b00594687f7073cc3b18004e019237abc953b481faea5a993400b86"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="y")
 @triton.jit
 def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,23 +27,38 @@ def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, gate / 2 * x * (tl.erf(0.7071067811865476 * gate) + 1), mask=n < N)
 
 
-@kernel("| N in tiles", alive=5)
+@kernel("| N in tiles", alive=5, makes="dgate dx")
 @triton.jit
 def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     gate = load(gate_ptr + n, n < N)
-    opened_term = tl.erf(0.7071067811865476 * gate) + 1
-    dgate = dy / 2 * x * (opened_term + 0.7978845608028654 * (tl.exp(-(square(gate) / 2)) * gate))
+    one_plus_erf_scaled_gate = tl.erf(0.7071067811865476 * gate) + 1
+    dgate = dy / 2 * x * (
+        one_plus_erf_scaled_gate + 0.7978845608028654 * (tl.exp(-(square(gate) / 2)) * gate)
+    )
     if dgate_ptr is not None:
         tl.store(dgate_ptr + n, dgate, mask=n < N)
     if dx_ptr is not None:
-        tl.store(dx_ptr + n, dy * opened_term * gate / 2, mask=n < N)
+        tl.store(dx_ptr + n, dy * one_plus_erf_scaled_gate * gate / 2, mask=n < N)
 
 
-table = Table(_module, __file__, """
-    gate, x, y, dy, dgate, dx: N
-""", "a5024b6182f9e15b1dfe2782d16d4b16fb5129d5b6d187055c2e2bf721a3f110", narrow=True)
-table.add("forward", "forward(gate, x; N) -> y")
-table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")
+def geglu_forward(gate: Tensor, x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(gate.dtype, x.dtype)
+    N, = gate.shape
+    y = gate.new_empty(N, dtype=dtype)
+    forward(gate, x, y, N=N)
+    return y
+
+
+def geglu_backward(
+    dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
+) -> tuple:
+    """The gradients of gate and x."""
+    N, = dy.shape
+    dgate = gate.new_empty(N) if need_gate else None
+    dx = x.new_empty(N) if need_x else None
+    backward(dy, gate, x, dgate, dx, N=N)
+    return dgate, dx

@@ -2,20 +2,23 @@
 # source sha256: f99ee5e208a11bdd2d1a03dff5fafe4f2c9ba82324e1e05ebb6b8fe65de0f47e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GELUTanh in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of gelu_tanh.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import gelu_tanh as _module
+from .. import gelu_tanh as lines
 from ._functions import cube, load, square, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "00d81476eb67f74a8e0b26498836fef8c087ea5e100b9b61fdff93c3e45167cd"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -24,7 +27,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, y, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -35,8 +38,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "57eab89ab323e7a9fbde4b1cb8261be35ab4d87312a79ebcf0742d80610facc1", narrow=True)
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+def gelu_tanh_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N)
+    return y
+
+
+def gelu_tanh_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N)
+    return dx

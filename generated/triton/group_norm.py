@@ -2,20 +2,25 @@
 # source sha256: 19f037ae0b465936fdb745004299af54b362f2572d80a70a28118b81325dac98
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GroupNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of group_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import group_norm as _module
+from .. import group_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "f26411e50ca50cac7191d58b60f5311ac4ed3e21bb3f29847cd46b9eac67a6e6"
 
 
-@kernel("N G=groups | K S", alive=2, exact="inv_std xhat")
+@kernel("N G=groups | K S", alive=2, makes="inv_std xhat y")
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, K, S, groups, eps,
@@ -81,7 +86,7 @@ def forward_in_chunks(
         tl.store(y_ptr + row * KS + ks, gain * xhat + bias, mask=ks < KS)
 
 
-@kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", exact="sum_3")
+@kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", makes="dbias dx sum_3")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dbias_ptr, dx_ptr, sum_3_ptr, rows, K, S, groups,
@@ -94,50 +99,55 @@ def backward(
     inside = (row < rows) & (k < K) & (s < S)
     dy = load(dy_ptr + (row * K + k) * S + s, inside)
     inside_NGK = (row < rows) & (k < K)
-    tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
+    if dbias_ptr is not None:
+        tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
     xhat = load(xhat_ptr + (row * K + k) * S + s, inside)
-    sum_dy_xhat = total(dy * xhat, inside, 2)
-    tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=inside_NGK)
+    sum_xhat_unflatten_dy = total(dy * xhat, inside, 2)
+    if sum_3_ptr is not None:
+        tl.store(sum_3_ptr + row * K + k, sum_xhat_unflatten_dy, mask=inside_NGK)
     inv_std = load(inv_std_ptr + row, row < rows)
     g = row % groups
     gain = load(gain_ptr + g * K + k, inside_NGK)
     dxhat = gain * dy
-    sum_1 = total(gain * sum_dy_xhat, inside_NGK, 1)
+    sum_1 = total(gain * sum_xhat_unflatten_dy, inside_NGK, 1)
     sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
     dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
-    tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
+    if dx_ptr is not None:
+        tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
 
 
 @backward.long(
     "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
-    keeps="sum_dy_xhat: N G K",
+    keeps="sum_xhat_unflatten_dy: N G K",
 )
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, xhat_ptr, sum_dy_xhat_ptr, dbias_ptr, sum_3_ptr, S, REAL: tl.constexpr,
+    dy_ptr, xhat_ptr, sum_xhat_unflatten_dy_ptr, dbias_ptr, sum_3_ptr, S, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
-    sum_dy_xhat = tl.zeros([BLOCK], REAL)
+    sum_xhat_unflatten_dy = tl.zeros([BLOCK], REAL)
     dbias = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + row * S + s, s < S)
         xhat = load(xhat_ptr + row * S + s, s < S)
-        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
+        sum_xhat_unflatten_dy += tl.where(s < S, dy * xhat, 0.0)
         dbias += tl.where(s < S, dy, 0.0)
-    sum_dy_xhat = tl.sum(sum_dy_xhat)
-    tl.store(sum_dy_xhat_ptr + row, sum_dy_xhat)
+    sum_xhat_unflatten_dy = tl.sum(sum_xhat_unflatten_dy)
+    tl.store(sum_xhat_unflatten_dy_ptr + row, sum_xhat_unflatten_dy)
     dbias = tl.sum(dbias)
-    tl.store(dbias_ptr + row, dbias)
-    tl.store(sum_3_ptr + row, sum_dy_xhat)
+    if dbias_ptr is not None:
+        tl.store(dbias_ptr + row, dbias)
+    if sum_3_ptr is not None:
+        tl.store(sum_3_ptr + row, sum_xhat_unflatten_dy)
 
 
 @backward.long("N G=groups | K KS=K*S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks_2(
-    dy_ptr, gain_ptr, inv_std_ptr, sum_dy_xhat_ptr, xhat_ptr, dx_ptr, K, KS, S, groups,
+    dy_ptr, gain_ptr, inv_std_ptr, sum_xhat_unflatten_dy_ptr, xhat_ptr, dx_ptr, K, KS, S, groups,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
@@ -154,8 +164,8 @@ def backward_in_chunks_2(
     for start in range(0, K, BLOCK):
         k = start + tl.arange(0, BLOCK)
         gain_2 = load(gain_ptr + g * K + k, k < K)
-        sum_dy_xhat = load(sum_dy_xhat_ptr + row * K + k, k < K)
-        sum_1 += tl.where(k < K, gain_2 * sum_dy_xhat, 0.0)
+        sum_xhat_unflatten_dy = load(sum_xhat_unflatten_dy_ptr + row * K + k, k < K)
+        sum_1 += tl.where(k < K, gain_2 * sum_xhat_unflatten_dy, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_std = load(inv_std_ptr + row)
     for start in range(0, KS, BLOCK):
@@ -167,7 +177,7 @@ def backward_in_chunks_2(
         tl.store(dx_ptr + row * KS + ks, dx, mask=ks < KS)
 
 
-@kernel("G=groups | K in tiles")
+@kernel("G=groups | K in tiles", makes="dgain")
 @triton.jit
 def backward_2(
     sum_3_ptr, dgain_ptr, K, groups, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -180,349 +190,36 @@ def backward_2(
     tl.store(dgain_ptr + g * K + k, sum_3, mask=inside)
 
 
-@kernel("N G=groups | K S", alive=2, exact="mean sum_2 inv_std")
-@triton.jit
-def lean_forward(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, rows, K, S, groups, eps,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    k = tl.arange(0, BLOCK_K)[None, :, None]
-    s = tl.arange(0, BLOCK_S)[None, None, :]
-    inside = (row < rows) & (k < K) & (s < S)
-    x = load(x_ptr + (row * K + k) * S + s, inside)
-    mean = total(total(x, inside, 2), row < rows, 1) / K / S
-    tl.store(mean_ptr + row, mean, mask=row < rows)
-    diff = x - mean
-    sum_2 = total(total(diff, inside, 2), row < rows, 1)
-    tl.store(sum_2_ptr + row, sum_2, mask=row < rows)
-    diff_2 = diff - sum_2 / K / S
-    inv_std = 1 / tl.sqrt(total(total(square(diff_2), inside, 2), row < rows, 1) / K / S + eps)
-    tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
-    g = row % groups
-    inside_NGK = (row < rows) & (k < K)
-    gain = load(gain_ptr + g * K + k, inside_NGK)
-    xhat = inv_std * diff_2
-    bias = load(bias_ptr + g * K + k, inside_NGK)
-    tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
-
-
-@lean_forward.long("N G=groups | KS=K*S in chunks", alive=2)
-@triton.jit
-def lean_forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, S, groups, eps,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    KS = aligned(KS, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        sum_1 += tl.where(ks < KS, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    mean = sum_1 / K / S
-    tl.store(mean_ptr + row, mean)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        sum_2 += tl.where(ks < KS, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    tl.store(sum_2_ptr + row, sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        sum_3 += tl.where(ks < KS, square(x - mean - sum_2 / K / S), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
-    tl.store(inv_std_ptr + row, inv_std)
-    g = row % groups
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + g * K + ks // S, ks < KS)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        diff = x - mean - sum_2 / K / S
-        xhat = inv_std * diff
-        bias = load(bias_ptr + g * K + ks // S, ks < KS)
-        tl.store(y_ptr + row * KS + ks, gain * xhat + bias, mask=ks < KS)
-
-
-@kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", exact="sum_3")
-@triton.jit
-def lean_backward(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dbias_ptr, dx_ptr, sum_3_ptr, rows,
-    K, S, groups, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    k = tl.arange(0, BLOCK_K)[None, :, None]
-    s = tl.arange(0, BLOCK_S)[None, None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    inside = (row < rows) & (k < K) & (s < S)
-    dy = load(dy_ptr + (row * K + k) * S + s, inside)
-    inside_NGK = (row < rows) & (k < K)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
-    inv_std = load(inv_std_ptr + row, row < rows)
-    x = load(x_ptr + (row * K + k) * S + s, inside)
-    mean = load(mean_ptr + row, row < rows)
-    sum_2_ = load(sum_2__ptr + row, row < rows)
-    xhat = inv_std * (x - mean - sum_2_ / K / S)
-    sum_dy_xhat = total(dy * xhat, inside, 2)
-    if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row * K + k, sum_dy_xhat, mask=inside_NGK)
-    g = row % groups
-    gain = load(gain_ptr + g * K + k, inside_NGK)
-    dxhat = gain * dy
-    sum_1 = total(gain * sum_dy_xhat, inside_NGK, 1)
-    sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
-    dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
-
-
-@lean_backward.long(
-    "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
-    keeps="sum_dy_xhat: N G K",
-)
-@triton.jit
-def lean_backward_in_chunks(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, sum_dy_xhat_ptr, dbias_ptr, sum_3_ptr, K, S,
-    groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_dy_xhat = tl.zeros([BLOCK], REAL)
-    dbias = tl.zeros([BLOCK], REAL)
-    n = row // (groups * K)
-    g = row // K % groups
-    inv_std = load(inv_std_ptr + n * groups + g)
-    mean = load(mean_ptr + n * groups + g)
-    sum_2_ = load(sum_2__ptr + n * groups + g)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + row * S + s, s < S)
-        x = load(x_ptr + row * S + s, s < S)
-        xhat = inv_std * (x - mean - sum_2_ / K / S)
-        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
-        dbias += tl.where(s < S, dy, 0.0)
-    sum_dy_xhat = tl.sum(sum_dy_xhat)
-    tl.store(sum_dy_xhat_ptr + row, sum_dy_xhat)
-    dbias = tl.sum(dbias)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + row, dbias)
-    if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row, sum_dy_xhat)
-
-
-@lean_backward.long("N G=groups | K KS=K*S in chunks", alive=3)
-@triton.jit
-def lean_backward_in_chunks_2(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, sum_dy_xhat_ptr, x_ptr, dx_ptr, K, KS, S,
-    groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    KS = aligned(KS, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    g = row % groups
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + g * K + ks // S, ks < KS)
-        dy = load(dy_ptr + row * KS + ks, ks < KS)
-        sum_2 += tl.where(ks < KS, gain * dy, 0.0)
-    sum_2 = tl.sum(sum_2)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)
-        gain_2 = load(gain_ptr + g * K + k, k < K)
-        sum_dy_xhat = load(sum_dy_xhat_ptr + row * K + k, k < K)
-        sum_1 += tl.where(k < K, gain_2 * sum_dy_xhat, 0.0)
-    sum_1 = tl.sum(sum_1)
-    inv_std = load(inv_std_ptr + row)
-    mean = load(mean_ptr + row)
-    sum_2_ = load(sum_2__ptr + row)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + g * K + ks // S, ks < KS)
-        dy = load(dy_ptr + row * KS + ks, ks < KS)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        xhat = inv_std * (x - mean - sum_2_ / K / S)
-        dx = inv_std * (gain * dy - sum_1 / K / S * xhat - sum_2 / K / S)
-        tl.store(dx_ptr + row * KS + ks, dx, mask=ks < KS)
-
-
-@kernel("G=groups | K in tiles")
-@triton.jit
-def lean_backward_2(
-    sum_3_ptr, dgain_ptr, K, groups, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    K = aligned(K, ALIGN)
-    g = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    k = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (g < groups) & (k < K)
-    sum_3 = load(sum_3_ptr + g * K + k, inside)
-    tl.store(dgain_ptr + g * K + k, sum_3, mask=inside)
-
-
-@kernel("NG=N*groups | KS=K*S", alive=2, exact="mean sum_2 inv_std")
-@triton.jit
-def plain_lean_forward(
-    x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, NG, S, eps, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    KS = aligned(KS, ALIGN)
-    ng = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    ks = tl.arange(0, BLOCK)[None, :]
-    inside = (ng < NG) & (ks < KS)
-    x = load(x_ptr + ng * KS + ks, inside)
-    mean = total(x, inside, 1) / K / S
-    tl.store(mean_ptr + ng, mean, mask=ng < NG)
-    diff = x - mean
-    sum_2 = total(diff, inside, 1)
-    tl.store(sum_2_ptr + ng, sum_2, mask=ng < NG)
-    diff_2 = diff - sum_2 / K / S
-    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / K / S + eps)
-    tl.store(inv_std_ptr + ng, inv_std, mask=ng < NG)
-    tl.store(y_ptr + ng * KS + ks, inv_std * diff_2, mask=inside)
-
-
-@plain_lean_forward.long("NG=N*groups | KS=K*S in chunks", alive=2)
-@triton.jit
-def plain_lean_forward_in_chunks(
-    x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, K, KS, S, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    KS = aligned(KS, ALIGN)
-    ng = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + ng * KS + ks, ks < KS)
-        sum_1 += tl.where(ks < KS, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    mean = sum_1 / K / S
-    tl.store(mean_ptr + ng, mean)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + ng * KS + ks, ks < KS)
-        sum_2 += tl.where(ks < KS, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    tl.store(sum_2_ptr + ng, sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + ng * KS + ks, ks < KS)
-        sum_3 += tl.where(ks < KS, square(x - mean - sum_2 / K / S), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
-    tl.store(inv_std_ptr + ng, inv_std)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + ng * KS + ks, ks < KS)
-        diff = x - mean - sum_2 / K / S
-        tl.store(y_ptr + ng * KS + ks, inv_std * diff, mask=ks < KS)
-
-
-@kernel("NG=N*groups | KS=K*S", alive=2)
-@triton.jit
-def plain_lean_backward(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, K, KS, NG, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    KS = aligned(KS, ALIGN)
-    ng = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    ks = tl.arange(0, BLOCK)[None, :]
-    inside = (ng < NG) & (ks < KS)
-    inv_std = load(inv_std_ptr + ng, ng < NG)
-    dy = load(dy_ptr + ng * KS + ks, inside)
-    x = load(x_ptr + ng * KS + ks, inside)
-    mean = load(mean_ptr + ng, ng < NG)
-    sum_2_ = load(sum_2__ptr + ng, ng < NG)
-    xhat = inv_std * (x - mean - sum_2_ / K / S)
-    sum_1 = total(dy * xhat, inside, 1)
-    sum_2 = total(dy, inside, 1)
-    dx = inv_std * (dy - sum_1 / K / S * xhat - sum_2 / K / S)
-    tl.store(dx_ptr + ng * KS + ks, dx, mask=inside)
-
-
-@plain_lean_backward.long("NG=N*groups | KS=K*S in chunks", alive=4)
-@triton.jit
-def plain_lean_backward_in_chunks(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, K, KS, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    KS = aligned(KS, ALIGN)
-    ng = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    inv_std = load(inv_std_ptr + ng)
-    mean = load(mean_ptr + ng)
-    sum_2_ = load(sum_2__ptr + ng)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + ng * KS + ks, ks < KS)
-        x = load(x_ptr + ng * KS + ks, ks < KS)
-        xhat = inv_std * (x - mean - sum_2_ / K / S)
-        sum_1 += tl.where(ks < KS, dy * xhat, 0.0)
-        sum_2 += tl.where(ks < KS, dy, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.sum(sum_2)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + ng * KS + ks, ks < KS)
-        x = load(x_ptr + ng * KS + ks, ks < KS)
-        xhat = inv_std * (x - mean - sum_2_ / K / S)
-        dx = inv_std * (dy - sum_1 / K / S * xhat - sum_2 / K / S)
-        tl.store(dx_ptr + ng * KS + ks, dx, mask=ks < KS)
-
-
-
-def _K(groups, x):
-    if groups < 1 or x.shape[1] % groups:
-        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+def group_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    N, C, S = x.shape
     K = x.shape[1] // groups
-    return K
+    inv_std = x.new_empty(N, groups, 1, 1, dtype=wide)
+    xhat = x.new_empty(N, groups, K, S, dtype=wide)
+    y = x.new_empty(N, C, S, dtype=dtype)
+    forward(bias, gain, x, inv_std, xhat, y, K=K, N=N, S=S, groups=groups, eps=eps)
+    return y, inv_std, xhat
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C S
-    gain = 1, bias = 0, dbias, dgain: C
-    inv_std, mean: N groups 1 1
-    xhat: N groups K S
-    sum_3: groups K
-    sum_2: N groups
-""", "dcdabd182a60bf837896c4301482573c918a7a0e074cffb588934a6b484c047e", narrow=True)
-table.add("forward", ("K", _K), "forward(bias, gain, x; K, N, S, groups; eps) -> inv_std, xhat, y")
-table.add(
-    "backward",
-    "backward(dy, gain, inv_std, xhat; K, N, S, groups) -> dbias, dx, sum_3",
-    "backward_2(sum_3; K, groups) -> dgain",
-)
-table.add(
-    "lean forward",
-    ("K", _K),
-    "lean_forward(bias, gain, x; K, N, S, groups; eps) -> mean, sum_2, inv_std, y",
-)
-table.add(
-    "lean backward",
-    ("K", lambda C, groups: C // max(groups, 1)),
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; K, N, S, groups) -> dbias, dx, sum_3",
-    "lean_backward_2(sum_3; K, groups) -> dgain",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add(
-    "plain lean forward",
-    ("K", _K),
-    "plain_lean_forward(x; K, N, S, groups; eps) -> mean, sum_2, inv_std, y",
-)
-table.add(
-    "plain lean backward",
-    ("K", lambda C, groups: C // max(groups, 1)),
-    "plain_lean_backward(dy, inv_std, mean, sum_2, x; K, N, S, groups) -> dx",
-    saved="inv_std, mean, sum_2, x",
-)
+def group_norm_backward(
+    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, need_x: bool = True,
+    need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    N, C, S = dy.shape
+    K = xhat.shape[2]
+    groups = inv_std.shape[1]
+    dgain = None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = dy.new_empty(N, C, S) if need_x else None
+    sum_3 = dy.new_empty(groups, K, dtype=wide) if need_gain else None
+    backward(dy, gain, inv_std, xhat, dbias, dx, sum_3, K=K, N=N, S=S, groups=groups)
+    if need_gain:
+        dgain = gain.new_empty(C)
+        backward_2(sum_3, dgain, K=K, groups=groups)
+    return dx, dgain, dbias

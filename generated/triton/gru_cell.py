@@ -2,20 +2,25 @@
 # source sha256: 37a19effc735ca01e752e2166b5550cf0f5fe8bcca71070aa2b99f2b5a08f867
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""GRUCell in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of gru_cell.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import gru_cell as _module
+from .. import gru_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "db20cdde7c21fbb487210630017c1d73605abbe8a434149ee580533cca5c176d"
 
 
-@kernel("N | H in tiles", alive=5, exact="proposed reset update candidate")
+@kernel("N | H in tiles", alive=5, makes="proposed reset update candidate y")
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, h_ptr, product_1_ptr, product_2_ptr, proposed_ptr, reset_ptr,
@@ -52,7 +57,7 @@ def forward(
     tl.store(y_ptr + n * H + i_H, h * update + candidate * (1 - update), mask=inside)
 
 
-@kernel("N | H in tiles", alive=7, exact="dto_reset dto_update")
+@kernel("N | H in tiles", alive=7, makes="dto_reset dto_update")
 @triton.jit
 def backward(
     candidate_ptr, dy_ptr, h_ptr, proposed_ptr, reset_ptr, update_ptr, dto_reset_ptr,
@@ -78,12 +83,12 @@ def backward(
 
 @kernel(
     "N Gate | H in tiles", alive=3, sums="dbias_hh: Gate H, dbias_ih: Gate H",
-    exact="dfrom_state_term dfrom_input_term",
+    makes="flatten_dfrom_state dbias_hh flatten_dfrom_input dbias_ih",
 )
 @triton.jit
 def backward_2(
     candidate_ptr, dto_reset_ptr, dto_update_ptr, dy_ptr, reset_ptr, update_ptr,
-    dfrom_state_term_ptr, dbias_hh_ptr, dfrom_input_term_ptr, dbias_ih_ptr, rows, Gate, H,
+    flatten_dfrom_state_ptr, dbias_hh_ptr, flatten_dfrom_input_ptr, dbias_ih_ptr, rows, Gate, H,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
@@ -100,19 +105,19 @@ def backward_2(
     candidate = load(candidate_ptr + n * H + i_H, inside)
     dto_candidate = dy * (1 - update) * (1 - square(candidate))
     reset = load(reset_ptr + n * H + i_H, inside)
-    dfrom_state_term = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
-    if dfrom_state_term_ptr is not None:
-        tl.store(dfrom_state_term_ptr + row * H + i_H, dfrom_state_term, mask=inside)
+    flatten_dfrom_state = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
+    if flatten_dfrom_state_ptr is not None:
+        tl.store(flatten_dfrom_state_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
     if dbias_hh_ptr is not None:
-        tl.store(dbias_hh_ptr + row * H + i_H, dfrom_state_term, mask=inside)
-    dfrom_input_term = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
-    if dfrom_input_term_ptr is not None:
-        tl.store(dfrom_input_term_ptr + row * H + i_H, dfrom_input_term, mask=inside)
+        tl.store(dbias_hh_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
+    flatten_dfrom_input = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
+    if flatten_dfrom_input_ptr is not None:
+        tl.store(flatten_dfrom_input_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
     if dbias_ih_ptr is not None:
-        tl.store(dbias_ih_ptr + row * H + i_H, dfrom_input_term, mask=inside)
+        tl.store(dbias_ih_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
 
 
-@kernel("N | H in tiles", alive=3)
+@kernel("N | H in tiles", alive=3, makes="dh")
 @triton.jit
 def backward_3(
     dy_ptr, product_1_ptr, update_ptr, dh_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -128,148 +133,77 @@ def backward_3(
     tl.store(dh_ptr + n * H + i_H, product_1 + dy * update, mask=inside)
 
 
-@kernel("N | H in tiles", alive=4, exact="proposed reset update candidate")
-@triton.jit
-def plain_forward(
-    h_ptr, product_1_ptr, product_2_ptr, proposed_ptr, reset_ptr, update_ptr, candidate_ptr, y_ptr,
-    Gate, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    product_2 = load(product_2_ptr + (n * Gate + 2) * H + i_H, inside)
-    proposed = product_2
-    tl.store(proposed_ptr + n * H + i_H, proposed, mask=inside)
-    product_1 = load(product_1_ptr + n * Gate * H + i_H, inside)
-    product_2_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
-    to_reset = product_1 + product_2_2
-    reset = 1 / (1 + tl.exp(-to_reset))
-    tl.store(reset_ptr + n * H + i_H, reset, mask=inside)
-    product_1_2 = load(product_1_ptr + (n * Gate + 1) * H + i_H, inside)
-    product_2_3 = load(product_2_ptr + (n * Gate + 1) * H + i_H, inside)
-    to_update = product_1_2 + product_2_3
-    update = 1 / (1 + tl.exp(-to_update))
-    tl.store(update_ptr + n * H + i_H, update, mask=inside)
-    product_1_3 = load(product_1_ptr + (n * Gate + 2) * H + i_H, inside)
-    candidate = tanh(product_1_3 + proposed * reset)
-    tl.store(candidate_ptr + n * H + i_H, candidate, mask=inside)
-    h = load(h_ptr + n * H + i_H, inside)
-    tl.store(y_ptr + n * H + i_H, h * update + candidate * (1 - update), mask=inside)
+def gru_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with lines._uncast(x):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        N = x.shape[0]
+        Gate = 3
+        product_1 = x @ weight_ih.mT
+        product_2 = h @ weight_hh.mT
+        proposed = x.new_empty(N, H)
+        reset = x.new_empty(N, H)
+        update = x.new_empty(N, H)
+        candidate = x.new_empty(N, H)
+        y = x.new_empty(N, H)
+        forward(
+            bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, Gate=Gate,
+            H=H, N=N,
+        )
+    return y.to(dtype), proposed, reset, update, candidate
 
 
-@kernel("N | H in tiles", alive=7, exact="dto_reset dto_update")
-@triton.jit
-def plain_backward(
-    candidate_ptr, dy_ptr, h_ptr, proposed_ptr, reset_ptr, update_ptr, dto_reset_ptr,
-    dto_update_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    update = load(update_ptr + n * H + i_H, inside)
-    candidate = load(candidate_ptr + n * H + i_H, inside)
-    proposed = load(proposed_ptr + n * H + i_H, inside)
-    reset = load(reset_ptr + n * H + i_H, inside)
-    dto_reset = dy * (1 - update) * (1 - square(candidate)) * proposed * (reset * (1 - reset))
-    if dto_reset_ptr is not None:
-        tl.store(dto_reset_ptr + n * H + i_H, dto_reset, mask=inside)
-    h = load(h_ptr + n * H + i_H, inside)
-    dto_update = dy * (h - candidate) * (update * (1 - update))
-    if dto_update_ptr is not None:
-        tl.store(dto_update_ptr + n * H + i_H, dto_update, mask=inside)
-
-
-@kernel("N Gate | H in tiles", alive=3, exact="dfrom_state_sum dfrom_input_sum")
-@triton.jit
-def plain_backward_2(
-    candidate_ptr, dto_reset_ptr, dto_update_ptr, dy_ptr, reset_ptr, update_ptr,
-    dfrom_state_sum_ptr, dfrom_input_sum_ptr, rows, Gate, H, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (i_H < H)
-    n = row // Gate
-    dto_reset = load(dto_reset_ptr + n * H + i_H, inside)
-    gate = row % Gate
-    dto_update = load(dto_update_ptr + n * H + i_H, inside)
-    dfrom_state = tl.where(gate == 0, dto_reset, 0) + tl.where(gate == 1, dto_update, 0)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    update = load(update_ptr + n * H + i_H, inside)
-    candidate = load(candidate_ptr + n * H + i_H, inside)
-    dto_candidate = dy * (1 - update) * (1 - square(candidate))
-    reset = load(reset_ptr + n * H + i_H, inside)
-    dfrom_state_sum = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
-    if dfrom_state_sum_ptr is not None:
-        tl.store(dfrom_state_sum_ptr + row * H + i_H, dfrom_state_sum, mask=inside)
-    dfrom_input_sum = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
-    if dfrom_input_sum_ptr is not None:
-        tl.store(dfrom_input_sum_ptr + row * H + i_H, dfrom_input_sum, mask=inside)
-
-
-@kernel("N | H in tiles", alive=3)
-@triton.jit
-def plain_backward_3(
-    dy_ptr, product_1_ptr, update_ptr, dh_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    product_1 = load(product_1_ptr + n * H + i_H, inside)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    update = load(update_ptr + n * H + i_H, inside)
-    tl.store(dh_ptr + n * H + i_H, product_1 + dy * update, mask=inside)
-
-
-table = Table(_module, __file__, """
-    x: N K
-    h, proposed, reset, update, candidate, y, dy, dto_reset, dto_update, dh: N H
-    weight_ih: P K
-    weight_hh: P H
-    bias_ih = 0, bias_hh = 0, dbias_hh, dbias_ih: P
-    dfrom_state_term, dfrom_input_term, dfrom_state_sum, dfrom_input_sum: N P
-    Gate = 3
-""", "b2ade4f41f3299c7c87b09c611fc1a9bd1a9beca98ee39686b285de6ada12763")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "forward(bias_hh, bias_ih, h, product_1, product_2; Gate, H, N) -> proposed, reset, update, "
-    "candidate, y",
-)
-table.add(
-    "backward",
-    "backward(candidate, dy, h, proposed, reset, update; H, N) -> dto_reset, dto_update",
-    "backward_2(candidate, dto_reset, dto_update, dy, reset, update; Gate, H, N) -> "
-    "dfrom_state_term, dbias_hh, dfrom_input_term, dbias_ih",
-    ("dweight_hh", lambda h, dfrom_state_term: dfrom_state_term.mT @ h),
-    ("dx", lambda dfrom_input_term, weight_ih: dfrom_input_term @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_term: dfrom_input_term.mT @ x),
-    ("product_1", lambda dfrom_state_term, weight_hh: dfrom_state_term @ weight_hh),
-    "backward_3(dy, product_1, update; H, N) -> dh",
-    of="dh dweight_ih dweight_hh dbias_ih dbias_hh",
-)
-table.add(
-    "plain forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "plain_forward(h, product_1, product_2; Gate, H, N) -> proposed, reset, update, candidate, y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(candidate, dy, h, proposed, reset, update; H, N) -> dto_reset, dto_update",
-    "plain_backward_2(candidate, dto_reset, dto_update, dy, reset, update; Gate, H, N) -> "
-    "dfrom_state_sum, dfrom_input_sum",
-    ("dweight_hh", lambda h, dfrom_state_sum: dfrom_state_sum.mT @ h),
-    ("dx", lambda dfrom_input_sum, weight_ih: dfrom_input_sum @ weight_ih),
-    ("dweight_ih", lambda x, dfrom_input_sum: dfrom_input_sum.mT @ x),
-    ("product_1", lambda dfrom_state_sum, weight_hh: dfrom_state_sum @ weight_hh),
-    "plain_backward_3(dy, product_1, update; H, N) -> dh",
-    of="dh dweight_ih dweight_hh",
-)
+def gru_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, proposed: Tensor,
+    reset: Tensor, update: Tensor, candidate: Tensor, need_x: bool = True, need_h: bool = True,
+    need_weight_ih: bool = True, need_weight_hh: bool = True, need_bias_ih: bool = True,
+    need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
+        N, H = dy.shape
+        P = weight_ih.shape[0]
+        Gate = 3
+        dx = dh = dweight_ih = dweight_hh = None
+        dto_reset = (
+            dy.new_empty(N, H)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        dto_update = (
+            dy.new_empty(N, H)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        backward(candidate, dy, h, proposed, reset, update, dto_reset, dto_update, H=H, N=N)
+        flatten_dfrom_state = dy.new_empty(N, P) if need_h or need_weight_hh else None
+        dbias_hh = dy.new_empty(P) if need_bias_hh else None
+        flatten_dfrom_input = dy.new_empty(N, P) if need_x or need_weight_ih else None
+        dbias_ih = dy.new_empty(P) if need_bias_ih else None
+        backward_2(
+            candidate, dto_reset, dto_update, dy, reset, update, flatten_dfrom_state, dbias_hh,
+            flatten_dfrom_input, dbias_ih, Gate=Gate, H=H, N=N,
+        )
+        if need_weight_hh:
+            dweight_hh = flatten_dfrom_state.mT @ h
+        if need_x:
+            dx = flatten_dfrom_input @ weight_ih
+        if need_weight_ih:
+            dweight_ih = flatten_dfrom_input.mT @ x
+        if need_h:
+            product_1 = flatten_dfrom_state @ weight_hh
+            dh = dy.new_empty(N, H)
+            backward_3(dy, product_1, update, dh, H=H, N=N)
+    return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -2,31 +2,36 @@
 # source sha256: 402b0f9690d600a6cb5d60be3f34de8a946307a08ba96222b0207aa473f47e98
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Hinge in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of hinge.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import hinge as _module
+from .. import hinge as lines
 from ._functions import larger, load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "4e1568eabf93278aed7ca1ab7965d004a6f3920a2ac0b0f1e20b0e8d6171d5bd"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     tl.store(losses_ptr + n, larger(1 - target * x, 0), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
-def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
+def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
@@ -34,75 +39,21 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss * target), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + n, n < N)
-        x = load(x_ptr + n, n < N)
-        sum_1 += tl.where(n < N, larger(1 - target * x, 0), 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    target = target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=2)
-@triton.jit
-def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, divisor, BLOCK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    target = load(target_ptr + n, n < N)
-    x = load(x_ptr + n, n < N)
-    dloss = load(dloss_ptr)
-    tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss / divisor * target), mask=n < N)
-
-
-@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, N, one_over_divisor, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + n, n < N)
-        x = load(x_ptr + n, n < N)
-        missing = 1 - target * x
-        sum_1 += tl.where(n < N, larger(missing, 0), 0.0)
-        tl.store(dx_ptr + n, -tl.where(missing <= 0, 0, one_over_divisor * target), mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dx: N
-    loss, sum_1: one number
-""", "3397213d5605f96d864390505bfe2e296a3eceac5afb63dc1623de1753ac11ce", narrow=True)
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dx")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x; N) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dx",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x; N; one_over_divisor) -> sum_1, dx",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
+def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    target = target.to(wide)
+    N, = dloss.shape
+    dx = x.new_empty(N)
+    backward(dloss, target, x, dx, N=N)
+    return dx

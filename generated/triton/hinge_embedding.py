@@ -2,22 +2,27 @@
 # source sha256: 190b4e227fef95b2ba701895fd7bac3ee6f6727d06c0030a8c0913fafa148f5e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""HingeEmbedding in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of hinge_embedding.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import hinge_embedding as _module
+from .. import hinge_embedding as lines
 from ._functions import larger, load, sign
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "1793360d16f411632f008f48818ff01fc511f3e76c16cc1b0e1208bd380bf99f"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
@@ -28,9 +33,9 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="dx")
 @triton.jit
-def none_backward(
+def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -43,91 +48,21 @@ def none_backward(
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, sum_1_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + n, n < N)
-        x = load(x_ptr + n, n < N)
-        alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
-        missing = larger(margin - x, 0)
-        apart = tl.where(tl.abs(target - 1) <= 0, 0, missing)
-        losses = alike + apart
-        sum_1 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    target = target.to(wide)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N, margin=margin)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=3)
-@triton.jit
-def backward(
-    dloss_ptr, target_ptr, x_ptr, dx_ptr, N, divisor, margin, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    target = load(target_ptr + n, n < N)
-    x = load(x_ptr + n, n < N)
-    dx = dloss / divisor * (
-        (target != -1).to(REAL) + tl.where(sign(margin - x) <= -1, 0, -(target != 1).to(REAL))
-    )
-    tl.store(dx_ptr + n, dx, mask=n < N)
-
-
-@kernel("| N in tiles", alive=6, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, N, margin, one_over_divisor, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + n, n < N)
-        x = load(x_ptr + n, n < N)
-        alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
-        missing = larger(margin - x, 0)
-        apart = tl.where(tl.abs(target - 1) <= 0, 0, missing)
-        losses = alike + apart
-        sum_1 += tl.where(n < N, losses, 0.0)
-        dx = one_over_divisor * (
-            (target != -1).to(REAL) + tl.where(sign(margin - x) <= -1, 0, -(target != 1).to(REAL))
-        )
-        tl.store(dx_ptr + n, dx, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dx: N
-    loss, sum_1: one number
-""", "5695547b7c6a713327f42c311e0eccbab7aaffc45f68b17afc0dc71a57ecea5f", narrow=True)
-table.add("none forward", "none_forward(target, x; N; margin) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N; margin) -> dx")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x; N; margin) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor, margin) -> dx",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x; N; margin, one_over_divisor) -> sum_1, dx",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
+def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: float) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    target = target.to(wide)
+    N, = dloss.shape
+    dx = x.new_empty(N)
+    backward(dloss, target, x, dx, N=N, margin=margin)
+    return dx

@@ -2,22 +2,27 @@
 # source sha256: 20293e1abe2d569e21fc1b90ad7527eda706cc2398dee75bff52979fd9f753a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Huber in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of huber.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import huber as _module
+from .. import huber as lines
 from ._functions import larger, load, smaller
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "37110b1fe84003472ccdea40ddfe785a8da244303f241eed129b26b359afba34"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -26,9 +31,9 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, size_clamped_ * (size - 0.5 * size_clamped_), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx dtarget")
 @triton.jit
-def none_backward(
+def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, delta, minus_delta, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -42,106 +47,21 @@ def none_backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, sum_1_ptr, N, delta, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        size = tl.abs(x - target)
-        size_clamped_ = smaller(size, delta)
-        sum_1 += tl.where(n < N, size_clamped_ * (size - 0.5 * size_clamped_), 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def huber_forward(x: Tensor, target: Tensor, delta: float) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N, delta=delta)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=2)
-@triton.jit
-def backward(
-    dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, delta, divisor, minus_delta,
-    BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    x = load(x_ptr + n, n < N)
-    target = load(target_ptr + n, n < N)
-    dx = dloss / divisor * smaller(larger(x - target, minus_delta), delta)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + n, dx, mask=n < N)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n, -dx, mask=n < N)
-
-
-@kernel("| N in tiles", alive=5, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, delta, one_over_divisor, minus_delta,
-    REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        error = x - target
-        size = tl.abs(error)
-        size_clamped_ = smaller(size, delta)
-        sum_1 += tl.where(n < N, size_clamped_ * (size - 0.5 * size_clamped_), 0.0)
-        dx = one_over_divisor * smaller(larger(error, minus_delta), delta)
-        if dx_ptr is not None:
-            tl.store(dx_ptr + n, dx, mask=n < N)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, -dx, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss, sum_1: one number
-""", "c5a5f170ed99994203dd578ced93fd823ffea77f0fa64023943a6f2e167a257f", narrow=True)
-table.add("none forward", "none_forward(target, x; N; delta) -> loss: N")
-table.add(
-    "none backward",
-    ("minus_delta", lambda delta: -delta),
-    "none_backward(dloss, target, x; N; delta, minus_delta) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x; N; delta) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    ("minus_delta", lambda delta: -delta),
-    "backward(dloss: one number, target, x; N; delta, divisor, minus_delta) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    ("minus_delta", lambda delta: -delta),
-    "loss(target, x; N; delta, one_over_divisor, minus_delta) -> sum_1, dx, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dx | dtarget",
-)
+def huber_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, delta: float, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    N, = dloss.shape
+    dx = x.new_empty(N)
+    dtarget = target.new_empty(N) if need_target else None
+    backward(dloss, target, x, dx, dtarget, N=N, delta=delta, minus_delta=-delta)
+    return dx, dtarget

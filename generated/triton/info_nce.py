@@ -2,20 +2,23 @@
 # source sha256: 330041373f9320e1a87bc5d637cbd5aa276673dd70f068268cd3595b72f15234
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InfoNCE in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of info_nce.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import info_nce as _module
+from .. import info_nce as lines
 from ._functions import aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "420e49f7efc115ad232ffc33d127c3dd717a14c6154c593e5dd42fc1e9e09133"
 
 
-@kernel("N | D", alive=2, exact="query_norm query_length query key_norm key_length key sum_4")
+@kernel("N | D", alive=2, makes="query_norm query_length query key_norm key_length key sum_4")
 @triton.jit
 def forward(
     keys_ptr, queries_ptr, query_norm_ptr, query_length_ptr, query_ptr, key_norm_ptr,
@@ -83,11 +86,12 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + n, sum_4)
 
 
-@kernel("N | M=N", sums="sum_5:", exact="exp_similarity_shifted of_all_sum_scaled sum_5")
+@kernel("N | M=N", sums="sum_5:", makes="exp_similarity_shifted sum_exp_similarity_shifted sum_5")
 @triton.jit
 def forward_2(
-    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
-    temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
+    N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -98,13 +102,13 @@ def forward_2(
         inside = (n < N) & (m < N)
         product_3 = load(product_3_ptr + n * N + m, inside)
         similarity = product_3 / temperature
-        similarity_max_raw = largest(similarity, inside, 1)
-        similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
-        exp_similarity_shifted = tl.exp(similarity - similarity_max)
+        max_similarity_raw = largest(similarity, inside, 1)
+        max_similarity = tl.where(tl.abs(max_similarity_raw) == float("inf"), 0, max_similarity_raw)
+        exp_similarity_shifted = tl.exp(similarity - max_similarity)
         tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=inside)
-        of_all_sum_scaled = total(exp_similarity_shifted, inside, 1)
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled, mask=n < N)
-        of_all = similarity_max + tl.log(of_all_sum_scaled)
+        sum_exp_similarity_shifted = total(exp_similarity_shifted, inside, 1)
+        tl.store(sum_exp_similarity_shifted_ptr + n, sum_exp_similarity_shifted, mask=n < N)
+        of_all = max_similarity + tl.log(sum_exp_similarity_shifted)
         sum_4 = load(sum_4_ptr + n, n < N)
         own = sum_4 / temperature
         sum_5 += tl.where(n < N, of_all - own, 0.0)
@@ -114,57 +118,60 @@ def forward_2(
 @forward_2.long("N | M=N in chunks", alive=3, sums="sum_5:")
 @triton.jit
 def forward_2_in_chunks(
-    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, sum_5_ptr, N,
-    temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
+    N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_5 = tl.zeros([], REAL)
     for n in range(program, N, tl.num_programs(0)):
-        similarity_max_raw = tl.full([BLOCK], float("-inf"), REAL)
-        of_all_sum_scaled = tl.zeros([BLOCK], REAL)
+        max_similarity_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_similarity_shifted = tl.zeros([BLOCK], REAL)
         for start in range(0, N, BLOCK):
-            before = similarity_max_raw
+            before = max_similarity_raw
             m = start + tl.arange(0, BLOCK)
             product_3 = load(product_3_ptr + n * N + m, m < N)
             similarity = product_3 / temperature
-            similarity_max_raw = larger(
-                similarity_max_raw,
+            max_similarity_raw = larger(
+                max_similarity_raw,
                 tl.where(m < N, similarity, float("-inf")),
             )
-            of_all_sum_scaled *= rescaled(before, similarity_max_raw)
-            similarity_max = tl.where(
-                tl.abs(similarity_max_raw) == float("inf"),
-                0, similarity_max_raw,
+            sum_exp_similarity_shifted *= rescaled(before, max_similarity_raw)
+            max_similarity = tl.where(
+                tl.abs(max_similarity_raw) == float("inf"),
+                0, max_similarity_raw,
             )
-            of_all_sum_scaled += tl.where(m < N, tl.exp(similarity - similarity_max), 0.0)
-        before = similarity_max_raw
-        similarity_max_raw = largest(similarity_max_raw, True)
-        of_all_sum_scaled = tl.sum(of_all_sum_scaled * rescaled(before, similarity_max_raw))
-        tl.store(of_all_sum_scaled_ptr + n, of_all_sum_scaled)
-        similarity_max = tl.where(tl.abs(similarity_max_raw) == float("inf"), 0, similarity_max_raw)
+            sum_exp_similarity_shifted += tl.where(m < N, tl.exp(similarity - max_similarity), 0.0)
+        before = max_similarity_raw
+        max_similarity_raw = largest(max_similarity_raw, True)
+        sum_exp_similarity_shifted = tl.sum(
+            sum_exp_similarity_shifted * rescaled(before, max_similarity_raw)
+        )
+        tl.store(sum_exp_similarity_shifted_ptr + n, sum_exp_similarity_shifted)
+        max_similarity = tl.where(tl.abs(max_similarity_raw) == float("inf"), 0, max_similarity_raw)
         sum_4 = load(sum_4_ptr + n)
-        sum_5 += similarity_max + tl.log(of_all_sum_scaled) - sum_4 / temperature
+        sum_5 += max_similarity + tl.log(sum_exp_similarity_shifted) - sum_4 / temperature
         for start in range(0, N, BLOCK):
             m = start + tl.arange(0, BLOCK)
             product_3 = load(product_3_ptr + n * N + m, m < N)
-            exp_similarity_shifted = tl.exp(product_3 / temperature - similarity_max)
+            exp_similarity_shifted = tl.exp(product_3 / temperature - max_similarity)
             tl.store(exp_similarity_shifted_ptr + n * N + m, exp_similarity_shifted, mask=m < N)
     tl.store(sum_5_ptr + program, sum_5)
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_3(sum_5_ptr, loss_ptr, N):
     sum_5 = load(sum_5_ptr)
     tl.store(loss_ptr, sum_5 / N)
 
 
-@kernel("N | M=N in tiles", exact="dsimilarity_sum")
+@kernel("N | M=N in tiles", makes="dsimilarity_over_temperature")
 @triton.jit
 def backward(
-    dloss_ptr, exp_similarity_shifted_ptr, of_all_sum_scaled_ptr, dsimilarity_sum_ptr, N,
-    temperature, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dloss_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr,
+    dsimilarity_over_temperature_ptr, N, temperature, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -172,14 +179,38 @@ def backward(
     inside = (n < N) & (m < N)
     dloss = load(dloss_ptr)
     exp_similarity_shifted = load(exp_similarity_shifted_ptr + n * N + m, inside)
-    of_all_sum_scaled = load(of_all_sum_scaled_ptr + n, n < N)
-    dsimilarity_sum = dloss / N * exp_similarity_shifted / of_all_sum_scaled / temperature
-    tl.store(dsimilarity_sum_ptr + n * N + m, dsimilarity_sum, mask=inside)
+    sum_exp_similarity_shifted = load(sum_exp_similarity_shifted_ptr + n, n < N)
+    dsimilarity = dloss / N * exp_similarity_shifted / sum_exp_similarity_shifted
+    dsimilarity_over_temperature = dsimilarity / temperature
+    tl.store(
+        dsimilarity_over_temperature_ptr + n * N + m,
+        dsimilarity_over_temperature, mask=inside,
+    )
 
 
-@kernel("N | D", alive=4)
+@kernel("N | D in tiles", makes="query key")
 @triton.jit
 def backward_2(
+    key_length_ptr, keys_ptr, queries_ptr, query_length_ptr, query_ptr, key_ptr, D, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    D = aligned(D, ALIGN)
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (n < N) & (d < D)
+    queries = load(queries_ptr + n * D + d, inside)
+    query_length = load(query_length_ptr + n, n < N)
+    if query_ptr is not None:
+        tl.store(query_ptr + n * D + d, queries / query_length, mask=inside)
+    keys = load(keys_ptr + n * D + d, inside)
+    key_length = load(key_length_ptr + n, n < N)
+    if key_ptr is not None:
+        tl.store(key_ptr + n * D + d, keys / key_length, mask=inside)
+
+
+@kernel("N | D", alive=4, makes="dqueries dkeys")
+@triton.jit
+def backward_3(
     dloss_ptr, key_ptr, key_length_ptr, key_norm_ptr, product_1_ptr, product_2_ptr, query_ptr,
     query_length_ptr, query_norm_ptr, dqueries_ptr, dkeys_ptr, D, N, temperature,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -209,9 +240,9 @@ def backward_2(
         tl.store(dkeys_ptr + n * D + d, dkeys, mask=inside)
 
 
-@backward_2.long("N | D in chunks", alive=5)
+@backward_3.long("N | D in chunks", alive=5)
 @triton.jit
-def backward_2_in_chunks(
+def backward_3_in_chunks(
     dloss_ptr, key_ptr, key_length_ptr, key_norm_ptr, product_1_ptr, product_2_ptr, query_ptr,
     query_length_ptr, query_norm_ptr, dqueries_ptr, dkeys_ptr, D, N, temperature,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -256,29 +287,63 @@ def backward_2_in_chunks(
             tl.store(dkeys_ptr + n * D + d, dkeys, mask=d < D)
 
 
-table = Table(_module, __file__, """
-    queries, keys, query, key, dqueries, dkeys: N D
-    query_norm, query_length, key_norm, key_length: N 1
-    sum_4, of_all_sum_scaled: N
-    exp_similarity_shifted, dsimilarity_sum: N N
-    sum_5, loss, dloss: one number
-""", "93bd8b8ef49b3c36e7b1fa9f74b2f55ed8e8a0bcaff3c57d281206fefca1d071")
-table.add(
-    "forward",
-    "forward(keys, queries; D, N) -> query_norm, query_length, query, key_norm, key_length, key, "
-    "sum_4",
-    ("product_3", lambda query, key: query @ key.mT),
-    "forward_2(product_3, sum_4; N; temperature) -> exp_similarity_shifted, of_all_sum_scaled, "
-    "sum_5",
-    "forward_3(sum_5; N) -> loss",
-)
-table.add(
-    "backward",
-    "backward(dloss, exp_similarity_shifted, of_all_sum_scaled; N; temperature) -> "
-    "dsimilarity_sum",
-    ("product_1", lambda query, dsimilarity_sum: dsimilarity_sum.mT @ query),
-    ("product_2", lambda dsimilarity_sum, key: dsimilarity_sum @ key),
-    "backward_2(dloss, key, key_length, key_norm, product_1, product_2, query, query_length, "
-    "query_norm; D, N; temperature) -> dqueries, dkeys",
-    of="dqueries | dkeys",
-)
+def info_nce_forward(
+    queries: Tensor, keys: Tensor, temperature: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with lines._uncast(queries):
+        dtype = torch.promote_types(queries.dtype, keys.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        queries, keys = queries.to(wide), keys.to(wide)
+        N, D = queries.shape
+        query_norm = queries.new_empty(N, 1)
+        query_length = queries.new_empty(N, 1)
+        query = queries.new_empty(N, D)
+        key_norm = queries.new_empty(N, 1)
+        key_length = queries.new_empty(N, 1)
+        key = queries.new_empty(N, D)
+        sum_4 = queries.new_empty(N)
+        forward(
+            keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, D=D, N=N,
+        )
+        product_3 = query @ key.mT
+        exp_similarity_shifted = queries.new_empty(N, N)
+        sum_exp_similarity_shifted = queries.new_empty(N)
+        sum_5 = queries.new_empty(())
+        forward_2(
+            product_3, sum_4, exp_similarity_shifted, sum_exp_similarity_shifted, sum_5, N=N,
+            temperature=temperature,
+        )
+        loss = queries.new_empty(())
+        forward_3(sum_5, loss, N=N)
+    return loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted
+
+
+def info_nce_backward(
+    dloss: Tensor, queries: Tensor, keys: Tensor, query_norm: Tensor, query_length: Tensor,
+    key_norm: Tensor, key_length: Tensor, exp_similarity_shifted: Tensor,
+    sum_exp_similarity_shifted: Tensor, temperature: float, need_queries: bool = True,
+    need_keys: bool = True,
+) -> tuple:
+    """The gradients of queries and keys."""
+    with lines._uncast(dloss):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
+        N, D = queries.shape
+        dsimilarity_over_temperature = dloss.new_empty(N, N) if need_queries or need_keys else None
+        backward(
+            dloss, exp_similarity_shifted, sum_exp_similarity_shifted, dsimilarity_over_temperature,
+            N=N, temperature=temperature,
+        )
+        query = dloss.new_empty(N, D) if need_queries or need_keys else None
+        key = dloss.new_empty(N, D) if need_queries or need_keys else None
+        backward_2(key_length, keys, queries, query_length, query, key, D=D, N=N)
+        product_1 = dsimilarity_over_temperature.mT @ query
+        product_2 = dsimilarity_over_temperature @ key
+        dqueries = dloss.new_empty(N, D) if need_queries else None
+        dkeys = dloss.new_empty(N, D) if need_keys else None
+        backward_3(
+            dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm,
+            dqueries, dkeys, D=D, N=N, temperature=temperature,
+        )
+    return dqueries, dkeys

@@ -2,141 +2,28 @@
 # source sha256: 937205b4ad59c1374ca900e3b26b4b862dee14766df55ab510236d2e5b88ac74
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""InstanceNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of instance_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import instance_norm as _module
+from .. import instance_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "de154f55e29c85f86ed0d3f1c5adf53621b71b71f85f2000bc70672281f3d53a"
 
 
-@kernel("N C | S", alive=2, exact="inv_std xhat")
+@kernel("N C | S", alive=2, makes="mean sum_diff inv_std y")
 @triton.jit
 def forward(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, C, S, eps, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    x = load(x_ptr + row * S + s, inside)
-    diff = x - total(x, inside, 1) / S
-    diff_2 = diff - total(diff, inside, 1) / S
-    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
-    tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
-    xhat = inv_std * diff_2
-    tl.store(xhat_ptr + row * S + s, xhat, mask=inside)
-    c = row % C
-    bias = load(bias_ptr + c, row < rows)
-    gain = load(gain_ptr + c, row < rows)
-    tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
-
-
-@forward.long("N C | S in chunks", alive=2)
-@triton.jit
-def forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, S, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * S + s, s < S)
-        sum_1 += tl.where(s < S, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    mean = sum_1 / S
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * S + s, s < S)
-        sum_2 += tl.where(s < S, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * S + s, s < S)
-        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / S + eps)
-    tl.store(inv_std_ptr + row, inv_std)
-    c = row % C
-    bias = load(bias_ptr + c)
-    gain = load(gain_ptr + c)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean - sum_2 / S
-        xhat = inv_std * diff
-        tl.store(xhat_ptr + row * S + s, xhat, mask=s < S)
-        tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
-
-
-@kernel("N C | S", alive=2, sums="dgain: C, dbias: C")
-@triton.jit
-def backward(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows, C, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dy = load(dy_ptr + row * S + s, inside)
-    xhat = load(xhat_ptr + row * S + s, inside)
-    sum_dy_xhat = total(dy * xhat, inside, 1)
-    tl.store(dgain_ptr + row, sum_dy_xhat, mask=row < rows)
-    sum_dy = total(dy, inside, 1)
-    tl.store(dbias_ptr + row, sum_dy, mask=row < rows)
-    c = row % C
-    gain = load(gain_ptr + c, row < rows)
-    inv_std = load(inv_std_ptr + row, row < rows)
-    dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
-    tl.store(dx_ptr + row * S + s, dx, mask=inside)
-
-
-@backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
-@triton.jit
-def backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64)
-    sum_dy = tl.zeros([BLOCK], REAL)
-    sum_dy_xhat = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + row * S + s, s < S)
-        sum_dy += tl.where(s < S, dy, 0.0)
-        xhat = load(xhat_ptr + row * S + s, s < S)
-        sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
-    sum_dy = tl.sum(sum_dy)
-    sum_dy_xhat = tl.sum(sum_dy_xhat)
-    tl.store(dgain_ptr + row, sum_dy_xhat)
-    tl.store(dbias_ptr + row, sum_dy)
-    c = row % C
-    gain = load(gain_ptr + c)
-    inv_std = load(inv_std_ptr + row)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + row * S + s, s < S)
-        xhat = load(xhat_ptr + row * S + s, s < S)
-        dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
-        tl.store(dx_ptr + row * S + s, dx, mask=s < S)
-
-
-@kernel("N C | S", alive=2, exact="mean sum_2 inv_std")
-@triton.jit
-def lean_forward(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, rows, C, S, eps,
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, rows, C, S, eps,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -147,9 +34,9 @@ def lean_forward(
     mean = total(x, inside, 1) / S
     tl.store(mean_ptr + row, mean, mask=row < rows)
     diff = x - mean
-    sum_2 = total(diff, inside, 1)
-    tl.store(sum_2_ptr + row, sum_2, mask=row < rows)
-    diff_2 = diff - sum_2 / S
+    sum_diff = total(diff, inside, 1)
+    tl.store(sum_diff_ptr + row, sum_diff, mask=row < rows)
+    diff_2 = diff - sum_diff / S
     inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
     c = row % C
@@ -159,10 +46,10 @@ def lean_forward(
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@lean_forward.long("N C | S in chunks", alive=2)
+@forward.long("N C | S in chunks", alive=2)
 @triton.jit
-def lean_forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, S, eps,
+def forward_in_chunks(
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, C, S, eps,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -175,20 +62,20 @@ def lean_forward_in_chunks(
     sum_1 = tl.sum(sum_1)
     mean = sum_1 / S
     tl.store(mean_ptr + row, mean)
+    sum_diff = tl.zeros([BLOCK], REAL)
+    for start in range(0, S, BLOCK):
+        s = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * S + s, s < S)
+        sum_diff += tl.where(s < S, x - mean, 0.0)
+    sum_diff = tl.sum(sum_diff)
+    tl.store(sum_diff_ptr + row, sum_diff)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        sum_2 += tl.where(s < S, x - mean, 0.0)
+        sum_2 += tl.where(s < S, square(x - mean - sum_diff / S), 0.0)
     sum_2 = tl.sum(sum_2)
-    tl.store(sum_2_ptr + row, sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * S + s, s < S)
-        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / S + eps)
+    inv_std = 1 / tl.sqrt(sum_2 / S + eps)
     tl.store(inv_std_ptr + row, inv_std)
     c = row % C
     bias = load(bias_ptr + c)
@@ -196,16 +83,16 @@ def lean_forward_in_chunks(
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * S + s, s < S)
-        diff = x - mean - sum_2 / S
+        diff = x - mean - sum_diff / S
         xhat = inv_std * diff
         tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
 
-@kernel("N C | S", alive=2, sums="dgain: C, dbias: C")
+@kernel("N C | S", alive=2, sums="dgain: C, dbias: C", makes="dgain dbias dx")
 @triton.jit
-def lean_backward(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows,
-    C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward(
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr,
+    rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -215,8 +102,9 @@ def lean_backward(
     inv_std = load(inv_std_ptr + row, row < rows)
     x = load(x_ptr + row * S + s, inside)
     mean = load(mean_ptr + row, row < rows)
-    sum_2 = load(sum_2_ptr + row, row < rows)
-    xhat = inv_std * (x - mean - sum_2 / S)
+    sum_diff = load(sum_diff_ptr + row, row < rows)
+    diff = x - mean - sum_diff / S
+    xhat = inv_std * diff
     sum_dy_xhat = total(dy * xhat, inside, 1)
     if dgain_ptr is not None:
         tl.store(dgain_ptr + row, sum_dy_xhat, mask=row < rows)
@@ -230,11 +118,11 @@ def lean_backward(
         tl.store(dx_ptr + row * S + s, dx, mask=inside)
 
 
-@lean_backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
+@backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
-def lean_backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+def backward_in_chunks(
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C,
+    S, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
@@ -242,13 +130,14 @@ def lean_backward_in_chunks(
     sum_dy_xhat = tl.zeros([BLOCK], REAL)
     inv_std = load(inv_std_ptr + row)
     mean = load(mean_ptr + row)
-    sum_2 = load(sum_2_ptr + row)
+    sum_diff = load(sum_diff_ptr + row)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + row * S + s, s < S)
         sum_dy += tl.where(s < S, dy, 0.0)
         x = load(x_ptr + row * S + s, s < S)
-        xhat = inv_std * (x - mean - sum_2 / S)
+        diff = x - mean - sum_diff / S
+        xhat = inv_std * diff
         sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
     sum_dy = tl.sum(sum_dy)
     sum_dy_xhat = tl.sum(sum_dy_xhat)
@@ -262,124 +151,37 @@ def lean_backward_in_chunks(
         s = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + row * S + s, s < S)
         x = load(x_ptr + row * S + s, s < S)
-        xhat = inv_std * (x - mean - sum_2 / S)
+        diff = x - mean - sum_diff / S
+        xhat = inv_std * diff
         dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
         if dx_ptr is not None:
             tl.store(dx_ptr + row * S + s, dx, mask=s < S)
 
 
-@kernel("NC=N*C | S", alive=2, exact="inv_std")
-@triton.jit
-def plain_forward(
-    x_ptr, inv_std_ptr, xhat_ptr, NC, S, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    nc = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.arange(0, BLOCK)[None, :]
-    inside = (nc < NC) & (s < S)
-    x = load(x_ptr + nc * S + s, inside)
-    diff = x - total(x, inside, 1) / S
-    diff_2 = diff - total(diff, inside, 1) / S
-    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / S + eps)
-    tl.store(inv_std_ptr + nc, inv_std, mask=nc < NC)
-    tl.store(xhat_ptr + nc * S + s, inv_std * diff_2, mask=inside)
+def instance_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    N, C, S = x.shape
+    mean = x.new_empty(N, C, 1, dtype=wide)
+    sum_diff = x.new_empty(N, C, 1, dtype=wide)
+    inv_std = x.new_empty(N, C, 1, dtype=wide)
+    y = x.new_empty(N, C, S, dtype=dtype)
+    forward(bias, gain, x, mean, sum_diff, inv_std, y, C=C, N=N, S=S, eps=eps)
+    return y, mean, sum_diff, inv_std
 
 
-@plain_forward.long("NC=N*C | S in chunks", alive=2)
-@triton.jit
-def plain_forward_in_chunks(
-    x_ptr, inv_std_ptr, xhat_ptr, S, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    nc = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + nc * S + s, s < S)
-        sum_1 += tl.where(s < S, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    mean = sum_1 / S
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + nc * S + s, s < S)
-        sum_2 += tl.where(s < S, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + nc * S + s, s < S)
-        sum_3 += tl.where(s < S, square(x - mean - sum_2 / S), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / S + eps)
-    tl.store(inv_std_ptr + nc, inv_std)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + nc * S + s, s < S)
-        diff = x - mean - sum_2 / S
-        tl.store(xhat_ptr + nc * S + s, inv_std * diff, mask=s < S)
-
-
-@kernel("NC=N*C | S", alive=2)
-@triton.jit
-def plain_backward(
-    dy_ptr, inv_std_ptr, y_ptr, dx_ptr, NC, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    nc = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.arange(0, BLOCK)[None, :]
-    inside = (nc < NC) & (s < S)
-    inv_std = load(inv_std_ptr + nc, nc < NC)
-    dy = load(dy_ptr + nc * S + s, inside)
-    sum_2 = total(dy, inside, 1)
-    y = load(y_ptr + nc * S + s, inside)
-    sum_1 = total(dy * y, inside, 1)
-    tl.store(dx_ptr + nc * S + s, inv_std * (dy - sum_2 / S - sum_1 / S * y), mask=inside)
-
-
-@plain_backward.long("NC=N*C | S in chunks", alive=4)
-@triton.jit
-def plain_backward_in_chunks(
-    dy_ptr, inv_std_ptr, y_ptr, dx_ptr, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    nc = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + nc * S + s, s < S)
-        y = load(y_ptr + nc * S + s, s < S)
-        sum_1 += tl.where(s < S, dy * y, 0.0)
-        sum_2 += tl.where(s < S, dy, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.sum(sum_2)
-    inv_std = load(inv_std_ptr + nc)
-    for start in range(0, S, BLOCK):
-        s = start + tl.arange(0, BLOCK)
-        dy = load(dy_ptr + nc * S + s, s < S)
-        y = load(y_ptr + nc * S + s, s < S)
-        tl.store(dx_ptr + nc * S + s, inv_std * (dy - sum_2 / S - sum_1 / S * y), mask=s < S)
-
-
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C S
-    gain = 1, bias = 0, dgain, dbias: C
-    inv_std, mean: N C 1
-    sum_2: N C
-""", "3318ffe6a1882341d8489fc351fcbfcf50817a8f604c2bbef4487698aeb9f530", narrow=True)
-table.add("forward", "forward(bias, gain, x; C, N, S; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; C, N, S) -> dgain, dbias, dx")
-table.add("lean forward", "lean_forward(bias, gain, x; C, N, S; eps) -> mean, sum_2, inv_std, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N, S) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add("plain forward", "plain_forward(x; C, N, S; eps) -> inv_std, y")
-table.add("plain backward", "plain_backward(dy, inv_std, y; C, N, S) -> dx")
+def instance_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    N, C, S = dy.shape
+    dgain = gain.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C, S) if need_x else None
+    backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C=C, N=N, S=S)
+    return dx, dgain, dbias

@@ -2,20 +2,23 @@
 # source sha256: ceba4202a26da13da2cce0667fae46d1814eb4f95ec3b89ab09a32a9cc3cd1f2
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""JSDiv in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of js_div.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import js_div as _module
+from .. import js_div as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "b5b5464a0382f1ee292e3321f505fd58f7209e37a9f89edf8879409f1cdbd3af"
 
 
-@kernel("N | C", alive=4, sums="sum_4:", exact="sum_4")
+@kernel("N | C", alive=4, sums="sum_4:", makes="sum_4")
 @triton.jit
 def forward(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -30,11 +33,11 @@ def forward(
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
-        mixture_whole = p + q
+        p_plus_q = p + q
         of_mixture_information = tl.where(
-            tl.abs(mixture_whole) <= 0,
+            tl.abs(p_plus_q) <= 0,
             0,
-            tl.log(mixture_whole / 2) * mixture_whole / 2,
+            tl.log(p_plus_q / 2) * p_plus_q / 2,
         )
         sum_1 = total(of_mixture_information, inside, 1)
         of_mixture = -sum_1
@@ -64,11 +67,11 @@ def forward_in_chunks(
             c = start + tl.arange(0, BLOCK)
             p = load(p_ptr + n * C + c, c < C)
             q = load(q_ptr + n * C + c, c < C)
-            mixture_whole = p + q
+            p_plus_q = p + q
             of_mixture_information = tl.where(
-                tl.abs(mixture_whole) <= 0,
+                tl.abs(p_plus_q) <= 0,
                 0,
-                tl.log(mixture_whole / 2) * mixture_whole / 2,
+                tl.log(p_plus_q / 2) * p_plus_q / 2,
             )
             sum_1 += tl.where(c < C, of_mixture_information, 0.0)
             sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
@@ -80,134 +83,47 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + program, sum_4)
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_2(sum_4_ptr, loss_ptr, N):
     sum_4 = load(sum_4_ptr)
     tl.store(loss_ptr, sum_4 / N)
 
 
-@kernel("| NC=N*C in tiles", alive=5)
+@kernel("| NC=N*C in tiles", alive=5, makes="dp dq")
 @triton.jit
 def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr):
     nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     p = load(p_ptr + nc, nc < NC)
     q = load(q_ptr + nc, nc < NC)
     dloss = load(dloss_ptr)
-    dmixture_whole = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
-    dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
+    d_p_plus_q = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
+    dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
     if dp_ptr is not None:
         tl.store(dp_ptr + nc, dp, mask=nc < NC)
-    dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, dloss / 2 / N * (tl.log(q) + 1))
+    dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, dloss / 2 / N * (tl.log(q) + 1))
     if dq_ptr is not None:
         tl.store(dq_ptr + nc, dq, mask=nc < NC)
 
 
-@kernel("N | C", alive=7, sums="sum_4:", exact="sum_4")
-@triton.jit
-def loss(
-    p_ptr, q_ptr, sum_4_ptr, dp_ptr, dq_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, 1], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        p = load(p_ptr + n * C + c, inside)
-        q = load(q_ptr + n * C + c, inside)
-        mixture_whole = p + q
-        dmixture_whole = -tl.where(
-            tl.abs(mixture_whole) <= 0,
-            0,
-            one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
-        )
-        dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
-        if dp_ptr is not None:
-            tl.store(dp_ptr + n * C + c, dp, mask=inside)
-        dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
-        if dq_ptr is not None:
-            tl.store(dq_ptr + n * C + c, dq, mask=inside)
-        of_mixture_information = tl.where(
-            tl.abs(mixture_whole) <= 0,
-            0,
-            tl.log(mixture_whole / 2) * mixture_whole / 2,
-        )
-        sum_1 = total(of_mixture_information, inside, 1)
-        of_mixture = -sum_1
-        of_p_information = tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p)
-        sum_2 = total(of_p_information, inside, 1)
-        of_p = -sum_2
-        of_q_information = tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q)
-        sum_3 = total(of_q_information, inside, 1)
-        of_q = -sum_3
-        sum_4 += tl.where(n < N, of_mixture - 0.5 * of_p - 0.5 * of_q, 0.0)
-    tl.store(sum_4_ptr + program, tl.sum(sum_4))
+def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
+    """The output loss."""
+    dtype = torch.promote_types(p.dtype, q.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = p.shape
+    sum_4 = p.new_empty((), dtype=wide)
+    forward(p, q, sum_4, C=C, N=N)
+    loss = p.new_empty((), dtype=dtype)
+    forward_2(sum_4, loss, N=N)
+    return loss
 
 
-@loss.long("N | C in chunks", alive=11, sums="sum_4:")
-@triton.jit
-def loss_in_chunks(
-    p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([], REAL)
-    for n in range(program, N, tl.num_programs(0)):
-        sum_1 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        sum_3 = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            p = load(p_ptr + n * C + c, c < C)
-            q = load(q_ptr + n * C + c, c < C)
-            mixture_whole = p + q
-            of_mixture_information = tl.where(
-                tl.abs(mixture_whole) <= 0,
-                0,
-                tl.log(mixture_whole / 2) * mixture_whole / 2,
-            )
-            sum_1 += tl.where(c < C, of_mixture_information, 0.0)
-            sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
-            sum_3 += tl.where(c < C, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
-            dmixture_whole = -tl.where(
-                tl.abs(mixture_whole) <= 0,
-                0,
-                one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
-            )
-            dp = dmixture_whole + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
-            if dp_ptr is not None:
-                tl.store(dp_ptr + n * C + c, dp, mask=c < C)
-            dq = dmixture_whole + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
-            if dq_ptr is not None:
-                tl.store(dq_ptr + n * C + c, dq, mask=c < C)
-        sum_1 = tl.sum(sum_1)
-        sum_2 = tl.sum(sum_2)
-        sum_3 = tl.sum(sum_3)
-        sum_4 += -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3
-    tl.store(sum_4_ptr + program, sum_4)
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_4_ptr, loss_ptr, N):
-    sum_4 = load(sum_4_ptr)
-    tl.store(loss_ptr, sum_4 / N)
-
-
-table = Table(_module, __file__, """
-    p, q, dp, dq: N C
-    sum_4, loss, dloss: one number
-""", "bff872c1d7a2d7878607597ec78a48910608cc2bbef281c6a59e10e6835e86f3", narrow=True)
-table.add("forward", "forward(p, q; C, N) -> sum_4", "forward_2(sum_4; N) -> loss")
-table.add("backward", "backward(dloss, p, q; C, N) -> dp, dq", of="dp | dq")
-table.add(
-    "loss",
-    ("one_over_two_over_N", lambda N: (1 / 2) / N),
-    "loss(p, q; C, N; one_over_two_over_N) -> sum_4, dp, dq",
-    "loss_2(sum_4; N) -> loss",
-    of="dp | dq",
-)
+def js_div_backward(
+    dloss: Tensor, p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
+) -> tuple:
+    """The gradients of p and q."""
+    N, C = p.shape
+    dp = p.new_empty(N, C) if need_p else None
+    dq = q.new_empty(N, C) if need_q else None
+    backward(dloss, p, q, dp, dq, C=C, N=N)
+    return dp, dq

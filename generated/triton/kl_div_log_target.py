@@ -2,136 +2,62 @@
 # source sha256: a718c69a768f2a9eebb2bb9247450a1c9f2f54bed4fc5841ed56e4c6a93c3bbb
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""KLDivLogTarget in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of kl_div_log_target.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import kl_div_log_target as _module
+from .. import kl_div_log_target as lines
 from ._functions import load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "94b8835e4ae27838a9e90348ec485e90a248574485898908f16a4bbabbb21a2e"
 
 
-@kernel("| BD=B*D in tiles", alive=3)
+@kernel("| BD=B*D in tiles", alive=3, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, BD, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + bd, bd < BD)
     x = load(x_ptr + bd, bd < BD)
     tl.store(losses_ptr + bd, tl.exp(target) * (target - x), mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", alive=3)
+@kernel("| BD=B*D in tiles", alive=3, makes="dx dtarget")
 @triton.jit
-def none_backward(dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.constexpr):
+def backward(dloss_ptr, loss_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.constexpr):
     bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + bd, bd < BD)
     target = load(target_ptr + bd, bd < BD)
-    dtarget_minus_x = dloss * tl.exp(target)
+    exp_target_times_dloss = dloss * tl.exp(target)
     if dx_ptr is not None:
-        tl.store(dx_ptr + bd, -dtarget_minus_x, mask=bd < BD)
-    losses = load(losses_ptr + bd, bd < BD)
+        tl.store(dx_ptr + bd, -exp_target_times_dloss, mask=bd < BD)
+    loss = load(loss_ptr + bd, bd < BD)
     if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + bd, dtarget_minus_x + dloss * losses, mask=bd < BD)
+        tl.store(dtarget_ptr + bd, exp_target_times_dloss + dloss * loss, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="losses sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, losses_ptr, sum_1_ptr, BD, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + bd, bd < BD)
-        x = load(x_ptr + bd, bd < BD)
-        losses = tl.exp(target) * (target - x)
-        tl.store(losses_ptr + bd, losses, mask=bd < BD)
-        sum_1 += tl.where(bd < BD, losses, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def kl_div_log_target_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    B, D = x.shape
+    loss = x.new_empty(B, D, dtype=wide)
+    forward(target, x, loss, B=B, D=D)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| BD=B*D in tiles", alive=2)
-@triton.jit
-def backward(
-    dloss_ptr, losses_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, divisor, BLOCK: tl.constexpr,
-):
-    bd = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    target = load(target_ptr + bd, bd < BD)
-    dtarget_minus_x = dloss / divisor * tl.exp(target)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + bd, -dtarget_minus_x, mask=bd < BD)
-    losses = load(losses_ptr + bd, bd < BD)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + bd, dtarget_minus_x + dloss / divisor * losses, mask=bd < BD)
-
-
-@kernel("| BD=B*D in tiles", alive=4, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, BD, one_over_divisor, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
-        bd = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + bd, bd < BD)
-        x = load(x_ptr + bd, bd < BD)
-        losses = tl.exp(target) * (target - x)
-        sum_1 += tl.where(bd < BD, losses, 0.0)
-        dtarget_minus_x = one_over_divisor * tl.exp(target)
-        if dx_ptr is not None:
-            tl.store(dx_ptr + bd, -dtarget_minus_x, mask=bd < BD)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + bd, dtarget_minus_x + one_over_divisor * losses, mask=bd < BD)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    x, target, losses, dloss, dx, dtarget: B D
-    sum_1, loss: one number
-""", "62750272cab4cccee2b39848e7a3b3d8255705d5ddac893c99f79a5a412334cf", narrow=True)
-table.add("none forward", "none_forward(target, x; B, D) -> losses", "loss = losses")
-table.add(
-    "none backward",
-    "none_backward(dloss, losses, target; B, D) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | batchmean | mean forward",
-    "divisor = 1 | B | B * D",
-    "forward(target, x; B, D) -> losses, sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | batchmean | mean backward",
-    "divisor = 1 | B | B * D",
-    "backward(dloss: one number, losses, target; B, D; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | batchmean | mean loss",
-    "divisor = 1 | B | B * D",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x; B, D; one_over_divisor) -> sum_1, dx, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dx | dtarget",
-)
+def kl_div_log_target_backward(
+    dloss: Tensor, target: Tensor, loss: Tensor, need_x: bool = True, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    B, D = dloss.shape
+    dx = dloss.new_empty(B, D) if need_x else None
+    dtarget = target.new_empty(B, D) if need_target else None
+    backward(dloss, loss, target, dx, dtarget, B=B, D=D)
+    return dx, dtarget

@@ -2,31 +2,36 @@
 # source sha256: a06bb2490321583ac62d05002c0f2634c611fc09f3fae8f46003862eb15415db
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L1 in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of l1.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import l1 as _module
+from .. import l1 as lines
 from ._functions import load, sign
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "e073f8b202142d2910f1e3ecbf5609cee533ab16a34dbd0f8a4985d680560b52"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
     tl.store(losses_ptr + n, tl.abs(target - x), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dtarget dx")
 @triton.jit
-def none_backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, BLOCK: tl.constexpr):
+def backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -38,91 +43,19 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, BLOCK: t
         tl.store(dx_ptr + n, -dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + n, n < N)
-        x = load(x_ptr + n, n < N)
-        sum_1 += tl.where(n < N, tl.abs(target - x), 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def l1_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=2)
-@triton.jit
-def backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, divisor, BLOCK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    target = load(target_ptr + n, n < N)
-    x = load(x_ptr + n, n < N)
-    dtarget = dloss / divisor * sign(target - x)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n, dtarget, mask=n < N)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + n, -dtarget, mask=n < N)
-
-
-@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dtarget_ptr, dx_ptr, N, one_over_divisor, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        target = load(target_ptr + n, n < N)
-        x = load(x_ptr + n, n < N)
-        sum_1 += tl.where(n < N, tl.abs(target - x), 0.0)
-        dtarget = one_over_divisor * sign(target - x)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, dtarget, mask=n < N)
-        if dx_ptr is not None:
-            tl.store(dx_ptr + n, -dtarget, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dtarget, dx: N
-    loss, sum_1: one number
-""", "785e94fef4fd99eb3deee0096363bd965d5c30308d1497c23e40e82b0c948d53", narrow=True)
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dtarget, dx", of="dx | dtarget")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x; N) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dtarget, dx",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x; N; one_over_divisor) -> sum_1, dtarget, dx",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dx | dtarget",
-)
+def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -> tuple:
+    """The gradients of x and target."""
+    N, = dloss.shape
+    dtarget = target.new_empty(N)
+    dx = x.new_empty(N) if need_x else None
+    backward(dloss, target, x, dtarget, dx, N=N)
+    return dx, dtarget

@@ -2,20 +2,23 @@
 # source sha256: ea74060a01118e2ba21182f7c9caa91868c61a2fc962affc957ba3feb93f56d7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""L2Normalize in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of l2_normalize.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import l2_normalize as _module
+from .. import l2_normalize as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "5da5be54de6ec21e9a53b94a94a6597626eac37fce6cca5c53995f458075d5ef"
 
 
-@kernel("N | C", alive=2, exact="norm length")
+@kernel("N | C", alive=2, makes="norm length y")
 @triton.jit
 def forward(
     x_ptr, norm_ptr, length_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -57,7 +60,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, x / length, mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def backward(
     dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -101,9 +104,23 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-    norm, length: N 1
-""", "c632df8be7730a1d50dfb4927a235b95ea6b452beb3af905ad5f718468937d49", narrow=True)
-table.add("forward", "forward(x; C, N; eps) -> norm, length, y")
-table.add("backward", "backward(dy, length, norm, y; C, N; eps) -> dx")
+def l2_normalize_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    norm = x.new_empty(N, 1, dtype=wide)
+    length = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C)
+    forward(x, norm, length, y, C=C, N=N, eps=eps)
+    return y, norm, length
+
+
+def l2_normalize_backward(
+    dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
+) -> Tensor:
+    """The gradient of x."""
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    backward(dy, length, norm, y, dx, C=C, N=N, eps=eps)
+    return dx

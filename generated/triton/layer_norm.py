@@ -2,165 +2,28 @@
 # source sha256: d610370f54b100eec88504e56fa0fc538191ec70c4914d304cd2d841b7c0aeb9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LayerNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of layer_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import layer_norm as _module
+from .. import layer_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "5548ee3c772879b74b5640c699c2b2e9841f225b17e808e6b91a51130344db64"
 
 
-@kernel("N | C", alive=2, exact="inv_std xhat")
+@kernel("N | C", alive=2, makes="mean sum_diff inv_std y")
 @triton.jit
 def forward(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    x = load(x_ptr + n * C + c, inside)
-    diff = x - total(x, inside, 1) / C
-    diff_2 = diff - total(diff, inside, 1) / C
-    inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
-    tl.store(inv_std_ptr + n, inv_std, mask=n < N)
-    xhat = inv_std * diff_2
-    tl.store(xhat_ptr + n * C + c, xhat, mask=inside)
-    bias = load(bias_ptr + c, c < C)
-    gain = load(gain_ptr + c, c < C)
-    tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
-
-
-@forward.long("N | C in chunks", alive=3)
-@triton.jit
-def forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, C, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    mean = sum_1 / C
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_2 += tl.where(c < C, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / C + eps)
-    tl.store(inv_std_ptr + n, inv_std)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean - sum_2 / C
-        xhat = inv_std * diff
-        tl.store(xhat_ptr + n * C + c, xhat, mask=c < C)
-        bias = load(bias_ptr + c, c < C)
-        gain = load(gain_ptr + c, c < C)
-        tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
-
-
-@kernel("N | C", alive=5, sums="dgain: C, dbias: C")
-@triton.jit
-def backward(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    dgain = tl.zeros([ROWS, BLOCK], REAL)
-    dbias = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    gain = load(gain_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        xhat = load(xhat_ptr + n * C + c, inside)
-        dgain += tl.where(inside, dy * xhat, 0.0)
-        dbias += tl.where(inside, dy, 0.0)
-        inv_std = load(inv_std_ptr + n, n < N)
-        dxhat = gain * dy
-        sum_2 = total(dxhat, inside, 1)
-        sum_1 = total(dxhat * xhat, inside, 1)
-        tl.store(dx_ptr + n * C + c, inv_std * (dxhat - sum_2 / C - sum_1 / C * xhat), mask=inside)
-    tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
-    tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
-
-
-@backward.long("N | C in chunks", alive=4)
-@triton.jit
-def backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dx_ptr, C, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, c < C)
-        dxhat = gain * dy
-        xhat = load(xhat_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, dxhat * xhat, 0.0)
-        sum_2 += tl.where(c < C, dxhat, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.sum(sum_2)
-    inv_std = load(inv_std_ptr + n)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        gain = load(gain_ptr + c, c < C)
-        dy = load(dy_ptr + n * C + c, c < C)
-        xhat = load(xhat_ptr + n * C + c, c < C)
-        dx = inv_std * (gain * dy - sum_2 / C - sum_1 / C * xhat)
-        tl.store(dx_ptr + n * C + c, dx, mask=c < C)
-
-
-@backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
-@triton.jit
-def backward_columns(
-    dy_ptr, xhat_ptr, dgain_ptr, dbias_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    dgain = tl.zeros([ROWS, BLOCK], REAL)
-    dbias = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        dy = load(dy_ptr + n * C + c, inside)
-        xhat = load(xhat_ptr + n * C + c, inside)
-        dgain += tl.where(inside, dy * xhat, 0.0)
-        dbias += tl.where(inside, dy, 0.0)
-    tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
-    tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("N | C", alive=2, exact="mean sum_2 inv_std")
-@triton.jit
-def lean_forward(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, N, eps,
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, C, N, eps,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -171,9 +34,9 @@ def lean_forward(
     mean = total(x, inside, 1) / C
     tl.store(mean_ptr + n, mean, mask=n < N)
     diff = x - mean
-    sum_2 = total(diff, inside, 1)
-    tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    diff_2 = diff - sum_2 / C
+    sum_diff = total(diff, inside, 1)
+    tl.store(sum_diff_ptr + n, sum_diff, mask=n < N)
+    diff_2 = diff - sum_diff / C
     inv_std = 1 / tl.sqrt(total(square(diff_2), inside, 1) / C + eps)
     tl.store(inv_std_ptr + n, inv_std, mask=n < N)
     bias = load(bias_ptr + c, c < C)
@@ -182,11 +45,11 @@ def lean_forward(
     tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@lean_forward.long("N | C in chunks", alive=3)
+@forward.long("N | C in chunks", alive=3)
 @triton.jit
-def lean_forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_2_ptr, inv_std_ptr, y_ptr, C, eps, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+def forward_in_chunks(
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, C, eps,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
@@ -198,36 +61,36 @@ def lean_forward_in_chunks(
     sum_1 = tl.sum(sum_1)
     mean = sum_1 / C
     tl.store(mean_ptr + n, mean)
+    sum_diff = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_diff += tl.where(c < C, x - mean, 0.0)
+    sum_diff = tl.sum(sum_diff)
+    tl.store(sum_diff_ptr + n, sum_diff)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        sum_2 += tl.where(c < C, x - mean, 0.0)
+        sum_2 += tl.where(c < C, square(x - mean - sum_diff / C), 0.0)
     sum_2 = tl.sum(sum_2)
-    tl.store(sum_2_ptr + n, sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / C + eps)
+    inv_std = 1 / tl.sqrt(sum_2 / C + eps)
     tl.store(inv_std_ptr + n, inv_std)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         bias = load(bias_ptr + c, c < C)
         gain = load(gain_ptr + c, c < C)
         x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean - sum_2 / C
+        diff = x - mean - sum_diff / C
         xhat = inv_std * diff
         tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
 
 
-@kernel("N | C", alive=5, sums="dgain: C, dbias: C")
+@kernel("N | C", alive=5, sums="dgain: C, dbias: C", makes="dgain dbias dx")
 @triton.jit
-def lean_backward(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward(
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C,
+    N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -242,8 +105,9 @@ def lean_backward(
         inv_std = load(inv_std_ptr + n, n < N)
         x = load(x_ptr + n * C + c, inside)
         mean = load(mean_ptr + n, n < N)
-        sum_2_ = load(sum_2__ptr + n, n < N)
-        xhat = inv_std * (x - mean - sum_2_ / C)
+        sum_diff = load(sum_diff_ptr + n, n < N)
+        diff = x - mean - sum_diff / C
+        xhat = inv_std * diff
         dgain += tl.where(inside, dy * xhat, 0.0)
         dbias += tl.where(inside, dy, 0.0)
         dxhat = gain * dy
@@ -258,10 +122,10 @@ def lean_backward(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@lean_backward.long("N | C in chunks", alive=4)
+@backward.long("N | C in chunks", alive=4)
 @triton.jit
-def lean_backward_in_chunks(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr,
+def backward_in_chunks(
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr, C, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -270,14 +134,15 @@ def lean_backward_in_chunks(
     sum_2 = tl.zeros([BLOCK], REAL)
     inv_std = load(inv_std_ptr + n)
     mean = load(mean_ptr + n)
-    sum_2_ = load(sum_2__ptr + n)
+    sum_diff = load(sum_diff_ptr + n)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
         dxhat = gain * dy
         x = load(x_ptr + n * C + c, c < C)
-        xhat = inv_std * (x - mean - sum_2_ / C)
+        diff = x - mean - sum_diff / C
+        xhat = inv_std * diff
         sum_1 += tl.where(c < C, dxhat * xhat, 0.0)
         sum_2 += tl.where(c < C, dxhat, 0.0)
     sum_1 = tl.sum(sum_1)
@@ -287,15 +152,16 @@ def lean_backward_in_chunks(
         gain = load(gain_ptr + c, c < C)
         dy = load(dy_ptr + n * C + c, c < C)
         x = load(x_ptr + n * C + c, c < C)
-        xhat = inv_std * (x - mean - sum_2_ / C)
+        diff = x - mean - sum_diff / C
+        xhat = inv_std * diff
         dx = inv_std * (gain * dy - sum_2 / C - sum_1 / C * xhat)
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@lean_backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
+@backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
-def lean_backward_columns(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_2__ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,
+def backward_columns(
+    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -310,8 +176,9 @@ def lean_backward_columns(
         inv_std = load(inv_std_ptr + n, n < N)
         x = load(x_ptr + n * C + c, inside)
         mean = load(mean_ptr + n, n < N)
-        sum_2_ = load(sum_2__ptr + n, n < N)
-        xhat = inv_std * (x - mean - sum_2_ / C)
+        sum_diff = load(sum_diff_ptr + n, n < N)
+        diff = x - mean - sum_diff / C
+        xhat = inv_std * diff
         dgain += tl.where(inside, dy * xhat, 0.0)
         dbias += tl.where(inside, dy, 0.0)
     if dgain_ptr is not None:
@@ -320,7 +187,7 @@ def lean_backward_columns(
         tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=2, exact="inv_std")
+@kernel("N | C", alive=2, makes="inv_std xhat")
 @triton.jit
 def plain_forward(
     x_ptr, inv_std_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -374,7 +241,7 @@ def plain_forward_in_chunks(
         tl.store(xhat_ptr + n * C + c, inv_std * diff, mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def plain_backward(
     dy_ptr, inv_std_ptr, y_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -418,20 +285,49 @@ def plain_backward_in_chunks(
         tl.store(dx_ptr + n * C + c, inv_std * (dy - sum_2 / C - sum_1 / C * y), mask=c < C)
 
 
-table = Table(_module, __file__, """
-    x, xhat, y, dy, dx: N C
-    gain = 1, bias = 0, dgain, dbias: C
-    inv_std, mean: N 1
-    sum_2: N
-""", "d82002f87335b0d21aa0c3a8eae52661f4f576625d84bc7ee66968825cbe7bd4", narrow=True)
-table.add("forward", "forward(bias, gain, x; C, N; eps) -> inv_std, xhat, y")
-table.add("backward", "backward(dy, gain, inv_std, xhat; C, N) -> dgain, dbias, dx")
-table.add("lean forward", "lean_forward(bias, gain, x; C, N; eps) -> mean, sum_2, inv_std, y")
-table.add(
-    "lean backward",
-    "lean_backward(dy, gain, inv_std, mean, sum_2, x; C, N) -> dgain, dbias, dx",
-    of="dx | dgain | dbias | dgain dbias",
-    saved="gain, inv_std, mean, sum_2, x",
-)
-table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_std, y")
-table.add("plain backward", "plain_backward(dy, inv_std, y; C, N) -> dx")
+def layer_norm_forward(
+    x: Tensor, gain: Tensor, bias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    N, C = x.shape
+    mean = x.new_empty(N, 1, dtype=wide)
+    sum_diff = x.new_empty(N, 1, dtype=wide)
+    inv_std = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
+    forward(bias, gain, x, mean, sum_diff, inv_std, y, C=C, N=N, eps=eps)
+    return y, mean, sum_diff, inv_std
+
+
+def layer_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, gain and bias."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    N, C = dy.shape
+    dgain = gain.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C) if need_x else None
+    backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C=C, N=N)
+    return dx, dgain, dbias
+
+
+def layer_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    inv_std = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C)
+    plain_forward(x, inv_std, y, C=C, N=N, eps=eps)
+    return y, inv_std
+
+
+def layer_norm_plain_backward(dy: Tensor, inv_std: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    plain_backward(dy, inv_std, y, dx, C=C, N=N)
+    return dx

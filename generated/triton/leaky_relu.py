@@ -2,20 +2,23 @@
 # source sha256: 9adebeb1e76e064ba87f01dfb030ff975e349712efcbb572b3dee57a44652e09
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LeakyRelu in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of leaky_relu.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import leaky_relu as _module
+from .. import leaky_relu as lines
 from ._functions import load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "67419c2554ef3027cdaf7d79ca8845c7fe66fb5d5c2bf15e8064c2eda26ab625"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, negative_slope, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, negative_slope, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, tl.where(x > 0, x, x * negative_slope), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, negative_slope, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -32,8 +35,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, negative_slope, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, tl.where(x > 0, dy, dy * negative_slope), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "b929fa8f7a4c89c5f52eeaee4bf87c57b0ded17167406c76ff043f290b60ebca", narrow=True)
-table.add("forward", "forward(x; N; negative_slope) -> y")
-table.add("backward", "backward(dy, x; N; negative_slope) -> dx")
+def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N, negative_slope=negative_slope)
+    return y
+
+
+def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N, negative_slope=negative_slope)
+    return dx

@@ -2,20 +2,25 @@
 # source sha256: 9f44fda21d4149c334047bf6f56ebdf65f71ab833fe59c580d25024fdd302f53
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Linear in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of linear.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import linear as _module
+from .. import linear as lines
 from ._functions import aligned, load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "798a8ba2930f46b3f7fae02b1da78add09cdea8ba961a6a6960090f789a516b2"
 
 
-@kernel("N | H in tiles", alive=2)
+@kernel("N | H in tiles", alive=2, makes="y")
 @triton.jit
 def forward(
     bias_ptr, product_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -30,7 +35,7 @@ def forward(
     tl.store(y_ptr + n * H + h, bias + product_1, mask=inside)
 
 
-@kernel("N | H in tiles", alive=2, sums="dbias: H")
+@kernel("N | H in tiles", alive=2, sums="dbias: H", makes="dbias")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -48,21 +53,35 @@ def backward(
     tl.store(dbias_ptr + program * H + h, tl.sum(dbias, axis=0, keep_dims=True), mask=h < H)
 
 
-table = Table(_module, __file__, """
-    x: N K
-    weight: K H
-    bias = 0, dbias: H
-    y, dy: N H
-""", "cf351406b132240d4c3afe19863ab115e791d8ba9229b66fccae9219ead9e4ab")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight: x @ weight),
-    "forward(bias, product_1; H, N) -> y",
-)
-table.add(
-    "backward",
-    ("dx", lambda dy, weight: dy @ weight.mT),
-    ("dweight", lambda dy, x: x.mT @ dy),
-    "backward(dy; H, N) -> dbias",
-    of="dbias | dweight dbias",
-)
+def linear_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The output y."""
+    with lines._uncast(x):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
+        wide = torch.promote_types(dtype, torch.float32)
+        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        H = weight.shape[1]
+        N = x.shape[0]
+        product_1 = x @ weight
+        y = x.new_empty(N, H)
+        forward(bias, product_1, y, H=H, N=N)
+    return y.to(dtype)
+
+
+def linear_backward(
+    dy: Tensor, x: Tensor, weight: Tensor, need_x: bool = True, need_weight: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of x, weight and bias."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        N, H = dy.shape
+        dx = dweight = dbias = None
+        if need_x:
+            dx = dy @ weight.mT
+        if need_weight:
+            dweight = x.mT @ dy
+        if need_bias:
+            dbias = dy.new_empty(H)
+            backward(dy, dbias, H=H, N=N)
+    return dx, dweight, dbias

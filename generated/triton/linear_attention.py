@@ -2,20 +2,25 @@
 # source sha256: d38f174053467ecd56b5de8de317fd5cc804a8665895409537fa3d60935411ca
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LinearAttention in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of linear_attention.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import linear_attention as _module
+from .. import linear_attention as lines
 from ._functions import aligned, expm1, larger, load, smaller, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "df0398038929023a305418bdcaaefaaaea5d6e4c77c3eae7e324c7257a421152"
 
 
-@kernel("BT=B*T E | F in tiles", exact="q k state_operand")
+@kernel("BT=B*T E | F in tiles", makes="q k state_operand")
 @triton.jit
 def forward(
     key_ptr, query_ptr, value_ptr, q_ptr, k_ptr, state_operand_ptr, rows, E, F, ALIGN: tl.constexpr,
@@ -35,10 +40,10 @@ def forward(
     tl.store(state_operand_ptr + row * F + f, k * value, mask=inside)
 
 
-@kernel("BT=B*T E | F in tiles", sums="y_sum: BT, sum_1: BT F", exact="y_sum sum_1")
+@kernel("BT=B*T E | F in tiles", sums="sum_q_weight: BT, sum_1: BT F", makes="sum_q_weight sum_1")
 @triton.jit
 def forward_2(
-    q_ptr, state_ptr, weight_ptr, y_sum_ptr, sum_1_ptr, rows, F, ALIGN: tl.constexpr,
+    q_ptr, state_ptr, weight_ptr, sum_q_weight_ptr, sum_1_ptr, rows, F, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -46,7 +51,7 @@ def forward_2(
     q = load(q_ptr + row, row < rows)
     weight = load(weight_ptr + row, row < rows)
     tl.store(
-        y_sum_ptr + row * tl.num_programs(1) + tl.program_id(1),
+        sum_q_weight_ptr + row * tl.num_programs(1) + tl.program_id(1),
         tl.where(tl.program_id(1) == 0, q * weight, 0.0),
         mask=row < rows,
     )
@@ -56,10 +61,10 @@ def forward_2(
     tl.store(sum_1_ptr + row * F + f, q * state, mask=inside)
 
 
-@kernel("BT=B*T | F in tiles")
+@kernel("BT=B*T | F in tiles", makes="y")
 @triton.jit
 def forward_3(
-    sum_1_ptr, y_sum_ptr, y_ptr, BT, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    sum_1_ptr, sum_q_weight_ptr, y_ptr, BT, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -67,11 +72,11 @@ def forward_3(
     f = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (bt < BT) & (f < F)
     sum_1 = load(sum_1_ptr + bt * F + f, inside)
-    y_sum = load(y_sum_ptr + bt, bt < BT)
-    tl.store(y_ptr + bt * F + f, sum_1 / y_sum, mask=inside)
+    sum_q_weight = load(sum_q_weight_ptr + bt, bt < BT)
+    tl.store(y_ptr + bt * F + f, sum_1 / sum_q_weight, mask=inside)
 
 
-@kernel("BT=B*T | F", alive=2, exact="sum_1")
+@kernel("BT=B*T | F", alive=2, makes="sum_1")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, sum_1_ptr, BT, F, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -102,33 +107,37 @@ def backward_in_chunks(
     tl.store(sum_1_ptr + bt, sum_1)
 
 
-@kernel("BT=B*T E | F", alive=2, exact="dstate cumulated_3_operand")
+@kernel("BT=B*T E | F", alive=2, makes="k dstate dquery cumulated_3_operand")
 @triton.jit
 def backward_2(
-    dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, weight_ptr, y_sum_ptr, dstate_ptr, dquery_ptr,
-    cumulated_3_operand_ptr, rows, E, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dy_ptr, key_ptr, query_ptr, state_ptr, sum_1_ptr, sum_q_weight_ptr, weight_ptr, k_ptr,
+    dstate_ptr, dquery_ptr, cumulated_3_operand_ptr, rows, E, F, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    key = load(key_ptr + row, row < rows)
+    if k_ptr is not None:
+        tl.store(k_ptr + row, larger(key, 0) + expm1(smaller(key, 0)) + 1, mask=row < rows)
     bt = row // E
     sum_1 = load(sum_1_ptr + bt, row < rows)
-    y_sum = load(y_sum_ptr + bt, row < rows)
-    dy_sum = -(sum_1 / y_sum)
-    q = load(q_ptr + row, row < rows)
+    sum_q_weight = load(sum_q_weight_ptr + bt, row < rows)
+    minus_sum_dy_y_over_sum_q_weight = -(sum_1 / sum_q_weight)
+    query = load(query_ptr + row, row < rows)
+    q = larger(query, 0) + expm1(smaller(query, 0)) + 1
+    cumulated_3_operand = minus_sum_dy_y_over_sum_q_weight * q
     if cumulated_3_operand_ptr is not None:
-        tl.store(cumulated_3_operand_ptr + row, dy_sum * q, mask=row < rows)
+        tl.store(cumulated_3_operand_ptr + row, cumulated_3_operand, mask=row < rows)
     f = tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (f < F)
     dy = load(dy_ptr + bt * F + f, inside)
-    dy_sum_2 = dy / y_sum
+    dy_over_sum_q_weight = dy / sum_q_weight
     if dstate_ptr is not None:
-        tl.store(dstate_ptr + row * F + f, dy_sum_2 * q, mask=inside)
-    query = load(query_ptr + row, row < rows)
+        tl.store(dstate_ptr + row * F + f, dy_over_sum_q_weight * q, mask=inside)
     state = load(state_ptr + row * F + f, inside)
-    sum_2 = total(dy_sum_2 * state, inside, 1)
+    sum_2 = total(dy_over_sum_q_weight * state, inside, 1)
     weight = load(weight_ptr + row, row < rows)
-    dquery = tl.exp(smaller(query, 0)) * (sum_2 + dy_sum * weight)
+    dquery = tl.exp(smaller(query, 0)) * (sum_2 + minus_sum_dy_y_over_sum_q_weight * weight)
     if dquery_ptr is not None:
         tl.store(dquery_ptr + row, dquery, mask=row < rows)
 
@@ -136,38 +145,43 @@ def backward_2(
 @backward_2.long("BT=B*T E | F in chunks", alive=3)
 @triton.jit
 def backward_2_in_chunks(
-    dy_ptr, q_ptr, query_ptr, state_ptr, sum_1_ptr, weight_ptr, y_sum_ptr, cumulated_3_operand_ptr,
-    dstate_ptr, dquery_ptr, E, F, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, key_ptr, query_ptr, state_ptr, sum_1_ptr, sum_q_weight_ptr, weight_ptr, k_ptr,
+    cumulated_3_operand_ptr, dstate_ptr, dquery_ptr, E, F, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
     row = tl.program_id(0).to(tl.int64)
+    key = load(key_ptr + row)
+    if k_ptr is not None:
+        tl.store(k_ptr + row, larger(key, 0) + expm1(smaller(key, 0)) + 1)
     bt = row // E
     sum_1 = load(sum_1_ptr + bt)
-    y_sum = load(y_sum_ptr + bt)
-    dy_sum = -(sum_1 / y_sum)
-    q = load(q_ptr + row)
+    sum_q_weight = load(sum_q_weight_ptr + bt)
+    minus_sum_dy_y_over_sum_q_weight = -(sum_1 / sum_q_weight)
+    query = load(query_ptr + row)
+    q = larger(query, 0) + expm1(smaller(query, 0)) + 1
     if cumulated_3_operand_ptr is not None:
-        tl.store(cumulated_3_operand_ptr + row, dy_sum * q)
+        tl.store(cumulated_3_operand_ptr + row, minus_sum_dy_y_over_sum_q_weight * q)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, F, BLOCK):
         f = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + bt * F + f, f < F)
-        dy_sum_2 = dy / y_sum
+        dy_over_sum_q_weight = dy / sum_q_weight
         if dstate_ptr is not None:
-            tl.store(dstate_ptr + row * F + f, dy_sum_2 * q, mask=f < F)
+            tl.store(dstate_ptr + row * F + f, dy_over_sum_q_weight * q, mask=f < F)
         state = load(state_ptr + row * F + f, f < F)
-        sum_2 += tl.where(f < F, dy_sum_2 * state, 0.0)
+        sum_2 += tl.where(f < F, dy_over_sum_q_weight * state, 0.0)
     sum_2 = tl.sum(sum_2)
-    query = load(query_ptr + row)
     weight = load(weight_ptr + row)
+    dquery = tl.exp(smaller(query, 0)) * (sum_2 + minus_sum_dy_y_over_sum_q_weight * weight)
     if dquery_ptr is not None:
-        tl.store(dquery_ptr + row, tl.exp(smaller(query, 0)) * (sum_2 + dy_sum * weight))
+        tl.store(dquery_ptr + row, dquery)
 
 
-@kernel("BT=B*T E | F", alive=2, sums="dvalue: BT F")
+@kernel("BT=B*T E | F", alive=2, sums="dvalue: BT F", makes="dvalue dkey")
 @triton.jit
 def backward_3(
-    cumsum_dstate_ptr, cumulated_3_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, rows, E, F,
+    cumulated_3_ptr, dstate_cumsum_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, rows, E, F,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -175,14 +189,14 @@ def backward_3(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (f < F)
     k = load(k_ptr + row, row < rows)
-    cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, inside)
+    dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, inside)
     if dvalue_ptr is not None:
-        tl.store(dvalue_ptr + row * F + f, k * cumsum_dstate, mask=inside)
+        tl.store(dvalue_ptr + row * F + f, k * dstate_cumsum, mask=inside)
     key = load(key_ptr + row, row < rows)
     cumulated_3 = load(cumulated_3_ptr + row, row < rows)
     bt = row // E
     value = load(value_ptr + bt * F + f, inside)
-    sum_4 = total(value * cumsum_dstate, inside, 1)
+    sum_4 = total(value * dstate_cumsum, inside, 1)
     if dkey_ptr is not None:
         tl.store(dkey_ptr + row, tl.exp(smaller(key, 0)) * (cumulated_3 + sum_4), mask=row < rows)
 
@@ -190,7 +204,7 @@ def backward_3(
 @backward_3.long("BT=B*T E | F in chunks", alive=3)
 @triton.jit
 def backward_3_in_chunks(
-    cumsum_dstate_ptr, cumulated_3_ptr, key_ptr, value_ptr, dkey_ptr, E, F, REAL: tl.constexpr,
+    cumulated_3_ptr, dstate_cumsum_ptr, key_ptr, value_ptr, dkey_ptr, E, F, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -200,8 +214,8 @@ def backward_3_in_chunks(
     for start in range(0, F, BLOCK):
         f = start + tl.arange(0, BLOCK)
         value = load(value_ptr + bt * F + f, f < F)
-        cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, f < F)
-        sum_4 += tl.where(f < F, value * cumsum_dstate, 0.0)
+        dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, f < F)
+        sum_4 += tl.where(f < F, value * dstate_cumsum, 0.0)
     sum_4 = tl.sum(sum_4)
     key = load(key_ptr + row)
     cumulated_3 = load(cumulated_3_ptr + row)
@@ -211,7 +225,7 @@ def backward_3_in_chunks(
 @backward_3.long("BT=B*T E | F in tiles", sums="dvalue: BT F")
 @triton.jit
 def backward_3_columns(
-    cumsum_dstate_ptr, k_ptr, dvalue_ptr, rows, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dstate_cumsum_ptr, k_ptr, dvalue_ptr, rows, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
@@ -219,31 +233,58 @@ def backward_3_columns(
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (row < rows) & (f < F)
     k = load(k_ptr + row, row < rows)
-    cumsum_dstate = load(cumsum_dstate_ptr + row * F + f, inside)
-    tl.store(dvalue_ptr + row * F + f, k * cumsum_dstate, mask=inside)
+    dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, inside)
+    tl.store(dvalue_ptr + row * F + f, k * dstate_cumsum, mask=inside)
 
 
-table = Table(_module, __file__, """
-    query, key, q, k, weight, dquery, cumulated_3_operand, dkey: B T E
-    value, sum_1, y, dy, dvalue: B T F
-    state_operand, state, dstate: B T E F
-    y_sum: B T
-""", "29fa1a12a654b54c0632673bdf6ebeb58e410ba5517d856290a98c42e6df3e93")
-table.add(
-    "forward",
-    "forward(key, query, value; B, E, F, T) -> q, k, state_operand",
-    ("state", lambda state_operand: state_operand.cumsum(1)),
-    ("weight", lambda k: k.cumsum(1)),
-    "forward_2(q, state, weight; B, E, F, T) -> y_sum, sum_1",
-    "forward_3(sum_1, y_sum; B, F, T) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy, y; B, F, T) -> sum_1: B T",
-    "backward_2(dy, q, query, state, sum_1: B T, weight, y_sum; B, E, F, T) -> dstate, dquery, "
-    "cumulated_3_operand",
-    ("cumsum_dstate", lambda dstate: dstate.flip(1).cumsum(1).flip(1)),
-    ("cumulated_3", lambda cumulated_3_operand: cumulated_3_operand.flip(1).cumsum(1).flip(1)),
-    "backward_3(cumsum_dstate, cumulated_3, k, key, value; B, E, F, T) -> dvalue, dkey",
-    of="dquery | dkey | dvalue | dkey dvalue",
-)
+def linear_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+    wide = torch.promote_types(dtype, torch.float32)
+    query, key, value = query.to(wide), key.to(wide), value.to(wide)
+    B, T, E = query.shape
+    F = value.shape[2]
+    q = query.new_empty(B, T, E)
+    k = query.new_empty(B, T, E)
+    state_operand = query.new_empty(B, T, E, F)
+    forward(key, query, value, q, k, state_operand, B=B, E=E, F=F, T=T)
+    state = state_operand.cumsum(1)
+    weight = k.cumsum(1)
+    sum_q_weight = query.new_empty(B, T)
+    sum_1 = query.new_empty(B, T, F)
+    forward_2(q, state, weight, sum_q_weight, sum_1, B=B, E=E, F=F, T=T)
+    y = query.new_empty(B, T, F)
+    forward_3(sum_1, sum_q_weight, y, B=B, F=F, T=T)
+    return y.to(dtype), state, weight, sum_q_weight
+
+
+def linear_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, state: Tensor, weight: Tensor,
+    sum_q_weight: Tensor, y: Tensor, need_query: bool = True, need_key: bool = True,
+    need_value: bool = True,
+) -> tuple:
+    """The gradients of query, key and value."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, query, key, value, y = (t.to(wide) for t in (dy, query, key, value, y))
+    B, T, F = dy.shape
+    E = query.shape[2]
+    dkey = dvalue = None
+    sum_1 = dy.new_empty(B, T) if need_query or need_key or need_value else None
+    backward(dy, y, sum_1, B=B, F=F, T=T)
+    k = dy.new_empty(B, T, E) if need_key or need_value else None
+    dstate = dy.new_empty(B, T, E, F) if need_key or need_value else None
+    dquery = dy.new_empty(B, T, E) if need_query else None
+    cumulated_3_operand = dy.new_empty(B, T, E) if need_key or need_value else None
+    backward_2(
+        dy, key, query, state, sum_1, sum_q_weight, weight, k, dstate, dquery, cumulated_3_operand,
+        B=B, E=E, F=F, T=T,
+    )
+    if need_key or need_value:
+        dstate_cumsum = dstate.flip(1).cumsum(1).flip(1)
+        cumulated_3 = cumulated_3_operand.flip(1).cumsum(1).flip(1)
+        dvalue = dy.new_empty(B, T, F) if need_value else None
+        dkey = dy.new_empty(B, T, E) if need_key else None
+        backward_3(cumulated_3, dstate_cumsum, k, key, value, dvalue, dkey, B=B, E=E, F=F, T=T)
+    return dquery, dkey, dvalue

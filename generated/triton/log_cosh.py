@@ -2,22 +2,27 @@
 # source sha256: 02003d5fc184c690dd969f3fe5f12c14e01550b46693be6a51742dca3180111d
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogCosh in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of log_cosh.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import log_cosh as _module
+from .. import log_cosh as lines
 from ._functions import load, log1p, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "01c50d865779960a8847746dae9fdfa9bcb0eb3fb15797260b80eb64b7e1f01a"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -26,9 +31,9 @@ def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx dtarget")
 @triton.jit
-def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.constexpr):
+def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -40,97 +45,19 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: t
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        error = x - target
-        abs_error = tl.abs(error)
-        losses = abs_error + log1p(tl.exp(-(2 * abs_error))) - 0.6931471805599453
-        sum_1 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def log_cosh_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=2)
-@triton.jit
-def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, divisor, BLOCK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    target = load(target_ptr + n, n < N)
-    x = load(x_ptr + n, n < N)
-    dx = -(dloss / divisor * tanh(target - x))
-    if dx_ptr is not None:
-        tl.store(dx_ptr + n, dx, mask=n < N)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n, -dx, mask=n < N)
-
-
-@kernel("| N in tiles", alive=5, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, one_over_divisor, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        error = x - target
-        abs_error = tl.abs(error)
-        losses = abs_error + log1p(tl.exp(-(2 * abs_error))) - 0.6931471805599453
-        sum_1 += tl.where(n < N, losses, 0.0)
-        dx = -(one_over_divisor * tanh(target - x))
-        if dx_ptr is not None:
-            tl.store(dx_ptr + n, dx, mask=n < N)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, -dx, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss, sum_1: one number
-""", "a880f5b09b0bcddc48412f5b5d60ac71481967ab39a8fe5db73b33708304f83a", narrow=True)
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x; N) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(target, x; N; one_over_divisor) -> sum_1, dx, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dx | dtarget",
-)
+def log_cosh_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
+    """The gradients of x and target."""
+    N, = dloss.shape
+    dx = x.new_empty(N)
+    dtarget = target.new_empty(N) if need_target else None
+    backward(dloss, target, x, dx, dtarget, N=N)
+    return dx, dtarget

@@ -2,20 +2,23 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LogSoftmax in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of log_softmax.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import log_softmax as _module
+from .. import log_softmax as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "f8b5972941dd412b7e07bffef91f06fa72fa658638691675008e0774673307d8"
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -23,10 +26,10 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     c = tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
-    x_max_raw = largest(x, inside, 1)
-    x_minus_x_max = x - tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-    sum_1 = total(tl.exp(x_minus_x_max), inside, 1)
-    tl.store(y_ptr + n * C + c, x_minus_x_max - tl.log(sum_1), mask=inside)
+    max_x_raw = largest(x, inside, 1)
+    x_minus_max_x = x - tl.where(-max_x_raw == float("inf"), 0, max_x_raw)
+    sum_1 = total(tl.exp(x_minus_max_x), inside, 1)
+    tl.store(y_ptr + n * C + c, x_minus_max_x - tl.log(sum_1), mask=inside)
 
 
 @forward.long("N | C in chunks", alive=3)
@@ -36,28 +39,28 @@ def forward_in_chunks(
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
-    x_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+    max_x_raw = tl.full([BLOCK], float("-inf"), REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        before = x_max_raw
+        before = max_x_raw
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
-        sum_1 *= rescaled(before, x_max_raw)
-        x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
-        x_minus_x_max = x - x_max
-        sum_1 += tl.where(c < C, tl.exp(x_minus_x_max), 0.0)
-    before = x_max_raw
-    x_max_raw = largest(x_max_raw, True)
-    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
-    x_max = tl.where(-x_max_raw == float("inf"), 0, x_max_raw)
+        max_x_raw = larger(max_x_raw, tl.where(c < C, x, float("-inf")))
+        sum_1 *= rescaled(before, max_x_raw)
+        max_x = tl.where(-max_x_raw == float("inf"), 0, max_x_raw)
+        x_minus_max_x = x - max_x
+        sum_1 += tl.where(c < C, tl.exp(x_minus_max_x), 0.0)
+    before = max_x_raw
+    max_x_raw = largest(max_x_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, max_x_raw))
+    max_x = tl.where(-max_x_raw == float("inf"), 0, max_x_raw)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        tl.store(y_ptr + n * C + c, x - x_max - tl.log(sum_1), mask=c < C)
+        tl.store(y_ptr + n * C + c, x - max_x - tl.log(sum_1), mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -91,8 +94,17 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dy - sum_1 * tl.exp(y), mask=c < C)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-""", "94234fe0cc050544808eb54d2d96f11380f5fdcc4d2f562e6721f177c57d2560", narrow=True)
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, y; C, N) -> dx")
+def log_softmax_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, C = x.shape
+    y = x.new_empty(N, C)
+    forward(x, y, C=C, N=N)
+    return y
+
+
+def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    backward(dy, y, dx, C=C, N=N)
+    return dx

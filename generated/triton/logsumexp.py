@@ -2,20 +2,23 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Logsumexp in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of logsumexp.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import logsumexp as _module
+from .. import logsumexp as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "19d42320e36a0461ca4422cba9e1c233a25aa7aeca7094015b141b1ef7969157"
 
 
-@kernel("N | C")
+@kernel("N | C", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -23,9 +26,9 @@ def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: 
     c = tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     x = load(x_ptr + n * C + c, inside)
-    x_max_raw = largest(x, inside, 1)
-    x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-    tl.store(y_ptr + n, x_max + tl.log(total(tl.exp(x - x_max), inside, 1)), mask=n < N)
+    max_x_raw = largest(x, inside, 1)
+    max_x = tl.where(tl.abs(max_x_raw) == float("inf"), 0, max_x_raw)
+    tl.store(y_ptr + n, max_x + tl.log(total(tl.exp(x - max_x), inside, 1)), mask=n < N)
 
 
 @forward.long("N | C in chunks", alive=3)
@@ -35,24 +38,24 @@ def forward_in_chunks(
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
-    x_max_raw = tl.full([BLOCK], float("-inf"), REAL)
+    max_x_raw = tl.full([BLOCK], float("-inf"), REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
-        before = x_max_raw
+        before = max_x_raw
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        x_max_raw = larger(x_max_raw, tl.where(c < C, x, float("-inf")))
-        sum_1 *= rescaled(before, x_max_raw)
-        x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-        sum_1 += tl.where(c < C, tl.exp(x - x_max), 0.0)
-    before = x_max_raw
-    x_max_raw = largest(x_max_raw, True)
-    sum_1 = tl.sum(sum_1 * rescaled(before, x_max_raw))
-    x_max = tl.where(tl.abs(x_max_raw) == float("inf"), 0, x_max_raw)
-    tl.store(y_ptr + n, x_max + tl.log(sum_1))
+        max_x_raw = larger(max_x_raw, tl.where(c < C, x, float("-inf")))
+        sum_1 *= rescaled(before, max_x_raw)
+        max_x = tl.where(tl.abs(max_x_raw) == float("inf"), 0, max_x_raw)
+        sum_1 += tl.where(c < C, tl.exp(x - max_x), 0.0)
+    before = max_x_raw
+    max_x_raw = largest(max_x_raw, True)
+    sum_1 = tl.sum(sum_1 * rescaled(before, max_x_raw))
+    max_x = tl.where(tl.abs(max_x_raw) == float("inf"), 0, max_x_raw)
+    tl.store(y_ptr + n, max_x + tl.log(sum_1))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", makes="dx")
 @triton.jit
 def backward(
     dy_ptr, x_ptr, y_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -68,9 +71,18 @@ def backward(
     tl.store(dx_ptr + n * C + c, dy * tl.exp(x - y), mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    y, dy: N
-""", "e922f27384c1d5713c56ea06c39dbbf83439c32e9c8ca43b44d5db39b904417a", narrow=True)
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, x, y; C, N) -> dx")
+def logsumexp_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, C = x.shape
+    y = x.new_empty(N)
+    forward(x, y, C=C, N=N)
+    return y
+
+
+def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    C = x.shape[1]
+    N, = dy.shape
+    dx = x.new_empty(N, C)
+    backward(dy, x, y, dx, C=C, N=N)
+    return dx

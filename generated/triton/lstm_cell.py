@@ -2,20 +2,25 @@
 # source sha256: 6468975c362f90c3783f4636448d6c3983923f9a1f555396a3b41fdea01444b5
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""LSTMCell in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of lstm_cell.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import lstm_cell as _module
+from .. import lstm_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "dbdc196dd12a8a817568aafece253dca38886e8c0be8c20079020d7845c45b2f"
 
 
-@kernel("N | H in tiles", alive=5, exact="i f g o shown")
+@kernel("N | H in tiles", alive=5, makes="i f g o shown")
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, c_ptr, product_1_ptr, product_2_ptr, i_ptr, f_ptr, g_ptr, o_ptr,
@@ -55,7 +60,7 @@ def forward(
     tl.store(shown_ptr + n * H + i_H, tanh(c * f + g * i), mask=inside)
 
 
-@kernel("State N | H in tiles", alive=4)
+@kernel("State N | H in tiles", alive=4, makes="y")
 @triton.jit
 def forward_2(
     c_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, y_ptr, rows, H, N, ALIGN: tl.constexpr,
@@ -77,7 +82,7 @@ def forward_2(
     tl.store(y_ptr + row * H + i_H, y, mask=inside)
 
 
-@kernel("N | H in tiles", alive=3, exact="dcell")
+@kernel("N | H in tiles", alive=3, makes="dcell dc")
 @triton.jit
 def backward(
     dy_ptr, f_ptr, o_ptr, shown_ptr, dcell_ptr, dc_ptr, H, N, ALIGN: tl.constexpr,
@@ -99,7 +104,7 @@ def backward(
         tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
 
 
-@kernel("N Gate | H in tiles", alive=7, sums="dbias_ih: Gate H", exact="dpre")
+@kernel("N Gate | H in tiles", alive=7, sums="dbias_ih: Gate H", makes="dpre dbias_ih")
 @triton.jit
 def backward_2(
     c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, dbias_ih_ptr, rows,
@@ -131,132 +136,70 @@ def backward_2(
         tl.store(dbias_ih_ptr + row * H + i_H, dpre, mask=inside)
 
 
-@kernel("N | H in tiles", alive=5, exact="i f g o shown")
-@triton.jit
-def plain_forward(
-    c_ptr, product_1_ptr, product_2_ptr, i_ptr, f_ptr, g_ptr, o_ptr, shown_ptr, Gate, H, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    product_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
-    product_1 = load(product_1_ptr + n * Gate * H + i_H, inside)
-    to_i = product_2 + product_1
-    i = 1 / (1 + tl.exp(-to_i))
-    tl.store(i_ptr + n * H + i_H, i, mask=inside)
-    product_2_2 = load(product_2_ptr + (n * Gate + 1) * H + i_H, inside)
-    product_1_2 = load(product_1_ptr + (n * Gate + 1) * H + i_H, inside)
-    to_f = product_2_2 + product_1_2
-    f = 1 / (1 + tl.exp(-to_f))
-    tl.store(f_ptr + n * H + i_H, f, mask=inside)
-    product_2_3 = load(product_2_ptr + (n * Gate + 2) * H + i_H, inside)
-    product_1_3 = load(product_1_ptr + (n * Gate + 2) * H + i_H, inside)
-    g = tanh(product_2_3 + product_1_3)
-    tl.store(g_ptr + n * H + i_H, g, mask=inside)
-    product_2_4 = load(product_2_ptr + (n * Gate + 3) * H + i_H, inside)
-    product_1_4 = load(product_1_ptr + (n * Gate + 3) * H + i_H, inside)
-    to_o = product_2_4 + product_1_4
-    tl.store(o_ptr + n * H + i_H, 1 / (1 + tl.exp(-to_o)), mask=inside)
-    c = load(c_ptr + n * H + i_H, inside)
-    tl.store(shown_ptr + n * H + i_H, tanh(c * f + g * i), mask=inside)
+def lstm_cell_forward(
+    x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor,
+    bias_hh: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with lines._uncast(x):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        N = x.shape[0]
+        Gate = 4
+        State = 2
+        product_1 = x @ weight_ih.mT
+        product_2 = h @ weight_hh.mT
+        i = x.new_empty(N, H)
+        f = x.new_empty(N, H)
+        g = x.new_empty(N, H)
+        o = x.new_empty(N, H)
+        shown = x.new_empty(N, H)
+        forward(bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, Gate=Gate, H=H, N=N)
+        y = x.new_empty(State, N, H)
+        forward_2(c, f, g, i, o, shown, y, H=H, N=N, State=State)
+    return y.to(dtype), i, f, g, o, shown
 
 
-@kernel("N | H in tiles", alive=3, exact="dcell")
-@triton.jit
-def plain_backward(
-    dy_ptr, f_ptr, o_ptr, shown_ptr, dcell_ptr, dc_ptr, H, N, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + (N + n) * H + i_H, inside)
-    dy_2 = load(dy_ptr + n * H + i_H, inside)
-    o = load(o_ptr + n * H + i_H, inside)
-    shown = load(shown_ptr + n * H + i_H, inside)
-    dcell = dy + dy_2 * o * (1 - square(shown))
-    if dcell_ptr is not None:
-        tl.store(dcell_ptr + n * H + i_H, dcell, mask=inside)
-    f = load(f_ptr + n * H + i_H, inside)
-    if dc_ptr is not None:
-        tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
-
-
-@kernel("N Gate | H in tiles", alive=7, exact="dpre")
-@triton.jit
-def plain_backward_2(
-    c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, rows, Gate, H,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (i_H < H)
-    n = row // Gate
-    dcell = load(dcell_ptr + n * H + i_H, inside)
-    c = load(c_ptr + n * H + i_H, inside)
-    f = load(f_ptr + n * H + i_H, inside)
-    gate = row % Gate
-    dgates = tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
-    i = load(i_ptr + n * H + i_H, inside)
-    dg = dcell * i
-    g = load(g_ptr + n * H + i_H, inside)
-    dgates_2 = dgates + tl.where(gate == 2, dg * (1 - square(g)), 0)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    shown = load(shown_ptr + n * H + i_H, inside)
-    o = load(o_ptr + n * H + i_H, inside)
-    dgates_3 = dgates_2 + tl.where(gate == 3, dy * shown * (o * (1 - o)), 0)
-    dgates_4 = dgates_3 + tl.where(gate == 0, dg * g * (1 - i), 0)
-    dpre = dgates_4
-    tl.store(dpre_ptr + row * H + i_H, dpre, mask=inside)
-
-
-table = Table(_module, __file__, """
-    x: N K
-    h, c, i, f, g, o, shown, dcell, dc: N H
-    weight_ih: P K
-    weight_hh: P H
-    bias_ih = 0, bias_hh = 0, dbias_ih: P
-    y, dy: State N H
-    dpre: N P
-    State = 2
-    Gate = 4
-""", "54def4a1a1860138472380a09427d93f7324585f5298550a75486d623fb4c16f")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "forward(bias_hh, bias_ih, c, product_1, product_2; Gate, H, N) -> i, f, g, o, shown",
-    "forward_2(c, f, g, i, o, shown; H, N, State) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy, f, o, shown; H, N) -> dcell, dc",
-    "backward_2(c, dcell, dy, f, g, i, o, shown; Gate, H, N) -> dpre, dbias_ih",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    "dbias_hh = dbias_ih",
-    of="dh dc dweight_ih dweight_hh dbias_ih dbias_hh",
-)
-table.add(
-    "plain forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "plain_forward(c, product_1, product_2; Gate, H, N) -> i, f, g, o, shown",
-    "forward_2(c, f, g, i, o, shown; H, N, State) -> y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(dy, f, o, shown; H, N) -> dcell, dc",
-    "plain_backward_2(c, dcell, dy, f, g, i, o, shown; Gate, H, N) -> dpre",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    of="dh dc dweight_ih dweight_hh",
-)
+def lstm_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, c: Tensor, weight_ih: Tensor, weight_hh: Tensor, i: Tensor,
+    f: Tensor, g: Tensor, o: Tensor, shown: Tensor, need_x: bool = True, need_h: bool = True,
+    need_c: bool = True, need_weight_ih: bool = True, need_weight_hh: bool = True,
+    need_bias_ih: bool = True, need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, c, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
+        H = dy.shape[2]
+        N = dy.shape[1]
+        P = weight_ih.shape[0]
+        Gate = 4
+        dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
+        dcell = (
+            dy.new_empty(N, H)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        dc = dy.new_empty(N, H) if need_c else None
+        backward(dy, f, o, shown, dcell, dc, H=H, N=N)
+        if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh:
+            dpre = dy.new_empty(N, P) if need_x or need_h or need_weight_ih or need_weight_hh else None
+            dbias_hh = dy.new_empty(P) if need_bias_ih or need_bias_hh else None
+            backward_2(c, dcell, dy, f, g, i, o, shown, dpre, dbias_hh, Gate=Gate, H=H, N=N)
+        if need_x:
+            dx = dpre @ weight_ih
+        if need_h:
+            dh = dpre @ weight_hh
+        if need_weight_ih:
+            dweight_ih = dpre.mT @ x
+        if need_weight_hh:
+            dweight_hh = dpre.mT @ h
+        dbias_ih = dbias_hh
+    return dx, dh, dc, dweight_ih, dweight_hh, dbias_ih, dbias_hh

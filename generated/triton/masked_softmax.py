@@ -2,20 +2,25 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MaskedSoftmax in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of masked_softmax.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import masked_softmax as _module
+from .. import masked_softmax as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "072c301425e637c843028946e0aae049226df601f2fd2ee29dddd01a5afb42f7"
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="y")
 @triton.jit
 def forward(
     mask_ptr, x_ptr, y_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -72,7 +77,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, y, mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -107,8 +112,20 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, y * (dy - sum_1), mask=c < C)
 
 
-table = Table(_module, __file__, """
-    x, mask, y, dy, dx: N C
-""", "2e38cc88e2d0e504144ca0b3d6617c367825da2e7b0cf83fa74f53494cfc21fa", narrow=True)
-table.add("forward", "forward(mask, x; C, N) -> y")
-table.add("backward", "backward(dy, y; C, N) -> dx")
+def masked_softmax_forward(x: Tensor, mask: Tensor) -> Tensor:
+    """The output y."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, mask)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    mask = mask.to(wide)
+    N, C = x.shape
+    y = x.new_empty(N, C, dtype=dtype)
+    forward(mask, x, y, C=C, N=N)
+    return y
+
+
+def masked_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    backward(dy, y, dx, C=C, N=N)
+    return dx

@@ -2,20 +2,23 @@
 # source sha256: dd8d302729ecb72aa4868c4a9fabc27c9fe7fad57f2140d5012fc71f883e95f9
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Mish in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of mish.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import mish as _module
+from .. import mish as lines
 from ._functions import larger, load, log1p, square, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "bd9f04107377927292ff6de1494be4bc6ca10e6e0128203fdc6ee02f8e6a8ee8"
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, tanh(larger(x, 0) + log1p(tl.exp(-tl.abs(x)))) * x, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -33,8 +36,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dy * (gate + 1 / (1 + tl.exp(-x)) * x * (1 - square(gate))), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "6b9c9f955404c936792ccde3c0cfe78ac12b61af4498a5f3ecaebf7f483a1da6", narrow=True)
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+def mish_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N)
+    return y
+
+
+def mish_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N)
+    return dx

@@ -2,14 +2,18 @@
 # source sha256: bcf6665016a6d9b5da86ed545f4debc68edcfa34b31c70bbf7734928c0cc7dd7
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MLP in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of mlp.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import mlp as _module
+from .. import mlp as lines
 from ._functions import (
     aligned,
     larger,
@@ -24,12 +28,11 @@ from ._functions import (
     within,
 )
 from ._launching import kernel
-from ._table import Table
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "67bba7d4a6836de0a2a77cdc284ba0aaae70cd5f1bd720daf0a47b9a3c0f1376"
 
 
-@kernel("N T | E in tiles", exact="embcat")
+@kernel("N T | E in tiles", makes="embcat")
 @triton.jit
 def forward(
     C_ptr, contexts_ptr, embcat_ptr, rows, E, V, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -44,7 +47,7 @@ def forward(
     tl.store(embcat_ptr + row * E + e, C_at_contexts, mask=inside)
 
 
-@kernel("N | H in tiles", alive=3, sums="sum_2: H", exact="sum_2")
+@kernel("N | H in tiles", alive=3, sums="sum_2: H", makes="sum_2")
 @triton.jit
 def forward_2(
     b1_ptr, product_1_ptr, sum_2_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -63,7 +66,7 @@ def forward_2(
     tl.store(sum_2_ptr + program * H + i_H, tl.sum(sum_2, axis=0, keep_dims=True), mask=i_H < H)
 
 
-@kernel("N | H in tiles", alive=5, sums="sum_3: H", exact="sum_3")
+@kernel("N | H in tiles", alive=5, sums="sum_3: H", makes="sum_3")
 @triton.jit
 def forward_3(
     b1_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -84,7 +87,7 @@ def forward_3(
     tl.store(sum_3_ptr + program * H + i_H, tl.sum(sum_3, axis=0, keep_dims=True), mask=i_H < H)
 
 
-@kernel("N | H in tiles", alive=7, sums="sum_4: H", exact="sum_4")
+@kernel("N | H in tiles", alive=7, sums="sum_4: H", makes="sum_4")
 @triton.jit
 def forward_4(
     b1_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, H, N, REAL: tl.constexpr,
@@ -106,7 +109,7 @@ def forward_4(
     tl.store(sum_4_ptr + program * H + i_H, tl.sum(sum_4, axis=0, keep_dims=True), mask=i_H < H)
 
 
-@kernel("| H in tiles", exact="inv_std")
+@kernel("| H in tiles", makes="inv_std")
 @triton.jit
 def forward_5(sum_4_ptr, inv_std_ptr, H, N, eps, BLOCK: tl.constexpr):
     i_H = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -114,7 +117,7 @@ def forward_5(sum_4_ptr, inv_std_ptr, H, N, eps, BLOCK: tl.constexpr):
     tl.store(inv_std_ptr + i_H, 1 / tl.sqrt(sum_4 / (N - 1) + eps), mask=i_H < H)
 
 
-@kernel("N | H in tiles", alive=3, exact="xhat h")
+@kernel("N | H in tiles", alive=3, makes="xhat h")
 @triton.jit
 def forward_6(
     b1_ptr, bnbias_ptr, bngain_ptr, inv_std_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, xhat_ptr,
@@ -137,7 +140,7 @@ def forward_6(
     tl.store(h_ptr + n * H + i_H, tanh(bnbias + bngain * xhat), mask=inside)
 
 
-@kernel("N | V", alive=2, sums="sum_6:", exact="logit_maxes counts counts_sum probs sum_6")
+@kernel("N | V", alive=2, sums="sum_6:", makes="logit_maxes counts counts_sum probs sum_6")
 @triton.jit
 def forward_7(
     b2_ptr, labels_ptr, product_5_ptr, logit_maxes_ptr, counts_ptr, counts_sum_ptr, probs_ptr,
@@ -217,47 +220,85 @@ def forward_7_in_chunks(
     tl.store(sum_6_ptr + program, sum_6)
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_8(sum_6_ptr, loss_ptr, N):
     sum_6 = load(sum_6_ptr)
     tl.store(loss_ptr, sum_6 / N)
 
 
-@kernel("| H in tiles")
+@kernel("N | V in tiles", alive=2, makes="dlogits")
 @triton.jit
-def backward(db1_ptr, H, BLOCK: tl.constexpr):
-    i_H = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(db1_ptr + i_H, 0, mask=i_H < H)
+def backward(
+    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, N, V, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    V = aligned(V, ALIGN)
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    v = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (n < N) & (v < V)
+    dloss = load(dloss_ptr)
+    probs = load(probs_ptr + n * V + v, inside)
+    labels = load(labels_ptr + n, n < N)
+    dlogits = dloss / N * probs + placed(-(dloss / N), v, labels, V)
+    tl.store(dlogits_ptr + n * V + v, dlogits, mask=inside)
 
 
-@kernel("N | V in tiles", alive=3, sums="db2: V", exact="dlogits")
+@kernel(
+    "N | H V in tiles", alive=5, sums="db2: V, dbngain: H, dbnbias: H", makes="db2 dbngain dbnbias",
+)
 @triton.jit
 def backward_2(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, db2_ptr, N, V, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dh_ptr, dlogits_ptr, h_ptr, xhat_ptr, db2_ptr, dbngain_ptr, dbnbias_ptr, H, N, V,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_H: tl.constexpr,
+    BLOCK_V: tl.constexpr,
 ):
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    db2 = tl.zeros([ROWS, BLOCK], REAL)
-    v = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    dloss = load(dloss_ptr)
+    db2 = tl.zeros([ROWS, 1, BLOCK_V], REAL)
+    dbngain = tl.zeros([ROWS, BLOCK_H, 1], REAL)
+    dbnbias = tl.zeros([ROWS, BLOCK_H, 1], REAL)
+    v = tl.program_id(1).to(tl.int64) * BLOCK_V + tl.arange(0, BLOCK_V)[None, None, :]
+    i_H = tl.arange(0, BLOCK_H)[None, :, None]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (v < V)
-        probs = load(probs_ptr + n * V + v, inside)
-        labels = load(labels_ptr + n, n < N)
-        dlogits = dloss / N * probs + placed(-(dloss / N), v, labels, V)
-        if dlogits_ptr is not None:
-            tl.store(dlogits_ptr + n * V + v, dlogits, mask=inside)
-        db2 += tl.where(inside, dlogits, 0.0)
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NV = (n < N) & (v < V)
+        dlogits = load(dlogits_ptr + n * V + v, inside_NV)
+        db2 += tl.where(inside_NV, dlogits, 0.0)
+        inside_NH = (n < N) & (i_H < H)
+        dh = load(dh_ptr + n * H + i_H, inside_NH)
+        h = load(h_ptr + n * H + i_H, inside_NH)
+        dhpreact = dh * (1 - square(h))
+        xhat = load(xhat_ptr + n * H + i_H, inside_NH)
+        dbngain += tl.where((inside_NH) & (tl.program_id(1) == 0), dhpreact * xhat, 0.0)
+        dbnbias += tl.where((inside_NH) & (tl.program_id(1) == 0), dhpreact, 0.0)
     if db2_ptr is not None:
         tl.store(db2_ptr + program * V + v, tl.sum(db2, axis=0, keep_dims=True), mask=v < V)
+    if dbngain_ptr is not None:
+        tl.store(
+            dbngain_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * H + i_H,
+            tl.sum(dbngain, axis=0, keep_dims=True),
+            mask=i_H < H,
+        )
+    if dbnbias_ptr is not None:
+        tl.store(
+            dbnbias_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * H + i_H,
+            tl.sum(dbnbias, axis=0, keep_dims=True),
+            mask=i_H < H,
+        )
 
 
-@kernel("N | H in tiles", alive=4, sums="dbngain: H, dbnbias: H", exact="dbngain dbnbias")
+@backward_2.long("N V", sums="db2: V")
 @triton.jit
-def backward_3(
+def backward_2_columns(dlogits_ptr, db2_ptr, rows, ROWS: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    dlogits = load(dlogits_ptr + row, row < rows)
+    tl.store(db2_ptr + row, dlogits, mask=row < rows)
+
+
+@backward_2.long("N | H in tiles", alive=4, sums="dbngain: H, dbnbias: H")
+@triton.jit
+def backward_2_columns_2(
     dh_ptr, h_ptr, xhat_ptr, dbngain_ptr, dbnbias_ptr, H, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -289,9 +330,9 @@ def backward_3(
         )
 
 
-@kernel("N | H in tiles", alive=4, exact="dhprebn")
+@kernel("N | H in tiles", alive=4, makes="dhprebn")
 @triton.jit
-def backward_4(
+def backward_3(
     bngain_ptr, dbnbias_ptr, dbngain_ptr, dh_ptr, h_ptr, inv_std_ptr, xhat_ptr, dhprebn_ptr, H, N,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -310,62 +351,115 @@ def backward_4(
     tl.store(dhprebn_ptr + n * H + i_H, dhprebn, mask=inside)
 
 
-
-def _E(contexts, W1):
-    if contexts.shape[1] < 1 or W1.shape[0] % contexts.shape[1]:
-        raise ValueError(f"mlp: K = {W1.shape[0]} is not a multiple of T = {contexts.shape[1]}")
-    E = W1.shape[0] // contexts.shape[1]
-    return E
-
-
-def _dC(V, E, dloss, contexts, dembcat):
-    dC = _runtime.index_added(
-        dloss.new_zeros(V, E),
-        contexts.flatten(),
-        dembcat.reshape(contexts.numel(), E),
-    )
-    return dC
+@kernel("| H in tiles", makes="db1")
+@triton.jit
+def backward_4(db1_ptr, H, BLOCK: tl.constexpr):
+    i_H = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(db1_ptr + i_H, 0, mask=i_H < H)
 
 
-table = Table(_module, __file__, """
-    contexts: N T, whole numbers
-    labels: N, whole numbers
-    C: V E
-    W1: K H
-    b1, bngain, bnbias, sum_2, sum_3, sum_4, db1, dbngain, dbnbias: H
-    W2: H V
-    b2, db2: V
-    embcat: N K
-    inv_std: 1 H
-    xhat, h, dhprebn: N H
-    logit_maxes, counts_sum: N 1
-    counts, probs, dlogits_: N V
-    sum_6, loss, dloss: one number
-""", "796592eddbbfbb0b08006b5471f73b6fb5d91b63245137064b3a801aa755e013")
-table.add(
-    "forward",
-    "forward(C, contexts; E, N, T, V) -> embcat",
-    ("product_1", lambda embcat, W1: embcat @ W1),
-    "forward_2(b1, product_1; H, N) -> sum_2",
-    "forward_3(b1, product_1, sum_2; H, N) -> sum_3",
-    "forward_4(b1, product_1, sum_2, sum_3; H, N) -> sum_4",
-    "forward_5(sum_4; H, N; eps) -> inv_std",
-    "forward_6(b1, bnbias, bngain, inv_std, product_1, sum_2, sum_3; H, N) -> xhat, h",
-    ("product_5", lambda h, W2: h @ W2),
-    "forward_7(b2, labels, product_5; N, V) -> logit_maxes, counts, counts_sum, probs, sum_6",
-    "forward_8(sum_6; N) -> loss",
-)
-table.add(
-    "backward",
-    ("E", _E),
-    "backward(; H) -> db1",
-    "backward_2(dloss, labels, probs; N, V) -> dlogits_, db2",
-    ("dh", lambda dlogits_, W2: dlogits_ @ W2.mT),
-    ("dW2", lambda dlogits_, h: h.mT @ dlogits_),
-    "backward_3(dh, h, xhat; H, N) -> dbngain, dbnbias",
-    "backward_4(bngain, dbnbias, dbngain, dh, h, inv_std, xhat; H, N) -> dhprebn",
-    ("dembcat", lambda dhprebn, W1: dhprebn @ W1.mT),
-    ("dC", _dC),
-    ("dW1", lambda dhprebn, embcat: embcat.mT @ dhprebn),
-    of="dW1 db1 dW2 db2 dbngain dbnbias",
-)
+@kernel("N T | E in tiles", makes="embcat")
+@triton.jit
+def backward_5(
+    C_ptr, contexts_ptr, embcat_ptr, rows, E, V, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    E = aligned(E, ALIGN)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    e = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (e < E)
+    contexts = load(contexts_ptr + row, row < rows)
+    C_at_contexts = load_at(C_ptr + contexts * E + e, within(contexts, V), inside)
+    tl.store(embcat_ptr + row * E + e, C_at_contexts, mask=inside)
+
+
+def mlp_forward(
+    contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor,
+    bngain: Tensor, bnbias: Tensor, eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with lines._uncast(C):
+        wide = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (C, W1, b1, W2, b2, bngain, bnbias)],
+            torch.float32,
+        )
+        dtype = (
+            functools.reduce(torch.promote_types, [t.dtype for t in (C, W1, b1, W2, bngain, bnbias)])
+            if wide == torch.float32
+            else wide
+        )
+        C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
+        V, E = C.shape
+        K, H = W1.shape
+        N, T = contexts.shape
+        embcat = C.new_empty(N, K)
+        forward(C, contexts, embcat, E=E, N=N, T=T, V=V)
+        product_1 = embcat @ W1
+        sum_2 = C.new_empty(H)
+        forward_2(b1, product_1, sum_2, H=H, N=N)
+        sum_3 = C.new_empty(H)
+        forward_3(b1, product_1, sum_2, sum_3, H=H, N=N)
+        sum_4 = C.new_empty(H)
+        forward_4(b1, product_1, sum_2, sum_3, sum_4, H=H, N=N)
+        inv_std = C.new_empty(1, H)
+        forward_5(sum_4, inv_std, H=H, N=N, eps=eps)
+        xhat = C.new_empty(N, H)
+        h = C.new_empty(N, H)
+        forward_6(b1, bnbias, bngain, inv_std, product_1, sum_2, sum_3, xhat, h, H=H, N=N)
+        product_5 = h @ W2
+        logit_maxes = C.new_empty(N, 1)
+        counts = C.new_empty(N, V)
+        counts_sum = C.new_empty(N, 1)
+        probs = C.new_empty(N, V)
+        sum_6 = C.new_empty(())
+        forward_7(b2, labels, product_5, logit_maxes, counts, counts_sum, probs, sum_6, N=N, V=V)
+        loss = C.new_empty(())
+        forward_8(sum_6, loss, N=N)
+    return loss.to(dtype), inv_std, xhat, h, probs
+
+
+def mlp_backward(
+    dloss: Tensor, contexts: Tensor, labels: Tensor, C: Tensor, W1: Tensor, W2: Tensor,
+    bngain: Tensor, inv_std: Tensor, xhat: Tensor, h: Tensor, probs: Tensor, need_C: bool = True,
+    need_W1: bool = True, need_b1: bool = True, need_W2: bool = True, need_b2: bool = True,
+    need_bngain: bool = True, need_bnbias: bool = True,
+) -> tuple:
+    """The gradients of C, W1, b1, W2, b2, bngain and bnbias."""
+    with lines._uncast(dloss):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
+        V, E = C.shape
+        K, H = W1.shape
+        N, T = contexts.shape
+        dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
+        if need_C or need_W1 or need_W2 or need_b2 or need_bngain or need_bnbias:
+            dlogits_ = dloss.new_empty(N, V)
+            backward(dloss, labels, probs, dlogits_, N=N, V=V)
+        if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
+            dh = dlogits_ @ W2.mT
+        if need_W2:
+            dW2 = h.mT @ dlogits_
+        if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
+            db2 = dloss.new_empty(V) if need_b2 else None
+            dbngain = dloss.new_empty(H) if need_C or need_W1 or need_bngain else None
+            dbnbias = dloss.new_empty(H) if need_C or need_W1 or need_bnbias else None
+            backward_2(dh, dlogits_, h, xhat, db2, dbngain, dbnbias, H=H, N=N, V=V)
+        if need_C or need_W1:
+            dhprebn = dloss.new_empty(N, H)
+            backward_3(bngain, dbnbias, dbngain, dh, h, inv_std, xhat, dhprebn, H=H, N=N)
+        if need_C:
+            dembcat = dhprebn @ W1.mT
+            dC = lines._index_added(
+            dloss.new_zeros(V, E),
+            contexts.flatten(),
+            dembcat.reshape(contexts.numel(), E),
+        )
+        if need_b1:
+            db1 = dloss.new_empty(H)
+            backward_4(db1, H=H)
+        if need_W1:
+            embcat = dloss.new_empty(N, K)
+            backward_5(C, contexts, embcat, E=E, N=N, T=T, V=V)
+            dW1 = embcat.mT @ dhprebn
+    return dC, dW1, db1, dW2, db2, dbngain, dbnbias

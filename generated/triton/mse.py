@@ -2,31 +2,36 @@
 # source sha256: 1b3bdc646146f2bac87aa418c85c38dcff318df10a9097f722a01749b4f0aa6e
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""MSE in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of mse.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import mse as _module
+from .. import mse as lines
 from ._functions import load, square
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "0b88e8ff2f154e9e4eabab52aef761c4008a3a029b470544002d70b50e162565"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="losses")
 @triton.jit
-def none_forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
     tl.store(losses_ptr + n, square(x - target), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx dtarget")
 @triton.jit
-def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.constexpr):
+def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
@@ -38,92 +43,19 @@ def none_backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: t
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(target_ptr, x_ptr, sum_1_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        sum_1 += tl.where(n < N, square(x - target), 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def mse_forward(x: Tensor, target: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=2)
-@triton.jit
-def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, divisor, BLOCK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    x = load(x_ptr + n, n < N)
-    target = load(target_ptr + n, n < N)
-    dx = 2 * dloss / divisor * (x - target)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + n, dx, mask=n < N)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n, -dx, mask=n < N)
-
-
-@kernel("| N in tiles", alive=3, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, two_over_divisor, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        error = x - target
-        sum_1 += tl.where(n < N, square(error), 0.0)
-        dx = two_over_divisor * error
-        if dx_ptr is not None:
-            tl.store(dx_ptr + n, dx, mask=n < N)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, -dx, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss, sum_1: one number
-""", "45c960a9c3137a75a4c6f23f48a29d31dec860a07920bf37e6acbf01a52820e9", narrow=True)
-table.add("none forward", "none_forward(target, x; N) -> loss: N")
-table.add("none backward", "none_backward(dloss, target, x; N) -> dx, dtarget", of="dx | dtarget")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(target, x; N) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(dloss: one number, target, x; N; divisor) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("two_over_divisor", lambda divisor: 2 / divisor),
-    "loss(target, x; N; two_over_divisor) -> sum_1, dx, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dx | dtarget",
-)
+def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
+    """The gradients of x and target."""
+    N, = dloss.shape
+    dx = x.new_empty(N)
+    dtarget = target.new_empty(N) if need_target else None
+    backward(dloss, target, x, dx, dtarget, N=N)
+    return dx, dtarget

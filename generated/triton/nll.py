@@ -2,25 +2,28 @@
 # source sha256: 348f2a796e0af5d46e335396a3330d054a6b387c058ec7f28926a46c7529bbda
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NLL in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of nll.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import nll as _module
+from .. import nll as lines
 from ._functions import aligned, load, load_at, placed, within
 from ._launching import kernel
-from ._table import Table
 
-_pair = _module._pair
+MODULE, DIGEST = lines, "43b9024fad83b0a4339ba0ed94de46b6e48355d2beec1478fc9b38a9d4749fca"
 
 
-@kernel("N | S in tiles", alive=3)
+@kernel("N | S in tiles", alive=2, makes="losses")
 @triton.jit
-def none_forward(
-    labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr,
+def forward(
+    labels_ptr, logprobs_ptr, weight_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -30,16 +33,14 @@ def none_forward(
     labels = load(labels_ptr + n * S + s, inside)
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     logprobs_at_labels = load_at(logprobs_ptr + (n * C + labels) * S + s, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    losses = -tl.where(labels_kept != 0, weight_at_labels * logprobs_at_labels, 0)
-    tl.store(losses_ptr + n * S + s, losses, mask=inside)
+    tl.store(losses_ptr + n * S + s, -(weight_at_labels * logprobs_at_labels), mask=inside)
 
 
-@kernel("N C | S in tiles", alive=4)
+@kernel("N C | S in tiles", alive=3, makes="dlogprobs")
 @triton.jit
-def none_backward(
-    dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def backward(
+    dloss_ptr, labels_ptr, weight_ptr, dlogprobs_ptr, rows, C, S, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -50,327 +51,30 @@ def none_backward(
     labels = load(labels_ptr + n * S + s, inside)
     weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
     dloss = load(dloss_ptr + n * S + s, inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogprobs = placed(weight_at_labels * -tl.where(labels_kept != 0, dloss, 0), c, labels, C)
+    dlogprobs = placed(-(weight_at_labels * dloss), c, labels, C)
     tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
-@kernel("N | S in tiles")
-@triton.jit
-def none_plain_forward(
-    labels_ptr, logprobs_ptr, losses_ptr, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (s < S)
-    labels = load(labels_ptr + n * S + s, inside)
-    logprobs_at_labels = load_at(logprobs_ptr + (n * C + labels) * S + s, within(labels, C), inside)
-    tl.store(losses_ptr + n * S + s, -logprobs_at_labels, mask=inside)
-
-
-@kernel("N C | S in tiles", alive=2)
-@triton.jit
-def none_plain_backward(
-    dloss_ptr, labels_ptr, dlogprobs_ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    dloss = load(dloss_ptr + n * S + s, inside)
-    tl.store(dlogprobs_ptr + row * S + s, placed(-dloss, c, labels, C), mask=inside)
-
-
-@kernel("N | S in tiles", alive=4, sums="loss:")
-@triton.jit
-def sum_forward(
-    labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, loss_ptr, C, N, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    loss = tl.zeros([ROWS, BLOCK], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-        logprobs_at_labels = load_at(
-            logprobs_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside,
-        )
-        labels_kept = load(labels_kept_ptr + n * S + s, inside)
-        losses = -tl.where(labels_kept != 0, weight_at_labels * logprobs_at_labels, 0)
-        loss += tl.where(inside, losses, 0.0)
-    tl.store(loss_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss))
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def sum_backward(
-    dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    dloss = load(dloss_ptr)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogprobs = placed(-tl.where(labels_kept != 0, dloss * weight_at_labels, 0), c, labels, C)
-    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def sum_loss_2(
-    labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogprobs = placed(-tl.where(labels_kept != 0, weight_at_labels, 0), c, labels, C)
-    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
-
-
-@kernel("N | S in tiles", alive=2, sums="sum_1:", exact="sum_1")
-@triton.jit
-def plain_forward(
-    labels_ptr, logprobs_ptr, sum_1_ptr, C, N, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside)
-        logprobs_at_labels = load_at(
-            logprobs_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside,
-        )
-        sum_1 += tl.where(inside, -logprobs_at_labels, 0.0)
-    tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def plain_forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("N C | S in tiles", alive=2)
-@triton.jit
-def plain_backward(
-    dloss_ptr, labels_ptr, dlogprobs_ptr, rows, C, S, divisor, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    dloss = load(dloss_ptr)
-    tl.store(dlogprobs_ptr + row * S + s, placed(-(dloss / divisor), c, labels, C), mask=inside)
-
-
-@kernel("N C | S in tiles", alive=2)
-@triton.jit
-def plain_loss_3(
-    labels_ptr, dlogprobs_ptr, rows, C, S, minus_one_over_divisor, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    tl.store(dlogprobs_ptr + row * S + s, placed(minus_one_over_divisor, c, labels, C), mask=inside)
-
-
-@kernel("N | S in tiles", alive=5, sums="counted_sum_2:, sum_1:", exact="counted_sum_2 sum_1")
-@triton.jit
-def mean_forward(
-    labels_ptr, labels_kept_ptr, logprobs_ptr, weight_ptr, counted_sum_2_ptr, sum_1_ptr, C, N, S,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    counted_sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (s < S)
-        labels = load(labels_ptr + n * S + s, inside)
-        weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-        labels_kept = load(labels_kept_ptr + n * S + s, inside)
-        labels_kept_is_not_0 = labels_kept != 0
-        counted_sum_2 += tl.where(inside, tl.where(labels_kept_is_not_0, weight_at_labels, 0), 0.0)
-        logprobs_at_labels = load_at(
-            logprobs_ptr + (n * C + labels) * S + s,
-            within(labels, C),
-            inside,
-        )
-        losses = -tl.where(labels_kept_is_not_0, weight_at_labels * logprobs_at_labels, 0)
-        sum_1 += tl.where(inside, losses, 0.0)
-    tl.store(
-        counted_sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(counted_sum_2),
+def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logprobs, weight)],
+        torch.float32,
     )
-    tl.store(sum_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_1))
+    weight = weight.to(wide)
+    N, C, S = logprobs.shape
+    loss = logprobs.new_empty(N, S, dtype=wide)
+    forward(labels, logprobs, weight, loss, C=C, N=N, S=S)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def mean_forward_2(counted_sum_2_ptr, sum_1_ptr, loss_ptr):
-    sum_1 = load(sum_1_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    tl.store(loss_ptr, sum_1 / counted_sum_2)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def mean_backward(
-    counted_sum_2_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C,
-    S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    dloss = load(dloss_ptr)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogprobs = placed(
-        -tl.where(labels_kept != 0, dloss / counted_sum_2 * weight_at_labels, 0),
-        c, labels, C,
-    )
-    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
-
-
-@kernel("N C | S in tiles", alive=3)
-@triton.jit
-def mean_loss_3(
-    counted_sum_2_ptr, labels_ptr, labels_kept_ptr, weight_ptr, dlogprobs_ptr, rows, C, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    counted_sum_2 = load(counted_sum_2_ptr)
-    weight_at_labels = load_at(weight_ptr + labels, within(labels, C), inside)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    dlogprobs = placed(
-        -tl.where(labels_kept != 0, 1 / counted_sum_2 * weight_at_labels, 0),
-        c, labels, C,
-    )
-    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
-
-
-
-def _labels(labels, ignore_index, C, logprobs):
-    return _pair.split_label("labels", labels, ignore_index, logprobs.dtype, C)
-
-
-table = Table(_module, __file__, """
-    logprobs, dlogprobs: N C S
-    labels: N S, whole numbers
-    weight = 1: C
-    loss, dloss, sum_1, counted_sum_2: one number
-    labels_kept: N S
-""", "67f62cea7937f2134cd4df16be51c2a6c819291c5519f8b354df45ce461b7091", narrow=True)
-table.add(
-    "none forward",
-    ("labels, labels_kept", _labels),
-    "none_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss: N S",
-)
-table.add(
-    "none backward",
-    "none_backward(dloss: N S, labels, labels_kept, weight; C, N, S) -> dlogprobs",
-)
-table.add("none plain forward", "none_plain_forward(labels, logprobs; C, N, S) -> loss: N S")
-table.add("none plain backward", "none_plain_backward(dloss: N S, labels; C, N, S) -> dlogprobs")
-table.add(
-    "sum forward",
-    ("labels, labels_kept", _labels),
-    "sum_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss",
-)
-table.add("sum backward", "sum_backward(dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs")
-table.add(
-    "sum loss",
-    ("labels, labels_kept", _labels),
-    "sum_forward(labels, labels_kept, logprobs, weight; C, N, S) -> loss",
-    "sum_loss_2(labels, labels_kept, weight; C, N, S) -> dlogprobs",
-)
-table.add(
-    "sum | mean plain forward",
-    "divisor = 1 | N * S",
-    "plain_forward(labels, logprobs; C, N, S) -> sum_1",
-    "plain_forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean plain backward",
-    "divisor = 1 | N * S",
-    "plain_backward(dloss, labels; C, N, S; divisor) -> dlogprobs",
-)
-table.add(
-    "sum | mean plain loss",
-    "divisor = 1 | N * S",
-    "plain_forward(labels, logprobs; C, N, S) -> sum_1",
-    "plain_forward_2(sum_1; ; divisor) -> loss",
-    ("minus_one_over_divisor", lambda divisor: -(1 / divisor)),
-    "plain_loss_3(labels; C, N, S; minus_one_over_divisor) -> dlogprobs",
-)
-table.add(
-    "mean forward",
-    ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, sum_1",
-    "mean_forward_2(counted_sum_2, sum_1) -> loss",
-)
-table.add(
-    "mean backward",
-    "mean_backward(counted_sum_2, dloss, labels, labels_kept, weight; C, N, S) -> dlogprobs",
-)
-table.add(
-    "mean loss",
-    ("labels, labels_kept", _labels),
-    "mean_forward(labels, labels_kept, logprobs, weight; C, N, S) -> counted_sum_2, sum_1",
-    "mean_forward_2(counted_sum_2, sum_1) -> loss",
-    "mean_loss_3(counted_sum_2, labels, labels_kept, weight; C, N, S) -> dlogprobs",
-)
+def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of logprobs."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    weight = weight.to(wide)
+    C, = weight.shape
+    N, S = dloss.shape
+    dlogprobs = dloss.new_empty(N, C, S)
+    backward(dloss, labels, weight, dlogprobs, C=C, N=N, S=S)
+    return dlogprobs

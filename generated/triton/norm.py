@@ -2,20 +2,23 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Norm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import norm as _module
+from .. import norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "101c3b524627074aa37bff6b460c730deb1fb379627d5a5d25948779970136b4"
 
 
-@kernel("N | C", exact="squares")
+@kernel("N | C", makes="squares y")
 @triton.jit
 def forward(
     x_ptr, squares_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -48,7 +51,7 @@ def forward_in_chunks(
     tl.store(y_ptr + n, tl.where(squares == 0, 0, tl.sqrt(tl.where(squares == 0, 1, squares))))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", makes="dx")
 @triton.jit
 def backward(
     dy_ptr, squares_ptr, x_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -64,9 +67,21 @@ def backward(
     tl.store(dx_ptr + n * C + c, tl.where(squares == 0, 0, dy / tl.sqrt(squares)) * x, mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    squares, y, dy: N
-""", "d5ffe936deb8cf06ff73209c4a108d1c2aa1d0ddaea9a18a7a5c7391490f6fad", narrow=True)
-table.add("forward", "forward(x; C, N) -> squares, y")
-table.add("backward", "backward(dy, squares, x; C, N) -> dx")
+def norm_forward(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    squares = x.new_empty(N, dtype=wide)
+    y = x.new_empty(N)
+    forward(x, squares, y, C=C, N=N)
+    return y, squares
+
+
+def norm_backward(dy: Tensor, x: Tensor, squares: Tensor) -> Tensor:
+    """The gradient of x."""
+    C = x.shape[1]
+    N, = dy.shape
+    dx = x.new_empty(N, C)
+    backward(dy, squares, x, dx, C=C, N=N)
+    return dx

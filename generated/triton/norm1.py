@@ -2,20 +2,23 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Norm1 in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of norm1.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import norm1 as _module
+from .. import norm1 as lines
 from ._functions import aligned, load, sign, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "4736120ad04eb31ad9a1c405d756f281b17521efb8326503dadeaee85488cfa7"
 
 
-@kernel("N | C")
+@kernel("N | C", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -42,7 +45,7 @@ def forward_in_chunks(
     tl.store(y_ptr + n, y)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", makes="dx")
 @triton.jit
 def backward(
     dy_ptr, x_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -56,9 +59,18 @@ def backward(
     tl.store(dx_ptr + n * C + c, dy * sign(x), mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    y, dy: N
-""", "25699553f7bb58a381b96490a52dddbb64711a3e7624d8346d274dd95123fbf3", narrow=True)
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, x; C, N) -> dx")
+def norm1_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, C = x.shape
+    y = x.new_empty(N)
+    forward(x, y, C=C, N=N)
+    return y
+
+
+def norm1_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    C = x.shape[1]
+    N, = dy.shape
+    dx = x.new_empty(N, C)
+    backward(dy, x, dx, C=C, N=N)
+    return dx

@@ -2,20 +2,23 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NormInf in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of norm_inf.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import norm_inf as _module
+from .. import norm_inf as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "1f8f9317fceba067bf876b4feb5beeccb95ef869945ce4c4d95ba81fca82a6cf"
 
 
-@kernel("N | C")
+@kernel("N | C", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -42,7 +45,7 @@ def forward_in_chunks(
     tl.store(y_ptr + n, y)
 
 
-@kernel("N | C in tiles", exact="abs_x")
+@kernel("N | C in tiles", makes="abs_x")
 @triton.jit
 def backward(x_ptr, abs_x_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -53,7 +56,7 @@ def backward(x_ptr, abs_x_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BL
     tl.store(abs_x_ptr + n * C + c, tl.abs(x), mask=inside)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", makes="dx")
 @triton.jit
 def backward_2(
     dy_ptr, place_1_ptr, place_2_ptr, x_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -70,15 +73,24 @@ def backward_2(
     tl.store(dx_ptr + n * C + c, placed(dy * sign(x_at_place_2), c, place_1, C), mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, abs_x, dx: N C
-    y, dy: N
-""", "9cb30dd9db09c4f1b0abca69ec75926df32fb53945d9b48d8b1b1517c95ea38d")
-table.add("forward", "forward(x; C, N) -> y")
-table.add(
-    "backward",
-    "backward(x; C, N) -> abs_x",
-    ("place_1", lambda abs_x: abs_x.argmax(1)),
-    ("place_2", lambda abs_x: abs_x.argmax(1)),
-    "backward_2(dy, place_1, place_2, x; C, N) -> dx",
-)
+def norm_inf_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, C = x.shape
+    y = x.new_empty(N)
+    forward(x, y, C=C, N=N)
+    return y
+
+
+def norm_inf_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x = dy.to(wide), x.to(wide)
+    C = x.shape[1]
+    N, = dy.shape
+    abs_x = dy.new_empty(N, C)
+    backward(x, abs_x, C=C, N=N)
+    place_1 = abs_x.argmax(1)
+    place_2 = abs_x.argmax(1)
+    dx = dy.new_empty(N, C)
+    backward_2(dy, place_1, place_2, x, dx, C=C, N=N)
+    return dx

@@ -2,20 +2,23 @@
 # source sha256: 2e1d28470cb798b155cff3b10ad56d6b25abf70568613b660130cec952255a4a
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""NormP in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of norm_p.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import norm_p as _module
+from .. import norm_p as lines
 from ._functions import aligned, load, power, sign, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "7a1708f9f85bbe21cf0c0eae731293b96e12f66dca37159b116bc9a0d18c362a"
 
 
-@kernel("N | C", exact="powers")
+@kernel("N | C", makes="powers y")
 @triton.jit
 def forward(
     x_ptr, powers_ptr, y_ptr, C, N, p, number, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -50,7 +53,7 @@ def forward_in_chunks(
     tl.store(y_ptr + n, tl.where(powers == 0, 0, power(tl.where(powers == 0, 1, powers), number)))
 
 
-@kernel("N | C in tiles", alive=2)
+@kernel("N | C in tiles", alive=2, makes="dx")
 @triton.jit
 def backward(
     dy_ptr, powers_ptr, x_ptr, dx_ptr, C, N, number, p_minus_one, ALIGN: tl.constexpr,
@@ -71,14 +74,21 @@ def backward(
     tl.store(dx_ptr + n * C + c, dx, mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, dx: N C
-    powers, y, dy: N
-""", "23b4ecec3befee5f08baff06324dcce65628787d32e7545464138fc2b653b1f2", narrow=True)
-table.add("forward", ("number", lambda p: p ** -1), "forward(x; C, N; p, number) -> powers, y")
-table.add(
-    "backward",
-    ("number", lambda p: p ** -1 - 1),
-    ("p_minus_one", lambda p: p - 1),
-    "backward(dy, powers, x; C, N; number, p_minus_one) -> dx",
-)
+def norm_p_forward(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    powers = x.new_empty(N, dtype=wide)
+    y = x.new_empty(N)
+    forward(x, powers, y, C=C, N=N, p=p, number=p ** -1)
+    return y, powers
+
+
+def norm_p_backward(dy: Tensor, x: Tensor, powers: Tensor, p: float) -> Tensor:
+    """The gradient of x."""
+    C = x.shape[1]
+    N, = dy.shape
+    dx = x.new_empty(N, C)
+    backward(dy, powers, x, dx, C=C, N=N, number=p ** -1 - 1, p_minus_one=p - 1)
+    return dx

@@ -2,48 +2,55 @@
 # source sha256: cf4a09620ee57fbd57653d1ae2fb09acdb12a02687ec63dbe1c0490fd87d12a6
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""PPO in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of ppo.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import ppo as _module
+from .. import ppo as lines
 from ._functions import larger, load, sign, smaller
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "a8ad1eebc6ce075adeafebc1bb9c1094fb227e6536ee3492a454f1ef241bfaa3"
 
 
-@kernel("| N in tiles", alive=4, exact="ratio clipped")
+@kernel("| N in tiles", alive=4, makes="losses")
 @triton.jit
-def none_forward(
-    advantage_ptr, logp_ptr, logp_old_ptr, ratio_ptr, clipped_ptr, losses_ptr, N, beta,
-    one_minus_clip, one_plus_clip, BLOCK: tl.constexpr,
+def forward(
+    advantage_ptr, logp_ptr, logp_old_ptr, losses_ptr, N, beta, one_minus_clip, one_plus_clip,
+    BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    logp = load(logp_ptr + n, n < N)
     logp_old = load(logp_old_ptr + n, n < N)
+    logp = load(logp_ptr + n, n < N)
     ratio = tl.exp(logp - logp_old)
-    tl.store(ratio_ptr + n, ratio, mask=n < N)
-    clipped = smaller(larger(ratio, one_minus_clip), one_plus_clip)
-    tl.store(clipped_ptr + n, clipped, mask=n < N)
     divergence = logp_old - logp + ratio - 1
     advantage = load(advantage_ptr + n, n < N)
-    losses = beta * divergence - smaller(advantage * ratio, advantage * clipped)
+    clipped = smaller(larger(ratio, one_minus_clip), one_plus_clip)
+    surrogate = smaller(advantage * ratio, advantage * clipped)
+    losses = beta * divergence - surrogate
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles", alive=5)
+@kernel("| N in tiles", alive=5, makes="dlogp")
 @triton.jit
-def none_backward(
-    advantage_ptr, clipped_ptr, dloss_ptr, ratio_ptr, dlogp_ptr, N, beta, BLOCK: tl.constexpr,
+def backward(
+    advantage_ptr, dloss_ptr, logp_ptr, logp_old_ptr, dlogp_ptr, N, beta, one_minus_clip,
+    one_plus_clip, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
-    ratio = load(ratio_ptr + n, n < N)
+    logp = load(logp_ptr + n, n < N)
+    logp_old = load(logp_old_ptr + n, n < N)
+    ratio = tl.exp(logp - logp_old)
     advantage = load(advantage_ptr + n, n < N)
-    clipped = load(clipped_ptr + n, n < N)
+    clipped = smaller(larger(ratio, one_minus_clip), one_plus_clip)
     dlogp = dloss * (
         ratio * (beta - tl.where(sign(advantage * clipped - advantage * ratio) <= -1, 0, advantage))
         - beta
@@ -51,130 +58,35 @@ def none_backward(
     tl.store(dlogp_ptr + n, dlogp, mask=n < N)
 
 
-@kernel("| N in tiles", alive=5, sums="sum_1:", exact="ratio clipped sum_1")
-@triton.jit
-def forward(
-    advantage_ptr, logp_ptr, logp_old_ptr, ratio_ptr, clipped_ptr, sum_1_ptr, N, beta,
-    one_minus_clip, one_plus_clip, REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        logp = load(logp_ptr + n, n < N)
-        logp_old = load(logp_old_ptr + n, n < N)
-        ratio = tl.exp(logp - logp_old)
-        tl.store(ratio_ptr + n, ratio, mask=n < N)
-        clipped = smaller(larger(ratio, one_minus_clip), one_plus_clip)
-        tl.store(clipped_ptr + n, clipped, mask=n < N)
-        divergence = logp_old - logp + ratio - 1
-        advantage = load(advantage_ptr + n, n < N)
-        surrogate = smaller(advantage * ratio, advantage * clipped)
-        losses = beta * divergence - surrogate
-        sum_1 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=4)
-@triton.jit
-def backward(
-    advantage_ptr, clipped_ptr, dloss_ptr, ratio_ptr, dlogp_ptr, N, beta, divisor,
-    BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    ratio = load(ratio_ptr + n, n < N)
-    dloss = load(dloss_ptr)
-    advantage = load(advantage_ptr + n, n < N)
-    clipped = load(clipped_ptr + n, n < N)
-    dlogp = (
-        ratio * (
-            dloss * beta / divisor
-            - tl.where(
-                sign(advantage * clipped - advantage * ratio) <= -1,
-                0,
-                dloss / divisor * advantage,
-            )
-        )
-        - dloss * beta / divisor
+def ppo_forward(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
     )
-    tl.store(dlogp_ptr + n, dlogp, mask=n < N)
+    logp_old, advantage = logp_old.to(wide), advantage.to(wide)
+    N, = logp.shape
+    loss = logp.new_empty(N, dtype=wide)
+    forward(
+        advantage, logp, logp_old, loss, N=N, beta=beta, one_minus_clip=1 - clip,
+        one_plus_clip=1 + clip,
+    )
+    return loss
 
 
-@kernel("| N in tiles", alive=7, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    advantage_ptr, logp_ptr, logp_old_ptr, sum_1_ptr, dlogp_ptr, N, beta, one_minus_clip,
-    one_plus_clip, beta_over_divisor, one_over_divisor, REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        logp_old = load(logp_old_ptr + n, n < N)
-        logp = load(logp_ptr + n, n < N)
-        ratio = tl.exp(logp - logp_old)
-        divergence = logp_old - logp + ratio - 1
-        advantage = load(advantage_ptr + n, n < N)
-        clipped = smaller(larger(ratio, one_minus_clip), one_plus_clip)
-        surrogate = smaller(advantage * ratio, advantage * clipped)
-        losses = beta * divergence - surrogate
-        sum_1 += tl.where(n < N, losses, 0.0)
-        dlogp = (
-            ratio * (
-                beta_over_divisor
-                - tl.where(
-                    sign(advantage * clipped - advantage * ratio) <= -1,
-                    0,
-                    one_over_divisor * advantage,
-                )
-            )
-            - beta_over_divisor
-        )
-        tl.store(dlogp_ptr + n, dlogp, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-table = Table(_module, __file__, """
-    logp, logp_old, advantage, ratio, clipped, dloss, dlogp: N
-    loss, sum_1: one number
-""", "68ba315b22f8cd19e775eab1ea71baedd4b3550be401910fffb21649d7bf4225", narrow=True)
-table.add(
-    "none forward",
-    ("one_minus_clip", lambda clip: 1 - clip),
-    ("one_plus_clip", lambda clip: 1 + clip),
-    "none_forward(advantage, logp, logp_old; N; beta, one_minus_clip, one_plus_clip) -> ratio, "
-    "clipped, loss: N",
-)
-table.add("none backward", "none_backward(advantage, clipped, dloss, ratio; N; beta) -> dlogp")
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    ("one_minus_clip", lambda clip: 1 - clip),
-    ("one_plus_clip", lambda clip: 1 + clip),
-    "forward(advantage, logp, logp_old; N; beta, one_minus_clip, one_plus_clip) -> ratio, "
-    "clipped, sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(advantage, clipped, dloss: one number, ratio; N; beta, divisor) -> dlogp",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_minus_clip", lambda clip: 1 - clip),
-    ("one_plus_clip", lambda clip: 1 + clip),
-    ("beta_over_divisor", lambda beta, divisor: beta / divisor),
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(advantage, logp, logp_old; N; beta, one_minus_clip, one_plus_clip, beta_over_divisor, "
-    "one_over_divisor) -> sum_1, dlogp",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
+def ppo_backward(
+    dloss: Tensor, logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
+) -> Tensor:
+    """The gradient of logp."""
+    wide = torch.promote_types(dloss.dtype, torch.float32)
+    logp_old, advantage = logp_old.to(wide), advantage.to(wide)
+    N, = dloss.shape
+    dlogp = logp.new_empty(N)
+    backward(
+        advantage, dloss, logp, logp_old, dlogp, N=N, beta=beta, one_minus_clip=1 - clip,
+        one_plus_clip=1 + clip,
+    )
+    return dlogp

@@ -2,20 +2,23 @@
 # source sha256: 422eb431e117f01d525d76b873e7b7a01d1285af77ab055f580c9dbadaa22d15
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Relu in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of relu.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import relu as _module
+from .. import relu as lines
 from ._functions import larger, load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "0dd1341079a7ac34e94e786240e73748c4093edfdd3cd9027e717e38b77801ee"
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, larger(x, 0), mask=n < N)
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -32,8 +35,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, tl.where(x <= 0, 0, dy), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "988c3259b2545735fe17e488d988973281c173788cd7a4803949d94b290d7570", narrow=True)
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+def relu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N)
+    return y
+
+
+def relu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N)
+    return dx

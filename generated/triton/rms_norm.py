@@ -2,20 +2,25 @@
 # source sha256: 8a2f462582ed9806e93fe4b53266392e374d9069bb9c470dfa63e1aaa28be22f
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RMSNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of rms_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import rms_norm as _module
+from .. import rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "3c1ea3a1baa16e71def5163ed1e48bbdfed995a6b76fe054d3da2c472f0eb5f7"
 
 
-@kernel("N | C", alive=2, exact="inv_rms")
+@kernel("N | C", alive=2, makes="inv_rms y")
 @triton.jit
 def forward(
     gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -57,7 +62,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, gain * xhat, mask=c < C)
 
 
-@kernel("N | C", alive=4, sums="dgain: C")
+@kernel("N | C", alive=4, sums="dgain: C", makes="dgain dx")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_rms_ptr, x_ptr, dgain_ptr, dx_ptr, C, N, REAL: tl.constexpr,
@@ -130,7 +135,7 @@ def backward_columns(
     tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C", alive=2, exact="inv_rms")
+@kernel("N | C", alive=2, makes="inv_rms xhat")
 @triton.jit
 def plain_forward(
     x_ptr, inv_rms_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -168,7 +173,7 @@ def plain_forward_in_chunks(
         tl.store(xhat_ptr + n * C + c, inv_rms * x, mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def plain_backward(
     dy_ptr, inv_rms_ptr, y_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -207,12 +212,43 @@ def plain_backward_in_chunks(
         tl.store(dx_ptr + n * C + c, inv_rms * (dy - sum_1 / C * y), mask=c < C)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-    gain = 1, dgain: C
-    inv_rms: N 1
-""", "ec02769731fc250a9ebab97b433fcd5a0576e3f817c808e8672e596cd7ea7af2", narrow=True)
-table.add("forward", "forward(gain, x; C, N; eps) -> inv_rms, y")
-table.add("backward", "backward(dy, gain, inv_rms, x; C, N) -> dgain, dx", of="dx | dgain")
-table.add("plain forward", "plain_forward(x; C, N; eps) -> inv_rms, y")
-table.add("plain backward", "plain_backward(dy, inv_rms, y; C, N) -> dx")
+def rms_norm_forward(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    N, C = x.shape
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
+    forward(gain, x, inv_rms, y, C=C, N=N, eps=eps)
+    return y, inv_rms
+
+
+def rms_norm_backward(
+    dy: Tensor, x: Tensor, gain: Tensor, inv_rms: Tensor, need_x: bool = True,
+    need_gain: bool = True,
+) -> tuple:
+    """The gradients of x and gain."""
+    N, C = dy.shape
+    dgain = gain.new_empty(C) if need_gain else None
+    dx = x.new_empty(N, C) if need_x else None
+    backward(dy, gain, inv_rms, x, dgain, dx, C=C, N=N)
+    return dx, dgain
+
+
+def rms_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C)
+    plain_forward(x, inv_rms, y, C=C, N=N, eps=eps)
+    return y, inv_rms
+
+
+def rms_norm_plain_backward(dy: Tensor, inv_rms: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    plain_backward(dy, inv_rms, y, dx, C=C, N=N)
+    return dx

@@ -2,20 +2,25 @@
 # source sha256: 049a4742a7f655243d433246baf4a8db79875f17ebb226d59531fc18e8960986
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RNNCell in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of rnn_cell.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import rnn_cell as _module
+from .. import rnn_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "3fe8ffbf271a6eafc56bd7cfb09185cf0a7c234af1251b8244c50f892c96e9fc"
 
 
-@kernel("N | H in tiles", alive=2)
+@kernel("N | H in tiles", alive=2, makes="y")
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, product_1_ptr, product_2_ptr, y_ptr, H, N, ALIGN: tl.constexpr,
@@ -32,7 +37,7 @@ def forward(
     tl.store(y_ptr + n * H + i_H, tanh(bias_hh + bias_ih + product_2 + product_1), mask=inside)
 
 
-@kernel("N | H in tiles", alive=3, sums="dbias_ih: H", exact="dpre")
+@kernel("N | H in tiles", alive=3, sums="dbias_ih: H", makes="dpre dbias_ih")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, dpre_ptr, dbias_ih_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -59,69 +64,49 @@ def backward(
         )
 
 
-@kernel("N | H in tiles", alive=2)
-@triton.jit
-def plain_forward(
-    product_1_ptr, product_2_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    product_2 = load(product_2_ptr + n * H + i_H, inside)
-    product_1 = load(product_1_ptr + n * H + i_H, inside)
-    tl.store(y_ptr + n * H + i_H, tanh(product_2 + product_1), mask=inside)
+def rnn_cell_forward(
+    x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
+) -> Tensor:
+    """The output y."""
+    with lines._uncast(x):
+        dtype = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
+        )
+        wide = torch.promote_types(dtype, torch.float32)
+        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
+            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+        )
+        H = h.shape[1]
+        N = x.shape[0]
+        product_1 = x @ weight_ih.mT
+        product_2 = h @ weight_hh.mT
+        y = x.new_empty(N, H)
+        forward(bias_hh, bias_ih, product_1, product_2, y, H=H, N=N)
+    return y.to(dtype)
 
 
-@kernel("N | H in tiles", alive=2, exact="dpre")
-@triton.jit
-def plain_backward(
-    dy_ptr, y_ptr, dpre_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    y = load(y_ptr + n * H + i_H, inside)
-    tl.store(dpre_ptr + n * H + i_H, dy * (1 - square(y)), mask=inside)
-
-
-table = Table(_module, __file__, """
-    x: N K
-    h, y, dy, dpre: N H
-    weight_ih: H K
-    weight_hh: H H
-    bias_ih = 0, bias_hh = 0, dbias_ih: H
-""", "0970ddb24787747e147006f3edfbdc960699b5de6fe20167978aaaffe4d30007")
-table.add(
-    "forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "forward(bias_hh, bias_ih, product_1, product_2; H, N) -> y",
-)
-table.add(
-    "backward",
-    "backward(dy, y; H, N) -> dpre, dbias_ih",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-    "dbias_hh = dbias_ih",
-    of="dh dweight_ih dweight_hh dbias_ih dbias_hh",
-)
-table.add(
-    "plain forward",
-    ("product_1", lambda x, weight_ih: x @ weight_ih.mT),
-    ("product_2", lambda h, weight_hh: h @ weight_hh.mT),
-    "plain_forward(product_1, product_2; H, N) -> y",
-)
-table.add(
-    "plain backward",
-    "plain_backward(dy, y; H, N) -> dpre",
-    ("dx", lambda dpre, weight_ih: dpre @ weight_ih),
-    ("dh", lambda dpre, weight_hh: dpre @ weight_hh),
-    ("dweight_ih", lambda x, dpre: dpre.mT @ x),
-    ("dweight_hh", lambda h, dpre: dpre.mT @ h),
-)
+def rnn_cell_backward(
+    dy: Tensor, x: Tensor, h: Tensor, weight_ih: Tensor, weight_hh: Tensor, y: Tensor,
+    need_x: bool = True, need_h: bool = True, need_weight_ih: bool = True,
+    need_weight_hh: bool = True, need_bias_ih: bool = True, need_bias_hh: bool = True,
+) -> tuple:
+    """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
+        N, H = dy.shape
+        dx = dh = dweight_ih = dweight_hh = None
+        dpre = dy.new_empty(N, H) if need_x or need_h or need_weight_ih or need_weight_hh else None
+        dbias_hh = dy.new_empty(H) if need_bias_ih or need_bias_hh else None
+        backward(dy, y, dpre, dbias_hh, H=H, N=N)
+        if need_x:
+            dx = dpre @ weight_ih
+        if need_h:
+            dh = dpre @ weight_hh
+        if need_weight_ih:
+            dweight_ih = dpre.mT @ x
+        if need_weight_hh:
+            dweight_hh = dpre.mT @ h
+        dbias_ih = dbias_hh
+    return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -2,20 +2,25 @@
 # source sha256: a232a334b6a8ef0d99ac975193096a301d15fb45cbce6476503d08948d7fc301
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""RotaryEmbedding in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of rotary_embedding.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import rotary_embedding as _module
+from .. import rotary_embedding as lines
 from ._functions import aligned, load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "5d4afeea6bae7a15b42f247e9475618955004e495488716ebe7f6b79e879bbcd"
 
 
-@kernel("N T | E in tiles", alive=5)
+@kernel("N T | E in tiles", alive=5, makes="y")
 @triton.jit
 def forward(
     cosine_ptr, sine_ptr, x_ptr, y_ptr, rows, D, E, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -41,7 +46,7 @@ def forward(
     tl.store(y_ptr + row * E + e, y, mask=inside)
 
 
-@kernel("N T | E in tiles", alive=4)
+@kernel("N T | E in tiles", alive=4, makes="dx")
 @triton.jit
 def backward(
     cosine_ptr, dy_ptr, sine_ptr, dx_ptr, rows, D, E, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -66,19 +71,28 @@ def backward(
     tl.store(dx_ptr + row * E + e, dx, mask=inside)
 
 
-
-def _D(E):
-    if E % 2:
-        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
+def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The output y."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, cosine, sine)],
+        torch.float32,
+    )
+    dtype = x.dtype if wide == torch.float32 else wide
+    cosine, sine = cosine.to(wide), sine.to(wide)
+    N, T, E = x.shape
     D = E // 2
-    if D < 1:
-        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
-    return D
+    y = x.new_empty(N, T, E, dtype=dtype)
+    forward(cosine, sine, x, y, D=D, E=E, N=N, T=T)
+    return y
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N T E
-    cosine, sine: T E
-""", "69d421a2904989b3863c9833738b1c2db39234980fa1785f2c48cc6e96dccb53", narrow=True)
-table.add("forward", ("D", _D), "forward(cosine, sine, x; D, E, N, T) -> y")
-table.add("backward", ("D", _D), "backward(cosine, dy, sine; D, E, N, T) -> dx")
+def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """The gradient of x."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    cosine, sine = cosine.to(wide), sine.to(wide)
+    N, T, E = dy.shape
+    D = E // 2
+    dx = dy.new_empty(N, T, E)
+    backward(cosine, dy, sine, dx, D=D, E=E, N=N, T=T)
+    return dx

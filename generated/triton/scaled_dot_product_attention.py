@@ -2,20 +2,25 @@
 # source sha256: 4215a83b5e5d9f5e416abc81a7a57bcef70bfdd1c52297069d6f4d88ea3f1a02
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""ScaledDotProductAttention in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of scaled_dot_product_attention.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import scaled_dot_product_attention as _module
+from .. import scaled_dot_product_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "9b162e866665b1621358291a6e7ba852733096efde50d1628e025e7ff96a8483"
 
 
-@kernel("B T | S", exact="probs")
+@kernel("B T | S", makes="probs")
 @triton.jit
 def forward(
     product_1_ptr, probs_ptr, rows, S, scale, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -62,11 +67,11 @@ def forward_in_chunks(
         tl.store(probs_ptr + row * S + s, tl.exp(scale * product_1 - peak_2) / sum_3, mask=s < S)
 
 
-@kernel("B T | S", alive=2, exact="dscores_sum")
+@kernel("B T | S", alive=2, makes="scale_times_dscores")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, dscores_sum_ptr, rows, S, scale, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -75,14 +80,14 @@ def backward(
     probs = load(probs_ptr + row * S + s, inside)
     dprobs = load(dprobs_ptr + row * S + s, inside)
     dscores = probs * (dprobs - total(dprobs * probs, inside, 1))
-    tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=inside)
+    tl.store(scale_times_dscores_ptr + row * S + s, scale * dscores, mask=inside)
 
 
 @backward.long("B T | S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks(
-    dprobs_ptr, probs_ptr, dscores_sum_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, S, scale, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
@@ -98,27 +103,48 @@ def backward_in_chunks(
         probs = load(probs_ptr + row * S + s, s < S)
         dprobs = load(dprobs_ptr + row * S + s, s < S)
         dscores = probs * (dprobs - sum_1)
-        tl.store(dscores_sum_ptr + row * S + s, scale * dscores, mask=s < S)
+        tl.store(scale_times_dscores_ptr + row * S + s, scale * dscores, mask=s < S)
 
 
-table = Table(_module, __file__, """
-    query: B T E
-    key: B S E
-    value: B S F
-    probs, dscores_sum: B T S
-    dy: B T F
-""", "450ac01fa1788edb1f9f96689198385bb3da2041ade7dcbd9dbd75d05923b6b6")
-table.add(
-    "forward",
-    ("product_1", lambda query, key: query @ key.mT),
-    "forward(product_1; B, S, T; scale) -> probs",
-    ("y", lambda probs, value: probs @ value),
-)
-table.add(
-    "backward",
-    ("dprobs", lambda dy, value: dy @ value.mT),
-    ("dvalue", lambda dy, probs: probs.mT @ dy),
-    "backward(dprobs, probs; B, S, T; scale) -> dscores_sum",
-    ("dquery", lambda dscores_sum, key: dscores_sum @ key),
-    ("dkey", lambda query, dscores_sum: dscores_sum.mT @ query),
-)
+def scaled_dot_product_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, scale: float,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    with lines._uncast(query):
+        dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        wide = torch.promote_types(dtype, torch.float32)
+        query, key, value = query.to(wide), key.to(wide), value.to(wide)
+        B = query.shape[0]
+        T = query.shape[1]
+        S = key.shape[1]
+        product_1 = query @ key.mT
+        probs = query.new_empty(B, T, S)
+        forward(product_1, probs, B=B, S=S, T=T, scale=scale)
+        y = probs @ value
+    return y.to(dtype), probs
+
+
+def scaled_dot_product_attention_backward(
+    dy: Tensor, query: Tensor, key: Tensor, value: Tensor, probs: Tensor, scale: float,
+    need_query: bool = True, need_key: bool = True, need_value: bool = True,
+) -> tuple:
+    """The gradients of query, key and value."""
+    with lines._uncast(dy):
+        wide = torch.promote_types(dy.dtype, torch.float32)
+        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        B = dy.shape[0]
+        T = dy.shape[1]
+        S = key.shape[1]
+        dquery = dkey = dvalue = None
+        if need_query or need_key:
+            dprobs = dy @ value.mT
+        if need_value:
+            dvalue = probs.mT @ dy
+        if need_query or need_key:
+            scale_times_dscores = dy.new_empty(B, T, S)
+            backward(dprobs, probs, scale_times_dscores, B=B, S=S, T=T, scale=scale)
+        if need_query:
+            dquery = scale_times_dscores @ key
+        if need_key:
+            dkey = scale_times_dscores.mT @ query
+    return dquery, dkey, dvalue

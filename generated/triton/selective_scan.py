@@ -2,22 +2,25 @@
 # source sha256: 3f6b3bd29016c3a5ce0c72160d87f30b5be763dfa66f8652ef55c0db2be8d134
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SelectiveScan in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of selective_scan.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import selective_scan as _module
+from .. import selective_scan as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
-from ._table import Table
 
-_runtime = _module._runtime
+MODULE, DIGEST = lines, "b841175af7de3e832e974d5b41bc8ebeae60b539cfd1fe198fa91201a0078007"
 
 
-@kernel("NT=N*T K | S in tiles", exact="decay h_term")
+@kernel("NT=N*T K | S in tiles", makes="decay h_term")
 @triton.jit
 def forward(
     A_ptr, B_ptr, delta_ptr, x_ptr, decay_ptr, h_term_ptr, rows, K, S, ALIGN: tl.constexpr,
@@ -37,7 +40,7 @@ def forward(
     tl.store(h_term_ptr + row * S + s, B * delta * x, mask=inside)
 
 
-@kernel("NT=N*T K | S", alive=2)
+@kernel("NT=N*T K | S", alive=2, makes="y")
 @triton.jit
 def forward_2(
     C_ptr, D_ptr, h_ptr, x_ptr, y_ptr, rows, K, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -78,161 +81,231 @@ def forward_2_in_chunks(
     tl.store(y_ptr + row, sum_1 + D * x)
 
 
-@kernel("N T K | S in tiles", sums="dC: N T S, dD: K", exact="dh scan_decay_dh_factor")
+@kernel(
+    "N K | T S in tiles", alive=3, sums="dC: N T S, dD: K", makes="decay dC dD dh dh_scan_factor",
+)
 @triton.jit
 def backward(
-    C_ptr, decay_ptr, dy_ptr, h_ptr, x_ptr, dC_ptr, dD_ptr, dh_ptr, scan_decay_dh_factor_ptr, rows,
-    K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    A_ptr, C_ptr, delta_ptr, dy_ptr, h_ptr, x_ptr, decay_ptr, dC_ptr, dD_ptr, dh_ptr,
+    dh_scan_factor_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    dy = load(dy_ptr + row, row < rows)
-    x = load(x_ptr + row, row < rows)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
+    n = row // K
+    t = tl.arange(0, BLOCK_T)[None, :, None]
+    k = row % K
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    inside = (row < rows) & (t < T) & (s < S)
+    inside_NKS = (row < rows) & (s < S)
+    A = load(A_ptr + k * S + s, inside_NKS)
+    inside_NKT = (row < rows) & (t < T)
+    delta = load(delta_ptr + (n * T + t) * K + k, inside_NKT)
+    if decay_ptr is not None:
+        tl.store(decay_ptr + ((n * T + t) * K + k) * S + s, tl.exp(A * delta), mask=inside)
+    dy = load(dy_ptr + (n * T + t) * K + k, inside_NKT)
+    h = load(h_ptr + ((n * T + t) * K + k) * S + s, inside)
+    if dC_ptr is not None:
+        tl.store(dC_ptr + (row * T + t) * S + s, dy * h, mask=inside)
+    C = load(C_ptr + (n * T + t) * S + s, inside)
+    if dh_ptr is not None:
+        tl.store(dh_ptr + ((n * T + t) * K + k) * S + s, dy * C, mask=inside)
+    x = load(x_ptr + (n * T + t) * K + k, inside_NKT)
     if dD_ptr is not None:
         tl.store(
             dD_ptr + row * tl.num_programs(1) + tl.program_id(1),
-            tl.where(tl.program_id(1) == 0, dy * x, 0.0),
+            tl.where(tl.program_id(1) == 0, total(dy * x, inside_NKT, 1), 0.0),
             mask=row < rows,
         )
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    h = load(h_ptr + row * S + s, inside)
-    if dC_ptr is not None:
-        tl.store(dC_ptr + row * S + s, dy * h, mask=inside)
-    n = row // (T * K)
-    t = row // K % T
-    C = load(C_ptr + (n * T + t) * S + s, inside)
-    if dh_ptr is not None:
-        tl.store(dh_ptr + row * S + s, dy * C, mask=inside)
-    k = row % K
-    decay = load(decay_ptr + ((n * T + t + 1) * K + k) * S + s, (inside) & (t + 1 < T))
-    if scan_decay_dh_factor_ptr is not None:
-        tl.store(scan_decay_dh_factor_ptr + row * S + s, tl.where(t + 1 < T, decay, 0), mask=inside)
+    delta_2 = load(delta_ptr + (n * T + t + 1) * K + k, (inside_NKT) & (t + 1 < T))
+    dh_scan_factor = tl.where(t + 1 < T, tl.exp(A * delta_2), 0)
+    if dh_scan_factor_ptr is not None:
+        tl.store(dh_scan_factor_ptr + ((n * T + t) * K + k) * S + s, dh_scan_factor, mask=inside)
 
 
-@kernel("N T K | S", alive=2, sums="dB: N T S, dA: K S")
+@kernel("N K | T S", alive=4, sums="dB: N T S, dA: K S", makes="dB dA dx ddelta")
 @triton.jit
 def backward_2(
-    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dy_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dB_ptr,
-    dA_ptr, dx_ptr, ddelta_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dh_scan_ptr, dy_ptr, h_ptr, x_ptr, dB_ptr, dA_ptr,
+    dx_ptr, ddelta_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    s = tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    delta = load(delta_ptr + row, row < rows)
-    x = load(x_ptr + row, row < rows)
-    scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, inside)
-    if dB_ptr is not None:
-        tl.store(dB_ptr + row * S + s, delta * x * scan_decay_dh, mask=inside)
-    n = row // (T * K)
-    t = row // K % T
+    t = tl.arange(0, BLOCK_T)[None, :, None]
+    s = tl.arange(0, BLOCK_S)[None, None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
+    inside = (row < rows) & (t < T) & (s < S)
+    n = row // K
     k = row % K
+    inside_NKT = (row < rows) & (t < T)
+    delta = load(delta_ptr + (n * T + t) * K + k, inside_NKT)
+    x = load(x_ptr + (n * T + t) * K + k, inside_NKT)
+    dh_scan = load(dh_scan_ptr + ((n * T + t) * K + k) * S + s, inside)
+    if dB_ptr is not None:
+        tl.store(dB_ptr + (row * T + t) * S + s, delta * x * dh_scan, mask=inside)
     h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
-    decay = load(decay_ptr + row * S + s, inside)
+    decay = load(decay_ptr + ((n * T + t) * K + k) * S + s, inside)
+    inside_NKS = (row < rows) & (s < S)
     if dA_ptr is not None:
         tl.store(
             dA_ptr + row * S + s,
-            delta * (scan_decay_dh * tl.where(t > 0, h, 0) * decay),
-            mask=inside,
+            total(delta * (dh_scan * tl.where(t > 0, h, 0) * decay), inside, 1),
+            mask=inside_NKS,
         )
     D = load(D_ptr + k, row < rows)
-    dy = load(dy_ptr + row, row < rows)
+    dy = load(dy_ptr + (n * T + t) * K + k, inside_NKT)
     B = load(B_ptr + (n * T + t) * S + s, inside)
-    sum_B_decay_dh = total(B * scan_decay_dh, inside, 1)
+    sum_B_dh_scan = total(B * dh_scan, inside, 2)
     if dx_ptr is not None:
-        tl.store(dx_ptr + row, D * dy + sum_B_decay_dh * delta, mask=row < rows)
-    A = load(A_ptr + k * S + s, inside)
-    sum_1 = total(A * (scan_decay_dh * tl.where(t > 0, h, 0)) * decay, inside, 1)
+        tl.store(dx_ptr + (n * T + t) * K + k, D * dy + sum_B_dh_scan * delta, mask=inside_NKT)
+    A = load(A_ptr + k * S + s, inside_NKS)
+    sum_1 = total(A * (dh_scan * tl.where(t > 0, h, 0)) * decay, inside, 2)
     if ddelta_ptr is not None:
-        tl.store(ddelta_ptr + row, sum_1 + sum_B_decay_dh * x, mask=row < rows)
+        tl.store(ddelta_ptr + (n * T + t) * K + k, sum_1 + sum_B_dh_scan * x, mask=inside_NKT)
 
 
-@backward_2.long("N T K | S in chunks", alive=5)
+@backward_2.long("N K T | S in chunks", alive=5, keeps="sum_B_dh_scan: N T K, sum_1: N T K")
 @triton.jit
 def backward_2_in_chunks(
-    A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dy_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dx_ptr,
-    ddelta_ptr, K, S, T, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    A_ptr, B_ptr, decay_ptr, dh_scan_ptr, h_ptr, sum_B_dh_scan_ptr, sum_1_ptr, K, S, T,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
-    sum_B_decay_dh = tl.zeros([BLOCK], REAL)
+    sum_B_dh_scan = tl.zeros([BLOCK], REAL)
     sum_1 = tl.zeros([BLOCK], REAL)
-    n = row // (T * K)
-    t = row // K % T
-    k = row % K
+    n = row // (K * T)
+    t = row % T
+    k = row // T % K
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         B = load(B_ptr + (n * T + t) * S + s, s < S)
-        scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, s < S)
-        sum_B_decay_dh += tl.where(s < S, B * scan_decay_dh, 0.0)
+        dh_scan = load(dh_scan_ptr + ((n * T + t) * K + k) * S + s, s < S)
+        sum_B_dh_scan += tl.where(s < S, B * dh_scan, 0.0)
         A = load(A_ptr + k * S + s, s < S)
         h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (s < S) & (t > 0))
-        decay = load(decay_ptr + row * S + s, s < S)
-        sum_1 += tl.where(s < S, A * (scan_decay_dh * tl.where(t > 0, h, 0)) * decay, 0.0)
-    sum_B_decay_dh = tl.sum(sum_B_decay_dh)
+        decay = load(decay_ptr + ((n * T + t) * K + k) * S + s, s < S)
+        sum_1 += tl.where(s < S, A * (dh_scan * tl.where(t > 0, h, 0)) * decay, 0.0)
+    sum_B_dh_scan = tl.sum(sum_B_dh_scan)
+    tl.store(sum_B_dh_scan_ptr + (n * T + t) * K + k, sum_B_dh_scan)
     sum_1 = tl.sum(sum_1)
-    D = load(D_ptr + k)
-    dy = load(dy_ptr + row)
-    delta = load(delta_ptr + row)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + row, D * dy + sum_B_decay_dh * delta)
-    x = load(x_ptr + row)
-    if ddelta_ptr is not None:
-        tl.store(ddelta_ptr + row, sum_1 + sum_B_decay_dh * x)
+    tl.store(sum_1_ptr + (n * T + t) * K + k, sum_1)
 
 
-@backward_2.long("N T K | S in tiles", alive=2, sums="dB: N T S, dA: K S")
+@backward_2.long("N K S | T in tiles", alive=4, sums="dA: K S")
 @triton.jit
 def backward_2_columns(
-    decay_ptr, delta_ptr, h_ptr, scan_decay_dh_ptr, x_ptr, dB_ptr, dA_ptr, rows, K, S, T,
+    decay_ptr, delta_ptr, dh_scan_ptr, h_ptr, dA_ptr, rows, K, S, T, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    T = aligned(T, ALIGN)
+    t = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    inside = (row < rows) & (t < T)
+    n = row // (K * S)
+    k = row // S % K
+    delta = load(delta_ptr + (n * T + t) * K + k, inside)
+    s = row % S
+    dh_scan = load(dh_scan_ptr + ((n * T + t) * K + k) * S + s, inside)
+    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
+    decay = load(decay_ptr + ((n * T + t) * K + k) * S + s, inside)
+    tl.store(
+        dA_ptr + row * tl.num_programs(1) + tl.program_id(1),
+        total(delta * (dh_scan * tl.where(t > 0, h, 0) * decay), inside, 1),
+        mask=row < rows,
+    )
+
+
+@backward_2.long("N K | T in tiles", alive=3)
+@triton.jit
+def backward_2_columns_2(
+    D_ptr, delta_ptr, dy_ptr, sum_1_ptr, sum_B_dh_scan_ptr, x_ptr, dx_ptr, ddelta_ptr, rows, K, T,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    T = aligned(T, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    delta = load(delta_ptr + row, row < rows)
-    x = load(x_ptr + row, row < rows)
-    scan_decay_dh = load(scan_decay_dh_ptr + row * S + s, inside)
-    if dB_ptr is not None:
-        tl.store(dB_ptr + row * S + s, delta * x * scan_decay_dh, mask=inside)
-    n = row // (T * K)
-    t = row // K % T
+    n = row // K
+    t = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     k = row % K
-    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
-    decay = load(decay_ptr + row * S + s, inside)
-    if dA_ptr is not None:
-        tl.store(
-            dA_ptr + row * S + s,
-            delta * (scan_decay_dh * tl.where(t > 0, h, 0) * decay),
-            mask=inside,
-        )
+    inside = (row < rows) & (t < T)
+    D = load(D_ptr + k, row < rows)
+    dy = load(dy_ptr + (n * T + t) * K + k, inside)
+    sum_B_dh_scan = load(sum_B_dh_scan_ptr + (n * T + t) * K + k, inside)
+    delta = load(delta_ptr + (n * T + t) * K + k, inside)
+    if dx_ptr is not None:
+        tl.store(dx_ptr + (n * T + t) * K + k, D * dy + sum_B_dh_scan * delta, mask=inside)
+    sum_1 = load(sum_1_ptr + (n * T + t) * K + k, inside)
+    x = load(x_ptr + (n * T + t) * K + k, inside)
+    if ddelta_ptr is not None:
+        tl.store(ddelta_ptr + (n * T + t) * K + k, sum_1 + sum_B_dh_scan * x, mask=inside)
 
 
+@backward_2.long("N K | TS=T*S in tiles", alive=2, sums="dB: N TS")
+@triton.jit
+def backward_2_columns_3(
+    delta_ptr, dh_scan_ptr, x_ptr, dB_ptr, rows, K, S, T, TS, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    TS = aligned(TS, ALIGN)
+    ts = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    inside = (row < rows) & (ts < TS)
+    n = row // K
+    k = row % K
+    delta = load(delta_ptr + (n * T + ts // S) * K + k, inside)
+    x = load(x_ptr + (n * T + ts // S) * K + k, inside)
+    dh_scan = load(dh_scan_ptr + ((n * T + ts // S) * K + k) * S + ts % S, inside)
+    tl.store(dB_ptr + row * TS + ts, delta * x * dh_scan, mask=inside)
 
-def _scan_decay_dh(scan_decay_dh_factor, dh):
-    return _runtime.scanned(scan_decay_dh_factor, dh, 1, reverse=True)
+
+def selective_scan_forward(
+    x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (x, delta, A, B, C, D)],
+        torch.float32,
+    )
+    dtype = (
+        functools.reduce(torch.promote_types, [t.dtype for t in (x, delta, A, B, C)])
+        if wide == torch.float32
+        else wide
+    )
+    x, delta, A, B, C, D = (t.to(wide) for t in (x, delta, A, B, C, D))
+    N, T, K = x.shape
+    S = A.shape[1]
+    decay = x.new_empty(N, T, K, S)
+    h_term = x.new_empty(N, T, K, S)
+    forward(A, B, delta, x, decay, h_term, K=K, N=N, S=S, T=T)
+    h = lines._scanned(decay, h_term, 1)
+    y = x.new_empty(N, T, K)
+    forward_2(C, D, h, x, y, K=K, N=N, S=S, T=T)
+    return y.to(dtype), h
 
 
-table = Table(_module, __file__, """
-    x, delta, y, dy, dx, ddelta: N T K
-    A, dA: K S
-    B, C, dC, dB: N T S
-    D, dD: K
-    decay, h_term, h, dh, scan_decay_dh_factor: N T K S
-""", "77cf22e3d9be64013f6f6ed718dd2fc2ddb095b761bafa78f2b5d5b335163830")
-table.add(
-    "forward",
-    "forward(A, B, delta, x; K, N, S, T) -> decay, h_term",
-    ("h", lambda decay, h_term: _runtime.scanned(decay, h_term, 1)),
-    "forward_2(C, D, h, x; K, N, S, T) -> y",
-)
-table.add(
-    "backward",
-    "backward(C, decay, dy, h, x; K, N, S, T) -> dC, dD, dh, scan_decay_dh_factor",
-    ("scan_decay_dh", _scan_decay_dh),
-    "backward_2(A, B, D, decay, delta, dy, h, scan_decay_dh, x; K, N, S, T) -> dB, dA, dx, ddelta",
-    of="ddelta dA dB dC dD",
-)
+def selective_scan_backward(
+    dy: Tensor, x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, h: Tensor,
+    need_x: bool = True, need_delta: bool = True, need_A: bool = True, need_B: bool = True,
+    need_C: bool = True, need_D: bool = True,
+) -> tuple:
+    """The gradients of x, delta, A, B, C and D."""
+    wide = torch.promote_types(dy.dtype, torch.float32)
+    dy, x, delta, A, B, C, D = (t.to(wide) for t in (dy, x, delta, A, B, C, D))
+    N, T, K = dy.shape
+    S = A.shape[1]
+    dx = ddelta = dA = dB = None
+    decay = dy.new_empty(N, T, K, S) if need_x or need_delta or need_A or need_B else None
+    dC = dy.new_empty(N, T, S) if need_C else None
+    dD = dy.new_empty(K) if need_D else None
+    dh = dy.new_empty(N, T, K, S) if need_x or need_delta or need_A or need_B else None
+    dh_scan_factor = dy.new_empty(N, T, K, S) if need_x or need_delta or need_A or need_B else None
+    backward(A, C, delta, dy, h, x, decay, dC, dD, dh, dh_scan_factor, K=K, N=N, S=S, T=T)
+    if need_x or need_delta or need_A or need_B:
+        dh_scan = lines._scanned(dh_scan_factor, dh, 1, reverse=True)
+        dB = dy.new_empty(N, T, S) if need_B else None
+        dA = dy.new_empty(K, S) if need_A else None
+        dx = dy.new_empty(N, T, K) if need_x else None
+        ddelta = dy.new_empty(N, T, K) if need_delta else None
+        backward_2(A, B, D, decay, delta, dh_scan, dy, h, x, dB, dA, dx, ddelta, K=K, N=N, S=S, T=T)
+    return dx, ddelta, dA, dB, dC, dD

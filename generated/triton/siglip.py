@@ -2,20 +2,23 @@
 # source sha256: 85a01e85e2893aa3f7aad260320c9631db08b00c3601b9f025bd541f14e0b621
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Siglip in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of siglip.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import siglip as _module
+from .. import siglip as lines
 from ._functions import aligned, larger, load, log1p, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "7d2263029bc28fe28140af69dc9623935b99c03806b8408749eaa95befa857c9"
 
 
-@kernel("N | D", alive=2, exact="image_norm image_length image text_norm text_length text")
+@kernel("N | D", alive=2, makes="image_norm image_length image text_norm text_length text")
 @triton.jit
 def forward(
     images_ptr, texts_ptr, image_norm_ptr, image_length_ptr, image_ptr, text_norm_ptr,
@@ -73,11 +76,11 @@ def forward_in_chunks(
         tl.store(text_ptr + n * D + d, texts / text_length, mask=d < D)
 
 
-@kernel("N | M=N in tiles", alive=3, sums="sum_3:, sum_4:", exact="logits sum_3 sum_4")
+@kernel("N | M=N in tiles", alive=3, sums="sum_3:, sum_4:", makes="logits sum_3 sum_4")
 @triton.jit
 def forward_2(
-    bias_ptr, logits_sum_ptr, scale_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, scale_ptr, sum_image_text_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -89,25 +92,25 @@ def forward_2(
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        tl.store(logits_ptr + n * N + m, bias + tl.exp(scale) * logits_sum, mask=inside)
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        tl.store(logits_ptr + n * N + m, bias + tl.exp(scale) * sum_image_text, mask=inside)
         sum_3 += tl.where(
             inside,
-            larger(bias + tl.exp(scale) * logits_sum, 0)
-            + log1p(tl.exp(-tl.abs(bias + tl.exp(scale) * logits_sum))),
+            larger(bias + tl.exp(scale) * sum_image_text, 0)
+            + log1p(tl.exp(-tl.abs(bias + tl.exp(scale) * sum_image_text))),
             0.0,
         )
-        logits_sum_2 = load(logits_sum_ptr + n * N + n, n < N)
+        sum_image_text_2 = load(sum_image_text_ptr + n * N + n, n < N)
         sum_4 += tl.where(
             (n < N) & (tl.program_id(1) == 0),
-            bias + tl.exp(scale) * logits_sum_2,
+            bias + tl.exp(scale) * sum_image_text_2,
             0.0,
         )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_3(sum_3_ptr, sum_4_ptr, loss_ptr, N):
     sum_3 = load(sum_3_ptr)
@@ -115,18 +118,21 @@ def forward_3(sum_3_ptr, sum_4_ptr, loss_ptr, N):
     tl.store(loss_ptr, (sum_3 - sum_4) / N)
 
 
-@kernel("", exact="exp_scale")
+@kernel("", makes="exp_scale")
 @triton.jit
 def backward(scale_ptr, exp_scale_ptr):
     scale = load(scale_ptr)
     tl.store(exp_scale_ptr, tl.exp(scale))
 
 
-@kernel("N | M=N in tiles", alive=4, sums="dbias:, sum_3:", exact="dlogits_sum sum_3")
+@kernel(
+    "N | M=N in tiles", alive=4, sums="dbias:, sum_3:", makes="dbias dlogits_times_exp_scale sum_3",
+)
 @triton.jit
 def backward_2(
-    dloss_ptr, exp_scale_ptr, logits_ptr, logits_sum_ptr, dbias_ptr, dlogits_sum_ptr, sum_3_ptr, N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dloss_ptr, exp_scale_ptr, logits_ptr, sum_image_text_ptr, dbias_ptr,
+    dlogits_times_exp_scale_ptr, sum_3_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -141,27 +147,47 @@ def backward_2(
         logits = load(logits_ptr + n * N + m, inside)
         dlogits = dloss / N * (1 / (1 + tl.exp(-logits))) + tl.where(n == m, -(dloss / N), 0)
         dbias += tl.where(inside, dlogits, 0.0)
-        if dlogits_sum_ptr is not None:
-            tl.store(dlogits_sum_ptr + n * N + m, exp_scale * dlogits, mask=inside)
-        logits_sum = load(logits_sum_ptr + n * N + m, inside)
-        sum_3 += tl.where(inside, dlogits * logits_sum, 0.0)
+        if dlogits_times_exp_scale_ptr is not None:
+            tl.store(dlogits_times_exp_scale_ptr + n * N + m, exp_scale * dlogits, mask=inside)
+        sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
+        sum_3 += tl.where(inside, dlogits * sum_image_text, 0.0)
     if dbias_ptr is not None:
         tl.store(dbias_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(dbias))
     if sum_3_ptr is not None:
         tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
-@kernel("")
+@kernel("N | D in tiles", makes="image text")
 @triton.jit
-def backward_3(exp_scale_ptr, sum_3_ptr, dscale_ptr):
+def backward_3(
+    image_length_ptr, images_ptr, text_length_ptr, texts_ptr, image_ptr, text_ptr, D, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    D = aligned(D, ALIGN)
+    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (n < N) & (d < D)
+    images = load(images_ptr + n * D + d, inside)
+    image_length = load(image_length_ptr + n, n < N)
+    if image_ptr is not None:
+        tl.store(image_ptr + n * D + d, images / image_length, mask=inside)
+    texts = load(texts_ptr + n * D + d, inside)
+    text_length = load(text_length_ptr + n, n < N)
+    if text_ptr is not None:
+        tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
+
+
+@kernel("", makes="dscale")
+@triton.jit
+def backward_4(exp_scale_ptr, sum_3_ptr, dscale_ptr):
     exp_scale = load(exp_scale_ptr)
     sum_3 = load(sum_3_ptr)
     tl.store(dscale_ptr, exp_scale * sum_3)
 
 
-@kernel("N | D", alive=4)
+@kernel("N | D", alive=4, makes="dimages dtexts")
 @triton.jit
-def backward_4(
+def backward_5(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,
     text_norm_ptr, dimages_ptr, dtexts_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -188,9 +214,9 @@ def backward_4(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_4.long("N | D in chunks", alive=4)
+@backward_5.long("N | D in chunks", alive=4)
 @triton.jit
-def backward_4_in_chunks(
+def backward_5_in_chunks(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,
     text_norm_ptr, dimages_ptr, dtexts_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -230,28 +256,68 @@ def backward_4_in_chunks(
             tl.store(dtexts_ptr + n * D + d, dtexts, mask=d < D)
 
 
-table = Table(_module, __file__, """
-    images, texts, image, text, dimages, dtexts: N D
-    scale, bias, sum_3, sum_4, loss, dloss, exp_scale, dbias, dscale: one number
-    image_norm, image_length, text_norm, text_length: N 1
-    logits, logits_sum, dlogits_sum: N N
-""", "38465e47e3647a611408e27b1a98d38a2aa81233918c50e3d5082a19d88ae1b2")
-table.add(
-    "forward",
-    "forward(images, texts; D, N) -> image_norm, image_length, image, text_norm, text_length, "
-    "text",
-    ("logits_sum", lambda image, text: image @ text.mT),
-    "forward_2(bias, logits_sum, scale; N) -> logits, sum_3, sum_4",
-    "forward_3(sum_3, sum_4; N) -> loss",
-)
-table.add(
-    "backward",
-    "backward(scale) -> exp_scale",
-    "backward_2(dloss, exp_scale, logits, logits_sum; N) -> dbias, dlogits_sum, sum_3",
-    ("dtext", lambda image, dlogits_sum: dlogits_sum.mT @ image),
-    ("dimage", lambda dlogits_sum, text: dlogits_sum @ text),
-    "backward_3(exp_scale, sum_3) -> dscale",
-    "backward_4(dimage, dtext, image, image_length, image_norm, text, text_length, text_norm; D, "
-    "N) -> dimages, dtexts",
-    of="dtexts dscale dbias",
-)
+def siglip_forward(
+    images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    with lines._uncast(images):
+        dtype = torch.promote_types(images.dtype, texts.dtype)
+        wide = torch.promote_types(dtype, torch.float32)
+        images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
+        N, D = images.shape
+        image_norm = images.new_empty(N, 1)
+        image_length = images.new_empty(N, 1)
+        image = images.new_empty(N, D)
+        text_norm = images.new_empty(N, 1)
+        text_length = images.new_empty(N, 1)
+        text = images.new_empty(N, D)
+        forward(images, texts, image_norm, image_length, image, text_norm, text_length, text, D=D, N=N)
+        sum_image_text = image @ text.mT
+        logits = images.new_empty(N, N)
+        sum_3 = images.new_empty(())
+        sum_4 = images.new_empty(())
+        forward_2(bias, scale, sum_image_text, logits, sum_3, sum_4, N=N)
+        loss = images.new_empty(())
+        forward_3(sum_3, sum_4, loss, N=N)
+    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, logits
+
+
+def siglip_backward(
+    dloss: Tensor, images: Tensor, texts: Tensor, scale: Tensor, image_norm: Tensor,
+    image_length: Tensor, text_norm: Tensor, text_length: Tensor, sum_image_text: Tensor,
+    logits: Tensor, need_images: bool = True, need_texts: bool = True, need_scale: bool = True,
+    need_bias: bool = True,
+) -> tuple:
+    """The gradients of images, texts, scale and bias."""
+    with lines._uncast(dloss):
+        wide = torch.promote_types(dloss.dtype, torch.float32)
+        dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
+        N, D = images.shape
+        dimages = dtexts = dscale = None
+        exp_scale = (
+            dloss.new_empty(())
+            if need_images or need_texts or need_scale or need_bias
+            else None
+        )
+        backward(scale, exp_scale)
+        dbias = dloss.new_empty(()) if need_bias else None
+        dlogits_times_exp_scale = dloss.new_empty(N, N) if need_images or need_texts else None
+        sum_3 = dloss.new_empty(()) if need_scale else None
+        backward_2(dloss, exp_scale, logits, sum_image_text, dbias, dlogits_times_exp_scale, sum_3, N=N)
+        if need_images or need_texts:
+            image = dloss.new_empty(N, D)
+            text = dloss.new_empty(N, D)
+            backward_3(image_length, images, text_length, texts, image, text, D=D, N=N)
+            dtext = dlogits_times_exp_scale.mT @ image
+            dimage = dlogits_times_exp_scale @ text
+        if need_scale:
+            dscale = dloss.new_empty(())
+            backward_4(exp_scale, sum_3, dscale)
+        if need_images or need_texts:
+            dimages = dloss.new_empty(N, D) if need_images else None
+            dtexts = dloss.new_empty(N, D) if need_texts else None
+            backward_5(
+            dimage, dtext, image, image_length, image_norm, text, text_length, text_norm, dimages,
+            dtexts, D=D, N=N,
+        )
+    return dimages, dtexts, dscale, dbias

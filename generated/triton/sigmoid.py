@@ -2,20 +2,23 @@
 # source sha256: 58e9f0b1b412dc7645ee5fc2dc9d08fa6fb19b905a58fa11f97d7eb3f04ad6a8
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Sigmoid in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of sigmoid.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import sigmoid as _module
+from .. import sigmoid as lines
 from ._functions import load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "9b01a7fca5776971d777da0ca7d2b17b92fa01d7c6f7de7ceb5d4b38543430a8"
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, 1 / (1 + tl.exp(-x)), mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
 def backward(dy_ptr, y_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -32,8 +35,17 @@ def backward(dy_ptr, y_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dy * (y * (1 - y)), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "8f37ee41b1f065899e756fafce9444d66a304970936b51c2d2e61071deb5caaf", narrow=True)
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, y; N) -> dx")
+def sigmoid_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N)
+    return y
+
+
+def sigmoid_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    backward(dy, y, dx, N=N)
+    return dx

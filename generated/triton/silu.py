@@ -2,20 +2,23 @@
 # source sha256: 1c59de4eb4048087de1967e1600bf80f3797f9c6a71b5f67284594e61ea009d3
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Silu in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of silu.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import silu as _module
+from .. import silu as lines
 from ._functions import load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "4550f5264baa7d2fb0628166187edcc775c6523ba67f77d9264b984b1c2c9f3a"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, 1 / (1 + tl.exp(-x)) * x, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -33,8 +36,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dy * s * (x * (1 - s) + 1), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "f6f23f428c80f6c1de2970701b19308a0133666856f8891fe302438c9d045b8e", narrow=True)
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, x; N) -> dx")
+def silu_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N)
+    return y
+
+
+def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N)
+    return dx

@@ -2,22 +2,27 @@
 # source sha256: c363c9a399d1b3695c4d655d3fe2bdc93b6a9d32d62026b3fa91097bad5dcf26
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SmoothL1 in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of smooth_l1.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import smooth_l1 as _module
+from .. import smooth_l1 as lines
 from ._functions import larger, load, sign, smaller, square
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "c36a124b49d0566a925167ca7dd92c7fe1ba9e7247ff10c2c64c78ac22ff4e6f"
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="losses")
 @triton.jit
-def none_forward(
+def forward(
     target_ptr, x_ptr, losses_ptr, N, beta, beta_above_zero, beta_over_two, BLOCK: tl.constexpr,
 ):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -34,9 +39,9 @@ def none_forward(
     tl.store(losses_ptr + n, losses, mask=n < N)
 
 
-@kernel("| N in tiles", alive=5)
+@kernel("| N in tiles", alive=5, makes="dx dtarget")
 @triton.jit
-def none_backward(
+def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, beta, minus_beta, beta_above_zero,
     BLOCK: tl.constexpr,
 ):
@@ -56,142 +61,23 @@ def none_backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", alive=5, sums="sum_1:", exact="sum_1")
-@triton.jit
-def forward(
-    target_ptr, x_ptr, sum_1_ptr, N, beta, beta_above_zero, beta_over_two, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        error = x - target
-        size = tl.abs(error)
-        size_clamped_ = smaller(size, beta)
-        losses = tl.where(
-            beta_above_zero,
-            size_clamped_ / beta * (size - 0.5 * size_clamped_),
-            tl.where(beta <= size, size - beta_over_two, square(error) / 2 / beta),
-        )
-        sum_1 += tl.where(n < N, losses, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
+    """The output loss."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    N, = x.shape
+    loss = x.new_empty(N, dtype=wide)
+    forward(target, x, loss, N=N, beta=beta, beta_above_zero=beta > 0, beta_over_two=beta / 2)
+    return loss
 
 
-@kernel("")
-@triton.jit
-def forward_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-@kernel("| N in tiles", alive=4)
-@triton.jit
-def backward(
-    dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, beta, divisor, minus_beta,
-    beta_above_zero, BLOCK: tl.constexpr,
-):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    x = load(x_ptr + n, n < N)
-    target = load(target_ptr + n, n < N)
-    x_minus_target = x - target
-    dx = dloss / divisor * tl.where(
-        beta_above_zero,
-        smaller(larger(x_minus_target, minus_beta), beta) / beta,
-        tl.where(beta <= tl.abs(target - x), sign(x_minus_target), x_minus_target / beta),
+def smooth_l1_backward(
+    dloss: Tensor, x: Tensor, target: Tensor, beta: float, need_target: bool = True,
+) -> tuple:
+    """The gradients of x and target."""
+    N, = dloss.shape
+    dx = x.new_empty(N)
+    dtarget = target.new_empty(N) if need_target else None
+    backward(
+        dloss, target, x, dx, dtarget, N=N, beta=beta, minus_beta=-beta, beta_above_zero=beta > 0,
     )
-    if dx_ptr is not None:
-        tl.store(dx_ptr + n, dx, mask=n < N)
-    if dtarget_ptr is not None:
-        tl.store(dtarget_ptr + n, -dx, mask=n < N)
-
-
-@kernel("| N in tiles", alive=8, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    target_ptr, x_ptr, sum_1_ptr, dx_ptr, dtarget_ptr, N, beta, beta_above_zero, beta_over_two,
-    one_over_divisor, minus_beta, REAL: tl.constexpr, BLOCK: tl.constexpr,
-):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n, n < N)
-        target = load(target_ptr + n, n < N)
-        error = x - target
-        size = tl.abs(error)
-        size_clamped_ = smaller(size, beta)
-        losses = tl.where(
-            beta_above_zero,
-            size_clamped_ / beta * (size - 0.5 * size_clamped_),
-            tl.where(beta <= size, size - beta_over_two, square(error) / 2 / beta),
-        )
-        sum_1 += tl.where(n < N, losses, 0.0)
-        dx = one_over_divisor * tl.where(
-            beta_above_zero,
-            smaller(larger(error, minus_beta), beta) / beta,
-            tl.where(beta <= tl.abs(target - x), sign(error), error / beta),
-        )
-        if dx_ptr is not None:
-            tl.store(dx_ptr + n, dx, mask=n < N)
-        if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, -dx, mask=n < N)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_1_ptr, loss_ptr, divisor):
-    sum_1 = load(sum_1_ptr)
-    tl.store(loss_ptr, sum_1 / divisor)
-
-
-table = Table(_module, __file__, """
-    x, target, dloss, dx, dtarget: N
-    loss, sum_1: one number
-""", "c85b9a46046ff678bce087dfa384502435074ab347948a8fbfec8ee6f098f586", narrow=True)
-table.add(
-    "none forward",
-    ("beta_above_zero", lambda beta: beta > 0),
-    ("beta_over_two", lambda beta: beta / 2),
-    "none_forward(target, x; N; beta, beta_above_zero, beta_over_two) -> loss: N",
-)
-table.add(
-    "none backward",
-    ("minus_beta", lambda beta: -beta),
-    ("beta_above_zero", lambda beta: beta > 0),
-    "none_backward(dloss, target, x; N; beta, minus_beta, beta_above_zero) -> dx, dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    ("beta_above_zero", lambda beta: beta > 0),
-    ("beta_over_two", lambda beta: beta / 2),
-    "forward(target, x; N; beta, beta_above_zero, beta_over_two) -> sum_1",
-    "forward_2(sum_1; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    ("minus_beta", lambda beta: -beta),
-    ("beta_above_zero", lambda beta: beta > 0),
-    "backward(dloss: one number, target, x; N; beta, divisor, minus_beta, beta_above_zero) -> dx, "
-    "dtarget",
-    of="dx | dtarget",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("beta_above_zero", lambda beta: beta > 0),
-    ("beta_over_two", lambda beta: beta / 2),
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    ("minus_beta", lambda beta: -beta),
-    "loss(target, x; N; beta, beta_above_zero, beta_over_two, one_over_divisor, minus_beta) -> "
-    "sum_1, dx, dtarget",
-    "loss_2(sum_1; ; divisor) -> loss",
-    of="dx | dtarget",
-)
+    return dx, dtarget

@@ -2,20 +2,23 @@
 # source sha256: d112a0946b241312af4a36902f14d5b2fbd605517e07b521b9b584f7c77c9acd
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softmax in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of softmax.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import softmax as _module
+from .. import softmax as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "631510c77509ed9747fd5ef807f7a1fe7eb59131e5a8901b630fdf67bf44874e"
 
 
-@kernel("N | C")
+@kernel("N | C", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     C = aligned(C, ALIGN)
@@ -55,7 +58,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, tl.exp(x - peak_1) / sum_2, mask=c < C)
 
 
-@kernel("N | C", alive=2)
+@kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, dx_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
@@ -90,8 +93,17 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, y * (dy - sum_1), mask=c < C)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N C
-""", "f8d80115d5cfcd1c64001336ea90ad96964f1543deb7af4a1918fdccd09271c8", narrow=True)
-table.add("forward", "forward(x; C, N) -> y")
-table.add("backward", "backward(dy, y; C, N) -> dx")
+def softmax_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, C = x.shape
+    y = x.new_empty(N, C)
+    forward(x, y, C=C, N=N)
+    return y
+
+
+def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, C = dy.shape
+    dx = dy.new_empty(N, C)
+    backward(dy, y, dx, C=C, N=N)
+    return dx

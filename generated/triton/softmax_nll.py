@@ -2,24 +2,27 @@
 # source sha256: 02c7f493ca2a5b7d0c0d27cb35002f0e0b3547c330b2bdca47c88bf29cee322c
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftmaxNLL in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of softmax_nll.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import softmax_nll as _module
+from .. import softmax_nll as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "ff322da27d99963d68600842b5f1e3880200614925c581829875501e6d18c94a"
 
 
-@kernel("N | C", sums="sum_1:", exact="probs sum_1")
+@kernel("N | C", sums="sum_1:", makes="logit_maxes counts_sum sum_1")
 @triton.jit
 def forward(
-    labels_ptr, logits_ptr, probs_ptr, sum_1_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    labels_ptr, logits_ptr, logit_maxes_ptr, counts_sum_ptr, sum_1_ptr, C, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -30,20 +33,20 @@ def forward(
         inside = (n < N) & (c < C)
         logits = load(logits_ptr + n * C + c, inside)
         logit_maxes = largest(logits, inside, 1)
-        counts = tl.exp(logits - logit_maxes)
-        counts_sum = total(counts, inside, 1)
+        tl.store(logit_maxes_ptr + n, logit_maxes, mask=n < N)
+        counts_sum = total(tl.exp(logits - logit_maxes), inside, 1)
+        tl.store(counts_sum_ptr + n, counts_sum, mask=n < N)
         labels = load(labels_ptr + n, n < N)
         logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C), n < N)
         sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
-        tl.store(probs_ptr + n * C + c, counts / counts_sum, mask=inside)
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
 @forward.long("N | C in chunks", alive=3, sums="sum_1:")
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, logits_ptr, sum_1_ptr, probs_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    labels_ptr, logits_ptr, logit_maxes_ptr, counts_sum_ptr, sum_1_ptr, C, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -64,119 +67,62 @@ def forward_in_chunks(
             )
         before = logit_maxes
         logit_maxes = largest(logit_maxes, True)
+        tl.store(logit_maxes_ptr + n, logit_maxes)
         counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
+        tl.store(counts_sum_ptr + n, counts_sum)
         labels = load(labels_ptr + n)
         logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C))
         sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + n * C + c, c < C)
-            tl.store(probs_ptr + n * C + c, tl.exp(logits - logit_maxes) / counts_sum, mask=c < C)
     tl.store(sum_1_ptr + program, sum_1)
 
 
-@kernel("")
+@kernel("", makes="loss")
 @triton.jit
 def forward_2(sum_1_ptr, loss_ptr, N):
     sum_1 = load(sum_1_ptr)
     tl.store(loss_ptr, sum_1 / N)
 
 
-@kernel("N | C in tiles", alive=2)
+@kernel("N | C in tiles", alive=2, makes="dlogits")
 @triton.jit
 def backward(
-    dloss_ptr, labels_ptr, probs_ptr, dlogits_ptr, C, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    counts_sum_ptr, dloss_ptr, labels_ptr, logit_maxes_ptr, logits_ptr, dlogits_ptr, C, N,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
     dloss = load(dloss_ptr)
-    probs = load(probs_ptr + n * C + c, inside)
+    logits = load(logits_ptr + n * C + c, inside)
+    logit_maxes = load(logit_maxes_ptr + n, n < N)
+    counts_sum = load(counts_sum_ptr + n, n < N)
+    probs = tl.exp(logits - logit_maxes) / counts_sum
     labels = load(labels_ptr + n, n < N)
     dlogits = dloss / N * probs + placed(-(dloss / N), c, labels, C)
     tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
 
 
-@kernel("N | C", alive=2, sums="sum_1:", exact="sum_1")
-@triton.jit
-def loss(
-    labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, 1], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        logits = load(logits_ptr + n * C + c, inside)
-        logit_maxes = largest(logits, inside, 1)
-        counts = tl.exp(logits - logit_maxes)
-        counts_sum = total(counts, inside, 1)
-        labels = load(labels_ptr + n, n < N)
-        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C), n < N)
-        sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
-        probs = counts / counts_sum
-        dlogits = one_over_N * probs + placed(minus_one_over_N, c, labels, C)
-        tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = logits.shape
+    logit_maxes = logits.new_empty(N, 1, dtype=wide)
+    counts_sum = logits.new_empty(N, 1, dtype=wide)
+    sum_1 = logits.new_empty((), dtype=wide)
+    forward(labels, logits, logit_maxes, counts_sum, sum_1, C=C, N=N)
+    loss = logits.new_empty(())
+    forward_2(sum_1, loss, N=N)
+    return loss, logit_maxes, counts_sum
 
 
-@loss.long("N | C in chunks", alive=3, sums="sum_1:")
-@triton.jit
-def loss_in_chunks(
-    labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([], REAL)
-    for n in range(program, N, tl.num_programs(0)):
-        logit_maxes = tl.full([BLOCK], float("-inf"), REAL)
-        counts_sum_raw = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            before = logit_maxes
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + n * C + c, c < C)
-            logit_maxes = larger(logit_maxes, tl.where(c < C, logits, float("-inf")))
-            counts_sum_raw *= rescaled(before, logit_maxes)
-            counts_sum_raw += tl.where(
-                c < C,
-                tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
-                0.0,
-            )
-        before = logit_maxes
-        logit_maxes = largest(logit_maxes, True)
-        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
-        counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
-        labels = load(labels_ptr + n)
-        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C))
-        sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            logits = load(logits_ptr + n * C + c, c < C)
-            counts = tl.exp(logits - logit_maxes)
-            probs = counts / counts_sum
-            dlogits = one_over_N * probs + placed(minus_one_over_N, c, labels, C)
-            tl.store(dlogits_ptr + n * C + c, dlogits, mask=c < C)
-    tl.store(sum_1_ptr + program, sum_1)
-
-
-table = Table(_module, __file__, """
-    logits, probs, dlogits: N C
-    labels: N, whole numbers
-    sum_1, loss, dloss: one number
-""", "ba9489e591cb1271c68c311c86471e0728e3ec14a987c2ad3b52093f5c1b89be", narrow=True)
-table.add("forward", "forward(labels, logits; C, N) -> probs, sum_1", "forward_2(sum_1; N) -> loss")
-table.add("backward", "backward(dloss, labels, probs; C, N) -> dlogits")
-table.add(
-    "loss",
-    ("one_over_N", lambda N: 1 / N),
-    ("minus_one_over_N", lambda N: -(1 / N)),
-    "loss(labels, logits; C, N; one_over_N, minus_one_over_N) -> sum_1, dlogits",
-    "forward_2(sum_1; N) -> loss",
-)
+def softmax_nll_backward(
+    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, counts_sum: Tensor,
+) -> Tensor:
+    """The gradient of logits."""
+    N, C = logits.shape
+    dlogits = logits.new_empty(N, C)
+    backward(counts_sum, dloss, labels, logit_maxes, logits, dlogits, C=C, N=N)
+    return dlogits

@@ -2,20 +2,23 @@
 # source sha256: c01f878c5279e922267ec906a26a1ee17dfa91629c28392164485cdc704202a6
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Softplus in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of softplus.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import softplus as _module
+from .. import softplus as lines
 from ._functions import larger, load, log1p
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "36e2c9c214d94de339927743cee99291504d979967404d9704360ed74d566a2d"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, beta, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, beta, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, (larger(beta * x, 0) + log1p(tl.exp(-tl.abs(beta * x)))) / beta, mask=n < N)
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, beta, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -32,8 +35,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, beta, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dy * (1 / (1 + tl.exp(-(beta * x)))), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "533e3ece81a6a326e9007f096568d6c9ee154b96a299f6dea09f4527c6215fec", narrow=True)
-table.add("forward", "forward(x; N; beta) -> y")
-table.add("backward", "backward(dy, x; N; beta) -> dx")
+def softplus_forward(x: Tensor, beta: float) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N, beta=beta)
+    return y
+
+
+def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N, beta=beta)
+    return dx

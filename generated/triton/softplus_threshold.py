@@ -2,20 +2,23 @@
 # source sha256: c01f878c5279e922267ec906a26a1ee17dfa91629c28392164485cdc704202a6
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""SoftplusThreshold in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of softplus_threshold.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import softplus_threshold as _module
+from .. import softplus_threshold as lines
 from ._functions import larger, load, log1p
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "30248e1b8886abc1a6798d5467f560cab83de311d88694db1246419736fa190b"
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -25,7 +28,7 @@ def forward(x_ptr, y_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, y, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3)
+@kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
 def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -35,8 +38,17 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "e81f8cc41d14125eccdb9be42cc5f828500b782b5fb507f5af1c842d20afdfa6", narrow=True)
-table.add("forward", "forward(x; N; beta, threshold) -> y")
-table.add("backward", "backward(dy, x; N; beta, threshold) -> dx")
+def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N, beta=beta, threshold=threshold)
+    return y
+
+
+def softplus_threshold_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = x.new_empty(N)
+    backward(dy, x, dx, N=N, beta=beta, threshold=threshold)
+    return dx

@@ -2,93 +2,26 @@
 # source sha256: 0526a3fa5c8c0ab90ceaaff2aa40f53869fd488bbbc18e19840568475520c114
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Std in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of std.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import std as _module
+from .. import std as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "cb97c3bfb5aaf121139865ea042a1c4023ddaea81c37e65f943bad45fc373285"
 
 
-@kernel("N | C", exact="diff var")
+@kernel("N | C", makes="mean sum_diff var y")
 @triton.jit
 def forward(
-    x_ptr, diff_ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    x = load(x_ptr + n * C + c, inside)
-    diff = x - total(x, inside, 1) / C
-    diff_2 = diff - total(diff, inside, 1) / C
-    tl.store(diff_ptr + n * C + c, diff_2, mask=inside)
-    var = total(square(diff_2), inside, 1) / C_minus_correction
-    tl.store(var_ptr + n, var, mask=n < N)
-    tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
-
-
-@forward.long("N | C in chunks", alive=2)
-@triton.jit
-def forward_in_chunks(
-    x_ptr, diff_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    mean = sum_1 / C
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_2 += tl.where(c < C, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean - sum_2 / C
-        tl.store(diff_ptr + n * C + c, diff, mask=c < C)
-        sum_3 += tl.where(c < C, square(diff), 0.0)
-    sum_3 = tl.sum(sum_3)
-    var = sum_3 / C_minus_correction
-    tl.store(var_ptr + n, var)
-    tl.store(y_ptr + n, tl.sqrt(larger(var, 0)))
-
-
-@kernel("N | C in tiles")
-@triton.jit
-def backward(
-    diff_ptr, dy_ptr, var_ptr, dx_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    var = load(var_ptr + n, n < N)
-    dy = load(dy_ptr + n, n < N)
-    diff = load(diff_ptr + n * C + c, inside)
-    dx = tl.where(var <= 0, 0, dy / tl.sqrt(var) / C_minus_correction) * diff
-    tl.store(dx_ptr + n * C + c, dx, mask=inside)
-
-
-@kernel("N | C", exact="mean sum_2 var")
-@triton.jit
-def lean_forward(
-    x_ptr, mean_ptr, sum_2_ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
+    x_ptr, mean_ptr, sum_diff_ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -99,17 +32,17 @@ def lean_forward(
     mean = total(x, inside, 1) / C
     tl.store(mean_ptr + n, mean, mask=n < N)
     diff = x - mean
-    sum_2 = total(diff, inside, 1)
-    tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    var = total(square(diff - sum_2 / C), inside, 1) / C_minus_correction
+    sum_diff = total(diff, inside, 1)
+    tl.store(sum_diff_ptr + n, sum_diff, mask=n < N)
+    var = total(square(diff - sum_diff / C), inside, 1) / C_minus_correction
     tl.store(var_ptr + n, var, mask=n < N)
     tl.store(y_ptr + n, tl.sqrt(larger(var, 0)), mask=n < N)
 
 
-@lean_forward.long("N | C in chunks", alive=2)
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
-def lean_forward_in_chunks(
-    x_ptr, mean_ptr, sum_2_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
+def forward_in_chunks(
+    x_ptr, mean_ptr, sum_diff_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -122,28 +55,28 @@ def lean_forward_in_chunks(
     sum_1 = tl.sum(sum_1)
     mean = sum_1 / C
     tl.store(mean_ptr + n, mean)
+    sum_diff = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_diff += tl.where(c < C, x - mean, 0.0)
+    sum_diff = tl.sum(sum_diff)
+    tl.store(sum_diff_ptr + n, sum_diff)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        sum_2 += tl.where(c < C, x - mean, 0.0)
+        sum_2 += tl.where(c < C, square(x - mean - sum_diff / C), 0.0)
     sum_2 = tl.sum(sum_2)
-    tl.store(sum_2_ptr + n, sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
-    sum_3 = tl.sum(sum_3)
-    var = sum_3 / C_minus_correction
+    var = sum_2 / C_minus_correction
     tl.store(var_ptr + n, var)
     tl.store(y_ptr + n, tl.sqrt(larger(var, 0)))
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", makes="dx")
 @triton.jit
-def lean_backward(
-    dy_ptr, mean_ptr, sum_2_ptr, var_ptr, x_ptr, dx_ptr, C, N, C_minus_correction,
+def backward(
+    dy_ptr, mean_ptr, sum_diff_ptr, var_ptr, x_ptr, dx_ptr, C, N, C_minus_correction,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -154,35 +87,31 @@ def lean_backward(
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + n, n < N)
-    sum_2 = load(sum_2_ptr + n, n < N)
-    diff = x - mean - sum_2 / C
+    sum_diff = load(sum_diff_ptr + n, n < N)
+    diff = x - mean - sum_diff / C
     dx = tl.where(var <= 0, 0, dy / tl.sqrt(var) / C_minus_correction) * diff
     tl.store(dx_ptr + n * C + c, dx, mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, diff, dx: N C
-    var, y, dy, sum_2: N
-    mean: N 1
-""", "eb44f8aae69be61f607dd75f8d0182cd68808b98fb74addd6c10f9f6790a53ae", narrow=True)
-table.add(
-    "forward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "forward(x; C, N; C_minus_correction) -> diff, var, y",
-)
-table.add(
-    "backward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "backward(diff, dy, var; C, N; C_minus_correction) -> dx",
-)
-table.add(
-    "lean forward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "lean_forward(x; C, N; C_minus_correction) -> mean, sum_2, var, y",
-)
-table.add(
-    "lean backward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "lean_backward(dy, mean, sum_2, var, x; C, N; C_minus_correction) -> dx",
-    saved="var, mean, sum_2, x, correction",
-)
+def std_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    mean = x.new_empty(N, 1, dtype=wide)
+    sum_diff = x.new_empty(N, 1, dtype=wide)
+    var = x.new_empty(N, dtype=wide)
+    y = x.new_empty(N)
+    forward(x, mean, sum_diff, var, y, C=C, N=N, C_minus_correction=C - correction)
+    return y, mean, sum_diff, var
+
+
+def std_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, var: Tensor, correction: float,
+) -> Tensor:
+    """The gradient of x."""
+    C = x.shape[1]
+    N, = dy.shape
+    dx = x.new_empty(N, C)
+    backward(dy, mean, sum_diff, var, x, dx, C=C, N=N, C_minus_correction=C - correction)
+    return dx

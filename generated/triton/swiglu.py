@@ -2,20 +2,23 @@
 # source sha256: 977614093430ebca364fe178d52a336fd99c16413ca7498b275b565feff01757
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Swiglu in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of swiglu.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import swiglu as _module
+from .. import swiglu as lines
 from ._functions import load
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "941c184f382cab9b8feaf85ad69fab5ff07d368cfb1771769a11a04cedf1651a"
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="y")
 @triton.jit
 def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -25,7 +28,7 @@ def forward(gate_ptr, x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, gate * s * x, mask=n < N)
 
 
-@kernel("| N in tiles", alive=4)
+@kernel("| N in tiles", alive=4, makes="dgate dx")
 @triton.jit
 def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -39,8 +42,21 @@ def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr)
         tl.store(dx_ptr + n, dy * s * gate, mask=n < N)
 
 
-table = Table(_module, __file__, """
-    gate, x, y, dy, dgate, dx: N
-""", "38bbe3f201d81038bede6d4abde7336a33eee8f5e65d4ce73c0d6da5fae74fa1", narrow=True)
-table.add("forward", "forward(gate, x; N) -> y")
-table.add("backward", "backward(dy, gate, x; N) -> dgate, dx", of="dgate | dx")
+def swiglu_forward(gate: Tensor, x: Tensor) -> Tensor:
+    """The output y."""
+    dtype = torch.promote_types(gate.dtype, x.dtype)
+    N, = gate.shape
+    y = gate.new_empty(N, dtype=dtype)
+    forward(gate, x, y, N=N)
+    return y
+
+
+def swiglu_backward(
+    dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
+) -> tuple:
+    """The gradients of gate and x."""
+    N, = dy.shape
+    dgate = gate.new_empty(N) if need_gate else None
+    dx = x.new_empty(N) if need_x else None
+    backward(dy, gate, x, dgate, dx, N=N)
+    return dgate, dx

@@ -2,20 +2,23 @@
 # source sha256: 709abd384979600cb9b5af195d86f55c93c5e850b4f4cfaf862b1351452bdcba
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Tanh in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of tanh.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import tanh as _module
+from .. import tanh as lines
 from ._functions import load, square, tanh
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "97b1fbb0fe6178f040faf612e5c3815a01e109b0217e53086b7dc8e6327e898a"
 
 
-@kernel("| N in tiles")
+@kernel("| N in tiles", makes="y")
 @triton.jit
 def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -23,7 +26,7 @@ def forward(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
     tl.store(y_ptr + n, tanh(x), mask=n < N)
 
 
-@kernel("| N in tiles", alive=2)
+@kernel("| N in tiles", alive=2, makes="dx")
 @triton.jit
 def backward(dy_ptr, y_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -32,8 +35,17 @@ def backward(dy_ptr, y_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, dy * (1 - square(y)), mask=n < N)
 
 
-table = Table(_module, __file__, """
-    x, y, dy, dx: N
-""", "bb389f919a535b82d7d007d9e9788319a69f26786ecd60bd2abc5786415d6a4c", narrow=True)
-table.add("forward", "forward(x; N) -> y")
-table.add("backward", "backward(dy, y; N) -> dx")
+def tanh_forward(x: Tensor) -> Tensor:
+    """The output y."""
+    N, = x.shape
+    y = x.new_empty(N)
+    forward(x, y, N=N)
+    return y
+
+
+def tanh_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """The gradient of x."""
+    N, = dy.shape
+    dx = dy.new_empty(N)
+    backward(dy, y, dx, N=N)
+    return dx

@@ -2,22 +2,27 @@
 # source sha256: 3c039cf1851995df95a7258d44705a64485e7ca70e83b22eb49ed2654c40da74
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Triplet in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of triplet.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import triplet as _module
+from .. import triplet as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "129547a8396572fccdb612d7433cfbc7a108bde1726347ad2237826436207d4d"
 
 
-@kernel("N | C", alive=2, exact="near far")
+@kernel("N | C", alive=2, makes="near far losses")
 @triton.jit
-def none_forward(
+def forward(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, N, eps, margin,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -35,9 +40,9 @@ def none_forward(
     tl.store(losses_ptr + n, larger(near - far + margin, 0), mask=n < N)
 
 
-@none_forward.long("N | C in chunks", alive=4)
+@forward.long("N | C in chunks", alive=4)
 @triton.jit
-def none_forward_in_chunks(
+def forward_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, eps, margin,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -61,9 +66,9 @@ def none_forward_in_chunks(
     tl.store(losses_ptr + n, larger(near - far + margin, 0))
 
 
-@kernel("N | C in tiles", alive=3)
+@kernel("N | C in tiles", alive=3, makes="danchor dpositive dnegative")
 @triton.jit
-def none_backward(
+def backward(
     anchor_ptr, dloss_ptr, far_ptr, near_ptr, negative_ptr, positive_ptr, danchor_ptr,
     dpositive_ptr, dnegative_ptr, C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -78,221 +83,48 @@ def none_backward(
     dmissing = tl.where(near - far + margin < 0, 0, dloss)
     negative = load(negative_ptr + n * C + c, inside)
     anchor = load(anchor_ptr + n * C + c, inside)
-    dfar_term = dmissing / far * (negative - anchor - eps)
+    d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
     positive = load(positive_ptr + n * C + c, inside)
-    dnear_term = dmissing / near * (anchor - positive + eps)
+    d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+    danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
     if danchor_ptr is not None:
-        tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
+        tl.store(danchor_ptr + n * C + c, danchor, mask=inside)
     if dpositive_ptr is not None:
-        tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
+        tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=inside)
     if dnegative_ptr is not None:
-        tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
+        tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=inside)
 
 
-@kernel("N | C", alive=2, sums="sum_3:", exact="near far sum_3")
-@triton.jit
-def forward(
-    anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, sum_3_ptr, C, N, eps, margin,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        anchor = load(anchor_ptr + n * C + c, inside)
-        positive = load(positive_ptr + n * C + c, inside)
-        near = tl.sqrt(total(square(anchor - positive + eps), inside, 1))
-        tl.store(near_ptr + n, near, mask=n < N)
-        negative = load(negative_ptr + n * C + c, inside)
-        far = tl.sqrt(total(square(anchor - negative + eps), inside, 1))
-        tl.store(far_ptr + n, far, mask=n < N)
-        sum_3 += tl.where(n < N, larger(near - far + margin, 0), 0.0)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+def triplet_forward(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The output loss, then what the backward reads of it."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (anchor, positive, negative)],
+        torch.float32,
+    )
+    N, C = anchor.shape
+    near = anchor.new_empty(N, dtype=wide)
+    far = anchor.new_empty(N, dtype=wide)
+    loss = anchor.new_empty(N, dtype=wide)
+    forward(anchor, negative, positive, near, far, loss, C=C, N=N, eps=eps, margin=margin)
+    return loss, near, far
 
 
-@forward.long("N | C in chunks", alive=4, sums="sum_3:")
-@triton.jit
-def forward_in_chunks(
-    anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, sum_3_ptr, C, N, eps, margin,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([], REAL)
-    for n in range(program, N, tl.num_programs(0)):
-        sum_1 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            anchor = load(anchor_ptr + n * C + c, c < C)
-            positive = load(positive_ptr + n * C + c, c < C)
-            sum_1 += tl.where(c < C, square(anchor - positive + eps), 0.0)
-            negative = load(negative_ptr + n * C + c, c < C)
-            sum_2 += tl.where(c < C, square(anchor - negative + eps), 0.0)
-        sum_1 = tl.sum(sum_1)
-        sum_2 = tl.sum(sum_2)
-        near = tl.sqrt(sum_1)
-        tl.store(near_ptr + n, near)
-        far = tl.sqrt(sum_2)
-        tl.store(far_ptr + n, far)
-        sum_3 += larger(near - far + margin, 0)
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("")
-@triton.jit
-def forward_2(sum_3_ptr, loss_ptr, divisor):
-    sum_3 = load(sum_3_ptr)
-    tl.store(loss_ptr, sum_3 / divisor)
-
-
-@kernel("N | C in tiles", alive=3)
-@triton.jit
-def backward(
-    anchor_ptr, dloss_ptr, far_ptr, near_ptr, negative_ptr, positive_ptr, danchor_ptr,
-    dpositive_ptr, dnegative_ptr, C, N, divisor, eps, margin, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    near = load(near_ptr + n, n < N)
-    far = load(far_ptr + n, n < N)
-    dloss = load(dloss_ptr)
-    dmissing = tl.where(near - far + margin < 0, 0, dloss / divisor)
-    negative = load(negative_ptr + n * C + c, inside)
-    anchor = load(anchor_ptr + n * C + c, inside)
-    dfar_term = dmissing / far * (negative - anchor - eps)
-    positive = load(positive_ptr + n * C + c, inside)
-    dnear_term = dmissing / near * (anchor - positive + eps)
-    if danchor_ptr is not None:
-        tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
-    if dpositive_ptr is not None:
-        tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
-    if dnegative_ptr is not None:
-        tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
-
-
-@kernel("N | C", alive=3, sums="sum_3:", exact="sum_3")
-@triton.jit
-def loss(
-    anchor_ptr, negative_ptr, positive_ptr, sum_3_ptr, danchor_ptr, dpositive_ptr, dnegative_ptr, C,
-    N, eps, margin, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, 1], REAL)
-    c = tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        anchor = load(anchor_ptr + n * C + c, inside)
-        positive = load(positive_ptr + n * C + c, inside)
-        near = tl.sqrt(total(square(anchor - positive + eps), inside, 1))
-        negative = load(negative_ptr + n * C + c, inside)
-        far = tl.sqrt(total(square(anchor - negative + eps), inside, 1))
-        missing = near - far + margin
-        sum_3 += tl.where(n < N, larger(missing, 0), 0.0)
-        dmissing = tl.where(missing < 0, 0, one_over_divisor)
-        dfar_term = dmissing / far * (negative - anchor - eps)
-        dnear_term = dmissing / near * (anchor - positive + eps)
-        if danchor_ptr is not None:
-            tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=inside)
-        if dpositive_ptr is not None:
-            tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=inside)
-        if dnegative_ptr is not None:
-            tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=inside)
-    tl.store(sum_3_ptr + program, tl.sum(sum_3))
-
-
-@loss.long("N | C in chunks", alive=4, sums="sum_3:")
-@triton.jit
-def loss_in_chunks(
-    anchor_ptr, negative_ptr, positive_ptr, sum_3_ptr, danchor_ptr, dpositive_ptr, dnegative_ptr, C,
-    N, eps, margin, one_over_divisor, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([], REAL)
-    for n in range(program, N, tl.num_programs(0)):
-        sum_1 = tl.zeros([BLOCK], REAL)
-        sum_2 = tl.zeros([BLOCK], REAL)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            anchor = load(anchor_ptr + n * C + c, c < C)
-            positive = load(positive_ptr + n * C + c, c < C)
-            sum_1 += tl.where(c < C, square(anchor - positive + eps), 0.0)
-            negative = load(negative_ptr + n * C + c, c < C)
-            sum_2 += tl.where(c < C, square(anchor - negative + eps), 0.0)
-        sum_1 = tl.sum(sum_1)
-        sum_2 = tl.sum(sum_2)
-        near = tl.sqrt(sum_1)
-        far = tl.sqrt(sum_2)
-        missing = near - far + margin
-        sum_3 += larger(missing, 0)
-        dmissing = tl.where(missing < 0, 0, one_over_divisor)
-        for start in range(0, C, BLOCK):
-            c = start + tl.arange(0, BLOCK)
-            negative = load(negative_ptr + n * C + c, c < C)
-            anchor = load(anchor_ptr + n * C + c, c < C)
-            dfar_term = dmissing / far * (negative - anchor - eps)
-            positive = load(positive_ptr + n * C + c, c < C)
-            dnear_term = dmissing / near * (anchor - positive + eps)
-            if danchor_ptr is not None:
-                tl.store(danchor_ptr + n * C + c, dfar_term + dnear_term, mask=c < C)
-            if dpositive_ptr is not None:
-                tl.store(dpositive_ptr + n * C + c, -dnear_term, mask=c < C)
-            if dnegative_ptr is not None:
-                tl.store(dnegative_ptr + n * C + c, -dfar_term, mask=c < C)
-    tl.store(sum_3_ptr + program, sum_3)
-
-
-@kernel("")
-@triton.jit
-def loss_2(sum_3_ptr, loss_ptr, divisor):
-    sum_3 = load(sum_3_ptr)
-    tl.store(loss_ptr, sum_3 / divisor)
-
-
-table = Table(_module, __file__, """
-    anchor, positive, negative, danchor, dpositive, dnegative: N C
-    near, far, dloss: N
-    loss, sum_3: one number
-""", "a16c544d550b6ecaba29fe710d34cce4749696141757da32b553ce40fb3338b7", narrow=True)
-table.add(
-    "none forward",
-    "none_forward(anchor, negative, positive; C, N; eps, margin) -> near, far, loss: N",
-)
-table.add(
-    "none backward",
-    "none_backward(anchor, dloss, far, near, negative, positive; C, N; eps, margin) -> danchor, "
-    "dpositive, dnegative",
-    of="danchor | dpositive | dnegative | dpositive dnegative",
-)
-table.add(
-    "sum | mean forward",
-    "divisor = 1 | N",
-    "forward(anchor, negative, positive; C, N; eps, margin) -> near, far, sum_3",
-    "forward_2(sum_3; ; divisor) -> loss",
-)
-table.add(
-    "sum | mean backward",
-    "divisor = 1 | N",
-    "backward(anchor, dloss: one number, far, near, negative, positive; C, N; divisor, eps, "
-    "margin) -> danchor, dpositive, dnegative",
-    of="danchor | dpositive | dnegative | dpositive dnegative",
-)
-table.add(
-    "sum | mean loss",
-    "divisor = 1 | N",
-    ("one_over_divisor", lambda divisor: 1 / divisor),
-    "loss(anchor, negative, positive; C, N; eps, margin, one_over_divisor) -> sum_3, danchor, "
-    "dpositive, dnegative",
-    "loss_2(sum_3; ; divisor) -> loss",
-    of="danchor | dpositive | dnegative | dpositive dnegative",
-)
+def triplet_backward(
+    dloss: Tensor, anchor: Tensor, positive: Tensor, negative: Tensor, near: Tensor, far: Tensor,
+    margin: float, eps: float, need_anchor: bool = True, need_positive: bool = True,
+    need_negative: bool = True,
+) -> tuple:
+    """The gradients of anchor, positive and negative."""
+    C = anchor.shape[1]
+    N, = dloss.shape
+    danchor = anchor.new_empty(N, C) if need_anchor else None
+    dpositive = positive.new_empty(N, C) if need_positive else None
+    dnegative = negative.new_empty(N, C) if need_negative else None
+    backward(
+        anchor, dloss, far, near, negative, positive, danchor, dpositive, dnegative, C=C, N=N,
+        eps=eps, margin=margin,
+    )
+    return danchor, dpositive, dnegative

@@ -2,87 +2,26 @@
 # source sha256: 8da570031c9f00acc78826be349f1b3ce8ebaead95269549072f8821d1f23627
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""Var in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of var.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import var as _module
+from .. import var as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "dbd03f839ef81b731dc8c98b9c1d6538ce72c3f5443dbd58fa8b369e55d5595c"
 
 
-@kernel("N | C", exact="diff")
+@kernel("N | C", makes="mean sum_diff y")
 @triton.jit
 def forward(
-    x_ptr, diff_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    x = load(x_ptr + n * C + c, inside)
-    diff = x - total(x, inside, 1) / C
-    diff_2 = diff - total(diff, inside, 1) / C
-    tl.store(diff_ptr + n * C + c, diff_2, mask=inside)
-    tl.store(y_ptr + n, total(square(diff_2), inside, 1) / C_minus_correction, mask=n < N)
-
-
-@forward.long("N | C in chunks", alive=2)
-@triton.jit
-def forward_in_chunks(
-    x_ptr, diff_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_1 += tl.where(c < C, x, 0.0)
-    sum_1 = tl.sum(sum_1)
-    sum_2 = tl.zeros([BLOCK], REAL)
-    mean = sum_1 / C
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_2 += tl.where(c < C, x - mean, 0.0)
-    sum_2 = tl.sum(sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        diff = x - mean - sum_2 / C
-        tl.store(diff_ptr + n * C + c, diff, mask=c < C)
-        sum_3 += tl.where(c < C, square(diff), 0.0)
-    sum_3 = tl.sum(sum_3)
-    tl.store(y_ptr + n, sum_3 / C_minus_correction)
-
-
-@kernel("N | C in tiles")
-@triton.jit
-def backward(
-    diff_ptr, dy_ptr, dx_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    dy = load(dy_ptr + n, n < N)
-    diff = load(diff_ptr + n * C + c, inside)
-    tl.store(dx_ptr + n * C + c, 2 * dy / C_minus_correction * diff, mask=inside)
-
-
-@kernel("N | C", exact="mean sum_2")
-@triton.jit
-def lean_forward(
-    x_ptr, mean_ptr, sum_2_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
+    x_ptr, mean_ptr, sum_diff_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -93,15 +32,16 @@ def lean_forward(
     mean = total(x, inside, 1) / C
     tl.store(mean_ptr + n, mean, mask=n < N)
     diff = x - mean
-    sum_2 = total(diff, inside, 1)
-    tl.store(sum_2_ptr + n, sum_2, mask=n < N)
-    tl.store(y_ptr + n, total(square(diff - sum_2 / C), inside, 1) / C_minus_correction, mask=n < N)
+    sum_diff = total(diff, inside, 1)
+    tl.store(sum_diff_ptr + n, sum_diff, mask=n < N)
+    sum_2 = total(square(diff - sum_diff / C), inside, 1)
+    tl.store(y_ptr + n, sum_2 / C_minus_correction, mask=n < N)
 
 
-@lean_forward.long("N | C in chunks", alive=2)
+@forward.long("N | C in chunks", alive=2)
 @triton.jit
-def lean_forward_in_chunks(
-    x_ptr, mean_ptr, sum_2_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
+def forward_in_chunks(
+    x_ptr, mean_ptr, sum_diff_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -114,26 +54,26 @@ def lean_forward_in_chunks(
     sum_1 = tl.sum(sum_1)
     mean = sum_1 / C
     tl.store(mean_ptr + n, mean)
+    sum_diff = tl.zeros([BLOCK], REAL)
+    for start in range(0, C, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n * C + c, c < C)
+        sum_diff += tl.where(c < C, x - mean, 0.0)
+    sum_diff = tl.sum(sum_diff)
+    tl.store(sum_diff_ptr + n, sum_diff)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(0, C, BLOCK):
         c = start + tl.arange(0, BLOCK)
         x = load(x_ptr + n * C + c, c < C)
-        sum_2 += tl.where(c < C, x - mean, 0.0)
+        sum_2 += tl.where(c < C, square(x - mean - sum_diff / C), 0.0)
     sum_2 = tl.sum(sum_2)
-    tl.store(sum_2_ptr + n, sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, C, BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + n * C + c, c < C)
-        sum_3 += tl.where(c < C, square(x - mean - sum_2 / C), 0.0)
-    sum_3 = tl.sum(sum_3)
-    tl.store(y_ptr + n, sum_3 / C_minus_correction)
+    tl.store(y_ptr + n, sum_2 / C_minus_correction)
 
 
-@kernel("N | C in tiles")
+@kernel("N | C in tiles", makes="dx")
 @triton.jit
-def lean_backward(
-    dy_ptr, mean_ptr, sum_2_ptr, x_ptr, dx_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
+def backward(
+    dy_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
@@ -143,34 +83,29 @@ def lean_backward(
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + n, n < N)
-    sum_2 = load(sum_2_ptr + n, n < N)
-    diff = x - mean - sum_2 / C
+    sum_diff = load(sum_diff_ptr + n, n < N)
+    diff = x - mean - sum_diff / C
     tl.store(dx_ptr + n * C + c, 2 * dy / C_minus_correction * diff, mask=inside)
 
 
-table = Table(_module, __file__, """
-    x, diff, dx: N C
-    y, dy, sum_2: N
-    mean: N 1
-""", "b7c56cd9e78ac19d47dd8cd475d910e6d4c7e986d8fe0b8c5110e3fa1ba9ec55", narrow=True)
-table.add(
-    "forward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "forward(x; C, N; C_minus_correction) -> diff, y",
-)
-table.add(
-    "backward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "backward(diff, dy; C, N; C_minus_correction) -> dx",
-)
-table.add(
-    "lean forward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "lean_forward(x; C, N; C_minus_correction) -> mean, sum_2, y",
-)
-table.add(
-    "lean backward",
-    ("C_minus_correction", lambda C, correction: C - correction),
-    "lean_backward(dy, mean, sum_2, x; C, N; C_minus_correction) -> dx",
-    saved="mean, sum_2, x, correction",
-)
+def var_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The output y, then what the backward reads of it."""
+    dtype = x.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    N, C = x.shape
+    mean = x.new_empty(N, 1, dtype=wide)
+    sum_diff = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N)
+    forward(x, mean, sum_diff, y, C=C, N=N, C_minus_correction=C - correction)
+    return y, mean, sum_diff
+
+
+def var_backward(
+    dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, correction: float,
+) -> Tensor:
+    """The gradient of x."""
+    C = x.shape[1]
+    N, = dy.shape
+    dx = x.new_empty(N, C)
+    backward(dy, mean, sum_diff, x, dx, C=C, N=N, C_minus_correction=C - correction)
+    return dx

@@ -2,20 +2,25 @@
 # source sha256: cdc521cb445cea6bbe7b39cdad0bf02e704257d0d594089c0ed604fc227972ce
 # made by: gradform 0.1.0, sympy 1.14.0
 # Do not edit: change the mathematics and generate again.
-"""WeightNorm in Triton. How kernels are launched is in _launching.py, the functions that they share
-are in _functions.py, and _table.py has the notation of the table at the end.
+"""The functions of weight_norm.py that kernels in Triton compute; how they are launched is in
+_launching.py.
 """
 
+import functools
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from .. import weight_norm as _module
+from .. import weight_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
-from ._table import Table
+
+MODULE, DIGEST = lines, "bd2e19a35f16cf44becae52bd5c6a86a63858c21629bb78d502c42e81f9e72b3"
 
 
-@kernel("H | K", alive=2, exact="norm")
+@kernel("H | K", alive=2, makes="norm w")
 @triton.jit
 def forward(
     g_ptr, v_ptr, norm_ptr, w_ptr, H, K, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -54,7 +59,7 @@ def forward_in_chunks(
         tl.store(w_ptr + h * K + k, g / norm * v, mask=k < K)
 
 
-@kernel("H | K", alive=2)
+@kernel("H | K", alive=2, makes="dg dv")
 @triton.jit
 def backward(
     dw_ptr, g_ptr, norm_ptr, v_ptr, dg_ptr, dv_ptr, H, K, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -103,10 +108,23 @@ def backward_in_chunks(
             tl.store(dv_ptr + h * K + k, g / norm * (dw - dg / norm * v), mask=k < K)
 
 
-table = Table(_module, __file__, """
-    v, w, dw, dv: H K
-    g, dg: H
-    norm: H 1
-""", "17d9ebb4e2799226beb4297d3cef49b2bfecd75f31b420fd38b472fba27b2045", narrow=True)
-table.add("forward", "forward(g, v; H, K) -> norm, w")
-table.add("backward", "backward(dw, g, norm, v; H, K) -> dg, dv", of="dv | dg")
+def weight_norm_forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """The output w, then what the backward reads of it."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (v, g)], torch.float32)
+    dtype = v.dtype if wide == torch.float32 else wide
+    H, K = v.shape
+    norm = v.new_empty(H, 1, dtype=wide)
+    w = v.new_empty(H, K, dtype=dtype)
+    forward(g, v, norm, w, H=H, K=K)
+    return w, norm
+
+
+def weight_norm_backward(
+    dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, need_v: bool = True,
+) -> tuple:
+    """The gradients of v and g."""
+    H, K = dw.shape
+    dg = g.new_empty(H)
+    dv = v.new_empty(H, K) if need_v else None
+    backward(dw, g, norm, v, dg, dv, H=H, K=K)
+    return dv, dg

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.digest import digest
 from codegen.header import header
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import Kernel, kernels_of
@@ -80,7 +80,7 @@ class CppTarget:
             title=program.title,
             kernels=page.own["kernels"],
             lines=page.own["lines"],
-            digest=hashlib.sha256(module.encode()).hexdigest(),
+            digest=digest(module),
             functions=functions,
             imports=imports_of(program.name, page.own["lines"], functions, folder),
             steps=[call_of(program, step, page.own["lines"])] if step else [],

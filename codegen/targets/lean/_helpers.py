@@ -4,7 +4,6 @@ no module imports it.
 Long: one file of short functions, each of which is read by itself.
 """
 
-import contextlib
 import math
 
 import torch
@@ -16,6 +15,12 @@ def by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
+
+
+def refuse_lines(said: str) -> None:
+    """Refuse to be differentiated by lines, which could be differentiated again."""
+    if by_lines():
+        raise NotImplementedError(said)
 
 
 def in_range(said: str, index: Tensor, *lengths: int) -> None:
@@ -95,16 +100,17 @@ def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
 
 
-def uncast(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """A block without autocast, which would change the format of products of matrices."""
-    device = tensor.device.type
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+def uncast(tensor: Tensor) -> torch.autocast:
+    """A block without autocast, which would change the format of products of matrices; a tensor
+    that only has a shape has none.
+    """
+    return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
     """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
     if tensor.dim() > len(shape) or any(own not in (1, size) for own, size in pairs):
         raise ValueError(f"{said}, got {tuple(tensor.shape)}")

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codegen.program import NUMBERS
+from codegen.program.parts import values_in, with_replaced
+from codegen.program.values import LengthOf, SizeOf, Value
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, returning
 from codegen.targets.torch.lines import LONGEST, STEP, broken, filled
-from codegen.targets.torch.wrapping import unpacked, wrapped
+from codegen.targets.torch.wrapping import free, unpacked, wrapped
 
+# The names that torch keeps in ctx, here so that nothing imports torch to print.
+OF_CTX = {
+    *("apply", "apply_boxed", "apply_jvp", "dirty_tensors", "mark_dirty", "mark_shared_storage"),
+    *("mark_non_differentiable", "materialize_grads", "maybe_clear_saved_tensors", "metadata"),
+    *("name", "needs_input_grad", "next_functions", "non_differentiable", "register_hook"),
+    *("register_prehook", "requires_grad", "save_for_backward", "save_for_forward"),
+    *("saved_for_forward", "saved_tensors", "saved_variables", "set_materialize_grads", "to_save"),
+}
 METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of those in an if
 
 
@@ -19,8 +29,9 @@ class AutogradFunction(PlainFunctions):
         """What the Function keeps."""
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
-        read = {*self.saved, *(tensor for tensor, _ in sizes.values())}
-        given = [n if n in read else f"{ctx}.{n}" if n in self.noted else "_" for n in names]
+        lengths = [v for value in sizes.values() for v in (value, *values_in(value))]
+        read = {*self.saved, *(v.tensor for v in lengths if isinstance(v, LengthOf))}
+        given = [n if n in read else self._noted(n) if n in self.noted else "_" for n in names]
         whole = given == names == self.saved and not sizes  # which need no names
         lines = (
             [] if whole or {*given} == {"_"} else [f"{unpacked(given)} = {self.called['inputs']}"]
@@ -31,7 +42,8 @@ class AutogradFunction(PlainFunctions):
             lines.append(f"{', '.join(shown)} = {self.called['output']}")
         if self.made:
             lines.append(f"{ctx}.mark_non_differentiable({', '.join(self.made)})")
-        lines += [f"{ctx}.{n} = {t}.shape[{place}]" for n, (t, place) in sizes.items()]
+        printer = self.printer(self.program.forward)
+        lines += [f"{self._noted(n)} = {printer.text(value)}" for n, value in sizes.items()]
         if len(self.outputs) == 1:
             lines.append(f"{ctx}.set_materialize_grads(False)")
         saved = [f"*{self.called['inputs']}"] if whole else self.saved
@@ -41,13 +53,24 @@ class AutogradFunction(PlainFunctions):
         lines = [broken(line, METHOD) for line in lines or ["pass"]]
         return FunctionText(f"def setup_context({given}):", (), tuple(lines))
 
-    def _measured(self, name: str) -> tuple[str, int]:
-        """The argument and the dimension that show a size."""
+    def _noted(self, name: str) -> str:
+        """The number that ctx holds, under a name that is none of its own."""
+        return f"{self.called['ctx']}.{free(name, OF_CTX)}"
+
+    def _measured(self, name: str) -> Value:
+        """A size by the lengths of the arguments: of one that shows it, or as it follows from
+        others.
+        """
         for p in self.tensors:
             for i, dim in enumerate(p.layout):
                 if self.sizes[dim.axis.name] == name and not dim.one:
-                    return p.name, i
-        raise AssertionError(f"{self.name}: no argument shows {name}")
+                    return LengthOf(p.name, i)
+        value = dict(self.program.forward.sizes)[name]
+        own = {axis: size for axis, size in self.sizes.items() if size != name}
+        return with_replaced(
+            value,
+            lambda v: self._measured(own[v.name]) if isinstance(v, SizeOf) else None,
+        )
 
     def _once(self, kept: Sequence[str]) -> str:
         """The gradients, which refuse to be differentiated again by what they are made of."""
@@ -81,7 +104,7 @@ class AutogradFunction(PlainFunctions):
             lines.append(broken(f"{unpacked(kept)} = {ctx}.saved_tensors", METHOD))
         once = self.program.without_second
         if self.made and not once:
-            asked = [p.name if p.role not in NUMBERS else f"{ctx}.{p.name}" for p in self.inner]
+            asked = [p.name if p.role not in NUMBERS else self._noted(p.name) for p in self.inner]
             lines.append("if torch.is_grad_enabled():  # gradients of gradients: of the inputs")
             lines.append(STEP + self._made_again(asked))
         if asked := self.asked():
@@ -92,7 +115,7 @@ class AutogradFunction(PlainFunctions):
             needs += ["*_"] * (len(needs) < len(self.inner))
             if not first:
                 lines.append(broken(f"{unpacked(needs)} = {ctx}.needs_input_grad", METHOD))
-        arguments = [*upstreams, *(n if n in kept else f"{ctx}.{n}" for n in self.read)]
+        arguments = [*upstreams, *(n if n in kept else self._noted(n) for n in self.read)]
         if asked and first:
             arguments.append(f"*{ctx}.needs_input_grad[:{first}]")
         else:

@@ -32,6 +32,7 @@ from codegen.program.reads import Convolve, Overlapped, Placed
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import LengthOf, Load, SizeOf, Value
 from codegen.targets.torch.functions import layouts_in
+from codegen.targets.torch.wrapping import free
 from derive.notation.layout import Layout
 
 # What a backward does not compute again: a reduction, a product, a solution, a loop.
@@ -223,7 +224,7 @@ class _Kept:
             if not isinstance(value, COSTLY) or not is_small(value.dims, self.program):
                 return None
             if value not in named:
-                named[value] = self._free(_named(value, step.name))
+                named[value] = free(_named(value, step.name), {*self.layouts, *self.arguments})
             return Load(named[value], dims=value.dims)
 
         changed = with_replaced(step, change)
@@ -237,11 +238,6 @@ class _Kept:
         self.layouts |= {name: value.dims for value, name in named.items()}
         self.made = _places(self.steps)
         return True
-
-    def _free(self, name: str) -> str:
-        while name in self.layouts or name in self.arguments:
-            name += "_"
-        return name
 
     # -- arguments --------------------------------------------------------------------
 

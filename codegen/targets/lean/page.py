@@ -237,6 +237,9 @@ class LeanPage(AutogradFunction):
             lines += [f"{kept} = {label} != {ignored}", f"{label} = {label}.where({kept}, 0)"]
         lines += [f"{s.kept} = {s.kept}.to({self.floats[0]}.dtype)" for s in self.masks.values()]
         lines += self._ranges_asked()
+        if why := self.program.without_second:
+            said = f"{self.name}: no second derivatives, so neither forward mode: {why}"
+            lines.append(wrapped("_runtime.refuse_lines", [repr(said)], indent=len(STEP)))
         run = self.called["run"]
         if self.plain is None:
             return [*lines, *self._run(run)]
@@ -257,7 +260,7 @@ class LeanPage(AutogradFunction):
         taken = head if self._is_at_once or not self.made else f"{outputs}, *_ ="
         first = "[0]" * bool(self.made and self._is_at_once)
         applied = f"{self.program.title}.apply"
-        if self.program.without_second:  # lines would be differentiated again
+        if self.program.without_second:
             return [before + wrapped(f"{taken} {applied}", names, first, len(margin))]
         if lines_to_differentiate(self.program) is self.program.forward:
             chosen = f"{run} = {self.name}_forward if _by_lines() else {applied}"
@@ -284,7 +287,7 @@ class LeanPage(AutogradFunction):
         forward = self.program.forward
         printer, lines = self.printer(forward), []
         for step in self.program.ranges:
-            if not self.guarded(forward, step.name):
+            if step.lengths and not self.guarded(forward, step.name):
                 lengths = ", ".join(map(printer.text, step.lengths))
                 said = f'"{self.name}: {step.name}", {step.name}, {lengths}'
                 lines.append(broken(f"_runtime.in_range({said})"))
@@ -299,6 +302,7 @@ class LeanPage(AutogradFunction):
         if not self.outside.reductions:
             return [*lines, *([] if self._is_at_once else [returning(restored)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
+        printer.like = output  # counted in 16 bits, labels would be some others
         dtype, total = promoted(self.deciding), self.called["total"]
         if self.deciding != self.ranked:
             dtype = f"{dtype} if {output}.dtype == torch.float32 else {output}.dtype"

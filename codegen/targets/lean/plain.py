@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
@@ -40,6 +40,8 @@ class FunctionText:
 class PlainFunctions(Functions):
     """The forward and the backward as plain functions, which train without autograd."""
 
+    indices = ("label", "kept")  # the roles of what is in a format of its own
+
     def __init__(self, program: Program, outside: Outside):
         super().__init__(program)
         self.outside, self.name, self.outputs = outside, program.name, program.outputs
@@ -72,6 +74,7 @@ class PlainFunctions(Functions):
         steps = [s for s in forward.steps if isinstance(s, of.Assign)]
         renamed = {s.name: s.value.name for s in steps if isinstance(s.value, Load)}
         self.renamed = {n: of for n, of in renamed.items() if n in self.outputs and n not in read}
+        self.passed = {n for n in self.outputs if _end(renamed, n) in own - {n}}
 
     def _inner(self, parameters: Sequence[Parameter]) -> Iterator[Parameter]:
         """What the plain forward takes; beside a label that may be ignored, where it counts."""
@@ -202,7 +205,7 @@ class PlainFunctions(Functions):
 
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
         """16 bits become 32, and what is of several formats one; what is an index stays."""
-        names = [p.name for p in tensors if p.role not in ("label", "kept")]
+        names = [p.name for p in tensors if p.role not in self.indices]
         if not names:
             return []
         own = ", ".join(names)
@@ -211,11 +214,12 @@ class PlainFunctions(Functions):
         return [broken(f"{own} = (t.to({self.wide}) for t in ({own}))")]
 
     def returned(self, name: str) -> str:
-        """An output in the dtype of the inputs; of a loss that is reduced in that of the lines."""
-        name = self.renamed.get(name, name)
-        if self.outside.reductions:
-            return name
-        return f"{name}.to({self.both})"
+        """An output in the dtype of the inputs; of a loss that is reduced in that of the lines.
+        An argument is not returned as it is: torch saves none that is.
+        """
+        own = self.renamed.get(name, name)
+        own = f"{own}.view_as({own})" if name in self.passed else own
+        return own if self.outside.reductions else f"{own}.to({self.both})"
 
     def _uncast(self, lines: list[str], like: str, function: Function) -> list[str]:
         """The lines without autocast, which would change the format of products of matrices."""
@@ -232,6 +236,13 @@ class PlainFunctions(Functions):
         everything = frozenset(function.results)
         some = set().union(*(by for by in wanted_by(function) if by != everything))
         return [name for name in self.differentiable if f"d{name}" in some]
+
+
+def _end(names: Mapping[str, str], name: str) -> str:
+    """What a name stands for in the end."""
+    while name in names:
+        name = names[name]
+    return name
 
 
 def _held_in_words(words: re.Match) -> str:

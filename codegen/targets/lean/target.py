@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 
@@ -44,12 +45,23 @@ def whole_program(forward: type[Forward], proved: Proved) -> Program:
     """What all languages are printed from: ``proved`` is what was of a forward."""
     file = Path(forward.definition.place.file)
     source = file if file.exists() else Path(forward.definition.name)  # no name of a cell's
-    return program_of(proved, source, source_hash(forward))
+    program = program_of(proved, source, source_hash(forward))
+    return replace(program, title=_title(program))
 
 
 def lean_program(forward: type[Forward], proved: Proved) -> Program:
     """What a lean module prints of a proof."""
     return with_little_kept(whole_program(forward, proved))
+
+
+def _title(program: Program) -> str:
+    """What the autograd Function is called: as the forward's class, unless that is the name of the
+    function, as of a class in lower case.
+    """
+    if program.title != program.name:
+        return program.title
+    capitals = "".join(part.capitalize() for part in program.name.split("_"))
+    return capitals if capitals != program.name else f"Function{capitals}"
 
 
 def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Pair, str]:
@@ -110,7 +122,7 @@ def rendered(file: str, **values: object) -> str:
 def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     """The lines that import what the text names."""
     code = "\n".join([text, *helpers])
-    found = [f"import {m}" for m in ("contextlib", "functools", "math") if f"{m}." in code]
+    found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]

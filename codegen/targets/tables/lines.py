@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from codegen.program import NUMBERS, Function
 from codegen.program.parts import is_number, values_in
-from codegen.program.steps import Assign
+from codegen.program.steps import Assign, NotZero, Refuse
 from codegen.program.values import Load, SizeOf
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.tables.kernel import Kernel
@@ -73,12 +73,23 @@ class KernelLines:
         results = dict(self.flat.results)
         shown = [n for n in results if results[n] in unset]
         body[:0] = [not_asked(shown)] * bool(shown)
-        body += [
-            f"{result} = {self.names.get(node, node)}"
-            for result, node in self.flat.results
-            if self.names.get(node, node) != result and node not in self._known_numbers
-        ]
-        return [*self._sizes(), *self._number_lines(), *body]
+        for result, node in self.flat.results:
+            name = self._name(node)
+            if name == result or node in self._known_numbers:
+                continue
+            if node in unset and name not in results:  # where it was not asked for it is not there
+                asked = self._results(frozenset([node]))
+                body.append(self.page.asks_for(asked, self.function))
+                body.append(f"{STEP}{result} = {name}")
+            else:
+                body.append(f"{result} = {name}")
+        return [*self._sizes(), *self._refusals(), *self._number_lines(), *body]
+
+    def _refusals(self) -> list[str]:
+        """What the function refuses of its sizes and numbers, before anything is launched."""
+        steps = [s for s in self.function.steps if isinstance(s, (NotZero, Refuse))]
+        steps = [s for s in steps if not self.page.is_left_out(s, self.function)]
+        return [self.printer.step(step, self.margin) for step in steps]
 
     # -- what is asked for -------------------------------------------------------------
 
@@ -181,7 +192,7 @@ class KernelLines:
         """The sizes that the lines speak of: of shapes of arguments, or made of others."""
         needed, every = self._sizes_needed(), {*self.page.codes.values()}
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
-        texts = self._size_texts()
+        texts, around = self._size_texts()
         parts = {
             self.page.codes[whole]: [self.page.codes[axis] for axis in axes]
             for whole, axes in self.flat.parts.items()
@@ -191,8 +202,9 @@ class KernelLines:
 
         def ask(name: str) -> None:
             """For a size, after those that it is made of."""
+            said = " ".join([texts.get(name, ""), *around.get(name, ())])
             for other in sorted(every - {name}):
-                if speaks_of(texts.get(name, ""), other):
+                if speaks_of(said, other):
                     ask(other)
             if name not in wanted:
                 wanted.append(name)
@@ -206,10 +218,17 @@ class KernelLines:
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
                 "leave --target out",
             ) from None
-        return _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors})
+        lines: list[str] = []
+        for line in _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors}):
+            name = line.partition(" = ")[0]
+            own = around.get(name, [line])  # what is refused before it is known, and after
+            lines += [line if other.startswith(f"{name} = ") else other for other in own]
+        return lines
 
-    def _size_texts(self) -> dict[str, str]:
-        """What each size is, in names of arguments and of other sizes."""
+    def _size_texts(self) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
+        """What each size is, in names of arguments and of other sizes; and the lines of those that
+        are computed, with what they refuse.
+        """
         places: dict[str, tuple[str, int]] = {}
         optional = {p.name for p in self.function.tensors if p.default is not None}
         for p in sorted(self.function.tensors, key=lambda p: p.name in optional):
@@ -218,12 +237,13 @@ class KernelLines:
                     places.setdefault(self.page.codes[dim.axis.name], (p.name, i))
         texts = {name: f"{tensor}.shape[{i}]" for name, (tensor, i) in places.items()}
         texts |= {name: str(size) for name, size in self.page.program.fixed}
+        around: dict[str, Sequence[str]] = {}
         for name, value in self.function.sizes:
             if name not in texts:
-                lines = self.printer.size_lines(name, value)
+                around[name] = lines = self.printer.size_lines(name, value)
                 start = f"{name} = "
                 texts[name] = next(t.removeprefix(start) for t in lines if t.startswith(start))
-        return texts | {n: text for n, text in self.page.program.derived if n not in texts}
+        return texts | {n: t for n, t in self.page.program.derived if n not in texts}, around
 
     def _sizes_needed(self) -> set[str]:
         every = {*self.page.codes.values()}
@@ -240,7 +260,7 @@ class KernelLines:
                 found |= {name for made in piece.writes for name in self._shape(made)}
                 for number in piece.computed:
                     found |= {*number.takes}
-        for line in self._number_lines():
+        for line in (*self._number_lines(), *self._refusals()):
             found |= {name for name in every if speaks_of(line, name)}
         return found & every
 

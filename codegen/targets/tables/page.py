@@ -43,6 +43,8 @@ def names_taken(pairs: Sequence[Pair]) -> frozenset[str]:
 class KernelPage(PlainFunctions):
     """The functions that have kernels. Raises `QuestionError` for what no loop computes."""
 
+    indices = ("label",)  # a mask is multiplied with, in the dtype of the others
+
     def __init__(self, pair: Pair, taken: frozenset[str], prints: Prints):
         program = pair.program
         super().__init__(program, pair.outside)
@@ -142,7 +144,7 @@ def imports_of(
     code = "\n".join(line for f in functions for line in (f.signature, *f.lines))
     found = [f"import {module}" for module in ("functools", "math") if f"{module}." in code]
     found += [""] * bool(found)
-    found += ["import torch", *libraries, "from torch import Tensor", ""]
+    found += [*["import torch"] * ("torch." in code), *libraries, "from torch import Tensor", ""]
     return [*found, f"from .. import {name} as {lines}", *folder]
 
 

@@ -242,8 +242,10 @@ class Checks:
         return self.sizes[dim.axis.name]
 
     def written(self, layout: Layout) -> str:
-        """The shape in words: ``(*N, C)``."""
-        inside = ", ".join(dim.written(self.size(dim)) for dim in layout)
+        """The shape in words: ``(*N, C)``, ``(N, 3)``."""
+        sizes = map(self.size, layout)
+        lengths = [str(self.around.lengths.get(size, size)) for size in sizes]
+        inside = ", ".join(map(Dim.written, layout, lengths))
         return f"({inside},)" if len(layout) == 1 else f"({inside})"
 
     def _expected(self, layout: Layout, known: tuple[bool, ...]) -> str:

@@ -1,7 +1,8 @@
 """Points where some entries are exactly on an edge: 0, equal, or what a condition compares with.
 
 Random numbers are never there, and there a magnitude has its kink, ``0*log(0)`` is NaN and a choice
-has its two sides. A sum can be 0 only where a whole row is.
+has its two sides. A sum can be 0 only where a whole row is. And points so far out that a branch
+which is not taken overflows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
+from sympy import Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
@@ -30,9 +32,14 @@ class Edge:
         return self.said
 
 
+FAR = Edge("where a branch is not taken", (1e4, -1e4))  # beyond the ends of its exponentials
+
+
 def edges_of(definition: Definition) -> Iterator[Edge]:
     yield Edge("where an entry is 0", (0.0,))
     yield Edge("where entries are equal", (EQUAL,), together=True)
+    if any(s.expression.has(Piecewise) for s in definition.statements):
+        yield FAR
     tests = [t for s in definition.statements for t in s.expression.atoms(Relational)]
     sides = {side for test in tests for side in test.args if side.is_number and side.is_finite}
     numbers = sorted({sign * float(side) for side in sides if side != 0 for sign in (1, -1)})

@@ -8,15 +8,17 @@ of size 1 where it does not vary.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from math import prod
 
 import sympy
 import torch
-from sympy import Expr, Mul, Piecewise
+from sympy import Add, Expr, Mul, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.targets.torch.place_by_place import Found, format_of, run_all
+from derive.formulas.order import differences_and_rest
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import (
     ArgMax,
@@ -148,13 +150,20 @@ class Interpreter:
             return self.value(e.choice)
         if e.is_Mul:
             return self.product(e)
-        parts = [self.value(arg) for arg in e.args]
         if e.is_Add:
-            return sum(parts[1:], parts[0])
+            return self.added(e)
+        parts = [self.value(arg) for arg in e.args]
         if e.is_Pow:
             return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
         name = type(e).__name__
         return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
+
+    def added(self, e: Add) -> Tensor:
+        """A sum; what nearly cancels comes before what would be rounded off beside it."""
+        pairs, rest = _terms(e)
+        differences = [self.value(one) + self.value(other) for one, other in pairs]
+        first, *others = [*differences, *map(self.value, rest)]
+        return sum(others, first)
 
     def product(self, e: Mul) -> Tensor:
         """A product; 0 of a one-hot is 0 whatever the rest is, such as minus infinity."""
@@ -274,3 +283,8 @@ class Interpreter:
         tensor = tensor.permute(order)
         there = {axes[i] for i in order}
         return tensor.reshape([self.size(a) if a in there else 1 for a in self.definition.axes])
+
+
+@lru_cache(maxsize=1024)  # statements are run again and again
+def _terms(e: Add) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
+    return differences_and_rest(e.args)

@@ -18,6 +18,7 @@ SAMPLES = 4  # each takes as long as finding it once more
 FREQUENCY = 1e6  # so high that the signs of numbers near each other have no pattern
 FACTOR = 4.0  # a few samples seldom meet the worst case, and the code that is compared rounds too
 
+ADDED = (torch.ops.aten.add, torch.ops.aten.sub)  # a term may be lost beside the other
 SUMS = torch.ops.aten.sum  # its rounding is that of its terms: they may cancel in it
 
 
@@ -25,7 +26,8 @@ class LastPlace(TorchDispatchMode):
     """Moves the result of every operation that rounds up or down by a unit in the last place.
 
     Which of the two is a function of the value and the sample, so that what was equal stays equal:
-    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay.
+    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay, and so
+    does what is an operand with another sign: moved again, that would be moved back.
     """
 
     def __init__(self, sample: int):
@@ -36,7 +38,15 @@ class LastPlace(TorchDispatchMode):
         if operation.overloadpacket is SUMS:
             args = (self.moved(args[0], args[:1]), *args[1:])
         result = operation(*args, **kwargs or {})
-        return self.moved(result, args) if torch.Tag.pointwise in operation.tags else result
+        if torch.Tag.pointwise not in operation.tags:
+            return result
+        moved = self.moved(result, args)
+        if operation.overloadpacket in ADDED or moved is result:
+            return moved
+        for operand in args:
+            if isinstance(operand, Tensor) and operand.is_floating_point():
+                moved = torch.where(result.abs() == operand.abs(), result, moved)
+        return moved
 
     def moved(self, value: Tensor, made_of: tuple) -> Tensor:
         if not value.is_floating_point() or (_whole(value) and all(map(_whole, made_of))):

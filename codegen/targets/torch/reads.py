@@ -69,7 +69,7 @@ class Reads:
         """The dimension of the i-th of the new axes."""
         return value.along if i == 0 else len(value.operand.dims) + i - 1
 
-    def _step(self, step: reads.Stepped) -> str:
+    def _step(self, step: reads.IndexStep) -> str:
         return "" if step.step == ONE else self.text(step.step)
 
     def _extent(self, steps) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from codegen.digest import digest
 from codegen.header import header
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
@@ -75,7 +75,7 @@ class TritonTarget:
                 kernels=kernels,
                 functions=functions,
                 lines=lines,
-                digest=hashlib.sha256(module.encode()).hexdigest(),
+                digest=digest(module),
             )
         )
         return (text,)

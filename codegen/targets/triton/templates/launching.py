@@ -70,7 +70,7 @@ class Record:
         known = {n: float(v) if type(v) is float else v for n, v in known.items()}
         with torch.cuda.device_of(own[0]):
             for function, launch in self.launches[sizes]:
-                launched(function, launch, dict(arrays), known, real)
+                launched(function, launch, arrays, known, real)
         if called is not None:
             called.append(self.name)
 
