@@ -11,6 +11,7 @@ from generating import forward_file, module_from
 
 from codegen.lean import generate
 from codegen.targets import WrongUse
+from codegen.targets.lean import page
 from codegen.targets.lean.check import check_every_use
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import pairs_of
@@ -269,3 +270,12 @@ def test_a_broken_second_derivative_does_not_get_through(made, kind):
     with pytest.raises(WrongUse):
         check_every_use(text, pair)
     assert check_every_use(result.text, pair) == ()
+
+
+def test_a_second_derivative_of_both_parts_is_wrong_on_the_edge_between_them(monkeypatch, tmp_path):
+    """Of ``max(x, 0) + expm1(min(x, 0))`` torch's clamp passes one of each at 0."""
+    monkeypatch.setattr(page, "with_kinks_as_stated", lambda program: program)
+    lines = "    x = Input(N)\n    s = Piecewise((exp(x) - 1, x <= 0), (x, True))\n"
+    file = forward_file(tmp_path, "Parts", FIRST_LINE + lines + "    y = (s + 1)**2\n")
+    text = generate(forward_from(file)).text
+    assert "no second derivatives" in text and "neither side" in text

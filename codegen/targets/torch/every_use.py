@@ -8,7 +8,8 @@ the statements, nothing is compared.
 What is tried: up to three inputs every subset of them needs a gradient, of more each alone, the
 first with every other, and all; every gradient is differentiated alone, and all together.
 torch.func: jvp, hessian, jacrev of jacrev, vmap of grad. Optional tensors are left out one by one
-and together. On edges (``edges.py``) derivatives have to be finite, and no more.
+and together. On edges (``edges.py``) derivatives have to be finite, and those of one of the sides
+or between them, as far as autograd over the statements tells what those are.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from derive.orders import FIRST, SECOND
 
 TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
+BESIDE = 1e-3  # relative; what derivatives on one side of an edge differ by close to it
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
 
@@ -108,10 +110,15 @@ class _Uses:
             shapes = f"has shape {tuple(found.shape)}, expected {tuple(wanted.shape)}"
             self._refuse(what, order, shapes)
         there = wanted.isfinite()
+        gap = torch.where(there, found - wanted, 0).abs()
         if self.point.edge is not None:  # where each may take the side of a kink that it likes
             self.infinite += [(what, order)] * bool((there & ~found.isfinite()).any())
+            wrong = there & (gap > BESIDE * (1 + wanted.abs()))
+            if wrong.any():
+                wrong &= self._is_beyond(found, wanted, lambda known: expected(*known)[i])
+            if wrong.any():
+                self._refuse(what, order, "is that of neither side over the statements")
             return
-        gap = torch.where(there, found - wanted, 0).abs()
         if not gap.numel():
             return
         allowed = TOLERANCE * (1 + torch.where(there, wanted, 0).abs().max())
@@ -124,6 +131,16 @@ class _Uses:
             self.infinite += [(what, order)] * self.known.finite
             return
         self._refuse(what, order, f"differs by {gap.max():.1e} from autograd over the statements")
+
+    def _is_beyond(self, found: Tensor, wanted: Tensor, expected: Callable) -> Tensor:
+        """Whether it is farther from what is on one side of an edge than the other side is."""
+        low, high, steady = wanted, wanted, torch.ones_like(wanted, dtype=torch.bool)
+        for close, closer in self.known.beside:
+            one, other = expected(close), expected(closer)
+            steady &= (one - other).abs() <= BESIDE * (1 + other.abs())
+            low, high = torch.minimum(low, other), torch.maximum(high, other)
+        margin = (high - low) / 4 + BESIDE * (1 + wanted.abs())
+        return steady & ((found < low - margin) | (found > high + margin))
 
     # -- the uses, each with its order, and what is expected of the known derivatives --
 

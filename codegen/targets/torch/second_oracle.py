@@ -24,6 +24,8 @@ from derive.language.symbols import Axes
 from derive.notation.definition import Definition
 
 NUDGE = 1e-15  # by which inputs differ in their last place
+CLOSE, CLOSER = 1e-6, 3e-7  # to an edge; what is steep there differs at the two
+SIDES = 4  # ways in which entries are on them together, and as many the other way round
 SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 
@@ -145,6 +147,21 @@ class Statements:
             for n in self.inputs
         }
         return self._derivatives({**self.arguments, **moved})
+
+    @cached_property
+    def beside(self):
+        """The same beside this point, close to it and closer: each entry is on both sides once."""
+        return [
+            [self._moved(side * step, seed) for step in (CLOSE, CLOSER)]
+            for seed in range(SIDES)
+            for side in (1, -1)
+        ]
+
+    def _moved(self, step: float, seed: int):
+        generator = torch.Generator().manual_seed(seed)
+        own = {n: self.arguments[n] for n in self.inputs}
+        ways = {n: step * (1 + a.abs()) * _normal(a, generator) for n, a in own.items()}
+        return self._derivatives({**self.arguments, **{n: a + ways[n] for n, a in own.items()}})
 
     def _value(self, arguments: Mapping[str, object]) -> Tensor:
         given = [t for t in self.definition.arguments if t.name in arguments]
