@@ -170,7 +170,7 @@ class Kernels:
         return frozenset(name for node in nodes_in(run) for name in node.reads)
 
     def kernel(self, name: str, sweeps: Sequence[Sweep], later: set[str]) -> Kernel:
-        """Long: what a kernel reads, writes, holds meanwhile and is told is one list."""
+        """What a run of sweeps reads, writes, holds meanwhile and is told."""
         nodes = nodes_in(sweeps)
         own = {node.name for node in nodes}
         reads = sorted(self._read(list(sweeps)) - own)
