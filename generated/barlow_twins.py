@@ -87,7 +87,10 @@ def barlow_twins_forward(
         same = (diagonal_correlation_minus_1 ** 2).sum()
         others = _with_diagonal(correlation ** 2, 0, 1, 0).sum()
         loss = same + others * weight
-    return loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1
+    return (
+        loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+        inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
+    )
 
 
 def barlow_twins_backward(
@@ -169,9 +172,10 @@ class BarlowTwins(torch.autograd.Function):
             inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1 = barlow_twins_forward(
-                first, second, ctx.weight, ctx.eps,
-            )
+            (
+                _, sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+                inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
+            ) = barlow_twins_forward(first, second, ctx.weight, ctx.eps)
         return *barlow_twins_backward(
             dloss, first, second, sum_first, sum_centred1, sum_second, sum_centred2,
             inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
@@ -203,4 +207,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2219edccd5ab1916d2769452d91fffa46687d86627811936349b5ca77bfdfb73
+# text sha256: 7f6a4c5df19cb5252aafce7fb0210af5160fe5ca8b2dc058b2156aad73f80f4f

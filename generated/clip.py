@@ -71,9 +71,7 @@ def clip(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:
     return run(images, texts, scale)[0]
 
 
-def clip_forward(
-    images: Tensor, texts: Tensor, scale: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def clip_forward(images: Tensor, texts: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
     """The output loss, then what the backward reads of it."""
     with _uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
@@ -103,7 +101,11 @@ def clip_forward(
             (of_texts - own).sum()
             + (max_exponent_along_N[0] - own + torch.log(sum_exp_exponent_shifted_along_N)).sum()
         ) / 2 / N
-    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N
+    return (
+        loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+        sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+        exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+    )
 
 
 def clip_backward(
@@ -201,9 +203,11 @@ class CLIP(torch.autograd.Function):
             exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N = clip_forward(
-                images, texts, scale,
-            )
+            (
+                _, image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+                sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+                exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+            ) = clip_forward(images, texts, scale)
         return clip_backward(
             dloss, images, texts, image_norm, image_length, text_norm, text_length, sum_image_text,
             exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
@@ -244,4 +248,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7049f7831f1ddab87c6cfe58412f678b8280d3d154a0e46bcc1b2141c69c2034
+# text sha256: 872a0473a72e054fcfad151c711e388c4a574df7b0970c303cd8c1a12d5d808f

@@ -157,9 +157,9 @@ class CosineEmbedding(torch.autograd.Function):
             x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine = cosine_embedding_forward(
-                x1, x2, target, ctx.margin, ctx.eps,
-            )
+            (
+                _, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
+            ) = cosine_embedding_forward(x1, x2, target, ctx.margin, ctx.eps)
         return *cosine_embedding_backward(
             dloss, x1, x2, target, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine,
             ctx.margin, *ctx.needs_input_grad[:2],
@@ -171,4 +171,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cc3e84c6f764aa4c8a9b8de72ac74bbc0f53353225de61ba75cc2a3d14fe0fd4
+# text sha256: b9d438471b6016fdfb02ecae0438b266431bc1c82fdd98b03a8b7f34c75be9e2

@@ -195,7 +195,9 @@ class CrossEntropySoftcap(torch.autograd.Function):
             sum_counted,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, max_capped, sum_exp_capped_shifted, counted, sum_counted = cross_entropy_softcap_forward(
+            (
+                _, max_capped, sum_exp_capped_shifted, counted, sum_counted,
+            ) = cross_entropy_softcap_forward(
                 logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.cap,
             )
         return cross_entropy_softcap_backward(
@@ -222,4 +224,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: eae3e51a873d482b24250679c1e53f50ce24f52962d31198ae574a1f42253aa5
+# text sha256: 97ad9e8274e89d63423aa0cefe2a388550b96f6bea8d2f6edaed9133b7225d56

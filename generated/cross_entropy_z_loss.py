@@ -129,9 +129,10 @@ def cross_entropy_z_loss_forward(
     sum_of_labels_kept_is_not_0 = (labels_kept_is_not_0).to(logits.dtype).sum()
     excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / sum_of_labels_kept_is_not_0
     loss = entropy + excess * z_weight
-    return loss.to(
-        dtype
-    ), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0
+    return (
+        loss.to(dtype), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+        sum_of_labels_kept_is_not_0,
+    )
 
 
 def cross_entropy_z_loss_backward(
@@ -211,7 +212,10 @@ class CrossEntropyZLoss(torch.autograd.Function):
             sum_counted, log_z, sum_of_labels_kept_is_not_0,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0 = cross_entropy_z_loss_forward(
+            (
+                _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+                sum_of_labels_kept_is_not_0,
+            ) = cross_entropy_z_loss_forward(
                 logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.z_weight,
             )
         return cross_entropy_z_loss_backward(
@@ -238,4 +242,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9a570edf929d940c82fd4a5c29f29a9bf155ca4c9c4913a0d76b7278c58cca9d
+# text sha256: 82efbafe722577042c0b3f32fd2785a2c6f61e17b1b7a232f1113e7a3ae6508f

@@ -47,7 +47,7 @@ def elu_forward(x: Tensor, alpha: float) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    y = torch.add(torch.relu(x), torch.expm1(x.clamp(max=0)), alpha=alpha)
+    y = torch.add(x.clamp(min=0), torch.expm1(x.clamp(max=0)), alpha=alpha)
     return y.to(dtype)
 
 
@@ -93,4 +93,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a81ba11bd972e98b84badf920c58c677c14446f147318b11b164bf6f758ae310
+# text sha256: f88f2a62227342ec7edc9a2d5ed92c461208b65d40f61071bca9f158aca9c0c8

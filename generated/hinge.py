@@ -61,7 +61,7 @@ def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     missing = 1 - target * x
-    losses = torch.relu(missing)
+    losses = missing.clamp(min=0)
     return losses
 
 
@@ -106,4 +106,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4e1568eabf93278aed7ca1ab7965d004a6f3920a2ac0b0f1e20b0e8d6171d5bd
+# text sha256: 978252db93d882161512ebb44516666d1c29e682e5d78423710b2de2be4c57ad

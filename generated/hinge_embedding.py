@@ -73,7 +73,7 @@ def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
     alike = torch.ops.aten.threshold_backward(x, torch.abs(target + 1), 0)
-    missing = torch.relu(margin - x)
+    missing = (margin - x).clamp(min=0)
     apart = torch.ops.aten.threshold_backward(missing, torch.abs(target - 1), 0)
     losses = alike + apart
     return losses
@@ -130,4 +130,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1793360d16f411632f008f48818ff01fc511f3e76c16cc1b0e1208bd380bf99f
+# text sha256: 2fbad131e7eb6af18eae86feeaf2b6249e724295d542c12daf14699b2c25f481

@@ -87,7 +87,10 @@ def info_nce_forward(
         sum_exp_similarity_shifted = exp_similarity_shifted.sum(1)
         of_all = max_similarity[:, 0] + torch.log(sum_exp_similarity_shifted)
         loss = (of_all - own).sum() / N
-    return loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted
+    return (
+        loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+        sum_exp_similarity_shifted,
+    )
 
 
 def info_nce_backward(
@@ -172,9 +175,10 @@ class InfoNCE(torch.autograd.Function):
             sum_exp_similarity_shifted,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted = info_nce_forward(
-                queries, keys, ctx.temperature,
-            )
+            (
+                _, query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+                sum_exp_similarity_shifted,
+            ) = info_nce_forward(queries, keys, ctx.temperature)
         return *info_nce_backward(
             dloss, queries, keys, query_norm, query_length, key_norm, key_length,
             exp_similarity_shifted, sum_exp_similarity_shifted, ctx.temperature,
@@ -214,4 +218,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 420e49f7efc115ad232ffc33d127c3dd717a14c6154c593e5dd42fc1e9e09133
+# text sha256: 62eef60718d66c2c7536a63c615f298594225c6a55e1e72faafd463129d2c1e3

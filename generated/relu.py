@@ -44,7 +44,7 @@ def relu_forward(x: Tensor) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    y = torch.relu(x)
+    y = x.clamp(min=0)
     return y.to(dtype)
 
 
@@ -89,4 +89,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0dd1341079a7ac34e94e786240e73748c4093edfdd3cd9027e717e38b77801ee
+# text sha256: adb3085f63d5b52e5a6139e6bd594f78ee374dcbbd9da19ff72667731a0588d0

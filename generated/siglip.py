@@ -169,9 +169,9 @@ class Siglip(torch.autograd.Function):
             sum_image_text, logits,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, image_norm, image_length, text_norm, text_length, sum_image_text, logits = siglip_forward(
-                images, texts, scale, bias,
-            )
+            (
+                _, image_norm, image_length, text_norm, text_length, sum_image_text, logits,
+            ) = siglip_forward(images, texts, scale, bias)
         return siglip_backward(
             dloss, images, texts, scale, image_norm, image_length, text_norm, text_length,
             sum_image_text, logits, *ctx.needs_input_grad[:4],
@@ -203,4 +203,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7d2263029bc28fe28140af69dc9623935b99c03806b8408749eaa95befa857c9
+# text sha256: f02849d0961879894e0cd48c4ab38a86d133d4a76275f004f6960330ca005efd

@@ -92,7 +92,7 @@ def triplet_forward(
     near = torch.sqrt(((anchor - positive + eps) ** 2).sum(1))
     far = torch.sqrt(((anchor - negative + eps) ** 2).sum(1))
     missing = near - far + margin
-    losses = torch.relu(missing)
+    losses = missing.clamp(min=0)
     return losses, near, far
 
 
@@ -155,4 +155,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 129547a8396572fccdb612d7433cfbc7a108bde1726347ad2237826436207d4d
+# text sha256: cda22211d0496f72ef001cceb5af7e19fe66c734c01eb9fc75b7fa7ad49ab21e

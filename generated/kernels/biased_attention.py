@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a"
+MODULE, DIGEST = lines, "9d700b86ece80b3253cb4951819b5b14ca974949b30e37585936ccfdefc99d14"
 kernels = Kernels(__file__)
 
 

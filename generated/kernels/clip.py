@@ -12,13 +12,11 @@ from ._building import NoCompiler as NoCompiler  # which a step raises
 from ._running import Kernels
 from ._training import TrainingStep
 
-MODULE, DIGEST = lines, "7049f7831f1ddab87c6cfe58412f678b8280d3d154a0e46bcc1b2141c69c2034"
+MODULE, DIGEST = lines, "872a0473a72e054fcfad151c711e388c4a574df7b0970c303cd8c1a12d5d808f"
 kernels = Kernels(__file__)
 
 
-def clip_forward(
-    images: Tensor, texts: Tensor, scale: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def clip_forward(images: Tensor, texts: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
     """The output loss, then what the backward reads of it."""
     with lines._uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
@@ -48,7 +46,11 @@ def clip_forward(
             sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
             loss, N,
         )
-    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N
+    return (
+        loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+        sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+        exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+    )
 
 
 def clip_backward(

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cosine_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "cc3e84c6f764aa4c8a9b8de72ac74bbc0f53353225de61ba75cc2a3d14fe0fd4"
+MODULE, DIGEST = lines, "b9d438471b6016fdfb02ecae0438b266431bc1c82fdd98b03a8b7f34c75be9e2"
 kernels = Kernels(__file__)
 
 

@@ -43,6 +43,8 @@ def cross_entropy_backward(
     dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
     C = logits.shape[1]
     N, S = dloss.shape
+    if C == 0:
+        raise ValueError("cross_entropy divides by C, which is 0")
     dlogits = dloss.new_empty(N, C, S)
     kernels.backward(
         counted, dloss, labels, logits, max_logits, sum_exp_logits_shifted, weight, dlogits, C, N,

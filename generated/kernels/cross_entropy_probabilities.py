@@ -27,6 +27,8 @@ def cross_entropy_probabilities_forward(
     )
     logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
     max_logits = logits.new_empty(N, 1, S)
     sum_in_logprobs = logits.new_empty(N, 1, S)
     loss = logits.new_empty(N, S)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_softcap as lines
 from ._running import Kernels, is_one_number
 
-MODULE, DIGEST = lines, "eae3e51a873d482b24250679c1e53f50ce24f52962d31198ae574a1f42253aa5"
+MODULE, DIGEST = lines, "97ad9e8274e89d63423aa0cefe2a388550b96f6bea8d2f6edaed9133b7225d56"
 kernels = Kernels(__file__)
 
 
@@ -23,7 +23,7 @@ def cross_entropy_softcap_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    logits, weight = logits.to(wide), weight.to(wide)
+    logits, labels_kept, weight = logits.to(wide), labels_kept.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_capped = logits.new_empty(N, 1, S)
     sum_exp_capped_shifted = logits.new_empty(N, S)
@@ -44,8 +44,10 @@ def cross_entropy_softcap_backward(
 ) -> Tensor:
     """The gradient of logits."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    dloss, logits, weight, labels_kept = (t.to(wide) for t in (dloss, logits, weight, labels_kept))
     N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_softcap divides by C, which is 0")
     dlogits = dloss.new_empty(N, C, S)
     kernels.backward(
         counted, dloss, labels, labels_kept, logits, max_capped, sum_counted,

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_z_loss as lines
 from ._running import Kernels, is_one_number
 
-MODULE, DIGEST = lines, "9a570edf929d940c82fd4a5c29f29a9bf155ca4c9c4913a0d76b7278c58cca9d"
+MODULE, DIGEST = lines, "82efbafe722577042c0b3f32fd2785a2c6f61e17b1b7a232f1113e7a3ae6508f"
 kernels = Kernels(__file__)
 
 
@@ -23,7 +23,7 @@ def cross_entropy_z_loss_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    logits, weight = logits.to(wide), weight.to(wide)
+    logits, labels_kept, weight = logits.to(wide), labels_kept.to(wide), weight.to(wide)
     N, C, S = logits.shape
     max_logits = logits.new_empty(N, 1, S)
     sum_exp_logits_shifted = logits.new_empty(N, S)
@@ -37,9 +37,10 @@ def cross_entropy_z_loss_forward(
         sum_counted, log_z, sum_of_labels_kept_is_not_0, loss, C, N, S, is_one_number(weight),
         label_smoothing, z_weight,
     )
-    return loss.to(
-        dtype
-    ), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0
+    return (
+        loss.to(dtype), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+        sum_of_labels_kept_is_not_0,
+    )
 
 
 def cross_entropy_z_loss_backward(
@@ -50,8 +51,10 @@ def cross_entropy_z_loss_backward(
 ) -> Tensor:
     """The gradient of logits."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
+    dloss, logits, weight, labels_kept = (t.to(wide) for t in (dloss, logits, weight, labels_kept))
     N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss divides by C, which is 0")
     dlogits = dloss.new_empty(N, C, S)
     kernels.backward(
         counted, dloss, labels, labels_kept, log_z, logits, max_logits, sum_counted,

@@ -24,6 +24,8 @@ def group_norm_forward(
     dtype = x.dtype if wide == torch.float32 else wide
     x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N, C, S = x.shape
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
     inv_std = x.new_empty(N, groups, 1, 1)
     xhat = x.new_empty(N, groups, K, S)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import info_nce as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "420e49f7efc115ad232ffc33d127c3dd717a14c6154c593e5dd42fc1e9e09133"
+MODULE, DIGEST = lines, "62eef60718d66c2c7536a63c615f298594225c6a55e1e72faafd463129d2c1e3"
 kernels = Kernels(__file__)
 
 
@@ -40,7 +40,10 @@ def info_nce_forward(
         kernels.forward_2(
             product_3, sum_4, exp_similarity_shifted, sum_exp_similarity_shifted, loss, N, temperature,
         )
-    return loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted
+    return (
+        loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+        sum_exp_similarity_shifted,
+    )
 
 
 def info_nce_backward(

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9ad2dc836e876ae9c2ccf00a0810f0a582215fceaa7824d077538ceb8f4552d5"
+MODULE, DIGEST = lines, "861fc6c7429a051cfb4bdd2b711f3a22dbb569e175c1e490d381e6bcd9254c54"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import std as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "cb97c3bfb5aaf121139865ea042a1c4023ddaea81c37e65f943bad45fc373285"
+MODULE, DIGEST = lines, "26c1149820e3f712fc148eac989c1819d47a6e9b3cc3f34a653fcb49b839a807"
 kernels = Kernels(__file__)
 
 

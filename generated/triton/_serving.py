@@ -86,8 +86,8 @@ def is_plain(tensor: Tensor, device: str) -> bool:
 
 
 class OnKernels:
-    """Replaces the Function of a module: its `apply` runs the ``forward`` on kernels where
-    they serve, and keeps for the backward what the Function keeps.
+    """Replaces the Function of a module: its `apply` runs the ``forward`` on kernels where they
+    serve, and keeps for the backward what the Function keeps.
     """
 
     def __init__(self, lines: type[Function], forward: Callable, serves: Callable[..., bool]):

@@ -15,7 +15,7 @@ from .. import barlow_twins as lines
 from ._functions import aligned, load, square
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "2219edccd5ab1916d2769452d91fffa46687d86627811936349b5ca77bfdfb73"
+MODULE, DIGEST = lines, "7f6a4c5df19cb5252aafce7fb0210af5160fe5ca8b2dc058b2156aad73f80f4f"
 
 
 @kernel("N | D in tiles", alive=3, sums="sum_first: D, sum_second: D", makes="sum_first sum_second")
@@ -343,7 +343,10 @@ def barlow_twins_forward(
         forward_6(product_3, correlation, diagonal_correlation_minus_1, same, others, D=D, N=N)
         loss = first.new_empty(())
         forward_7(others, same, loss, weight=weight)
-    return loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1, inverse_root_in_unit2, correlation, diagonal_correlation_minus_1
+    return (
+        loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
+        inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
+    )
 
 
 def barlow_twins_backward(

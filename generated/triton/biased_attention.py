@@ -17,7 +17,7 @@ from .. import biased_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "1386831214dc1e489e4a31601deb2dafb4adf908302a5ff2542987608e9eee8a"
+MODULE, DIGEST = lines, "9d700b86ece80b3253cb4951819b5b14ca974949b30e37585936ccfdefc99d14"
 
 
 @kernel("B T | S", alive=2, makes="probs")

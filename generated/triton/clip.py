@@ -15,7 +15,7 @@ from .. import clip as lines
 from ._functions import aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "7049f7831f1ddab87c6cfe58412f678b8280d3d154a0e46bcc1b2141c69c2034"
+MODULE, DIGEST = lines, "872a0473a72e054fcfad151c711e388c4a574df7b0970c303cd8c1a12d5d808f"
 
 
 @kernel("", makes="exp_scale")
@@ -436,9 +436,7 @@ def backward_4_in_chunks(
             tl.store(dtexts_ptr + n * D + d, dtexts, mask=d < D)
 
 
-def clip_forward(
-    images: Tensor, texts: Tensor, scale: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+def clip_forward(images: Tensor, texts: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
     """The output loss, then what the backward reads of it."""
     with lines._uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
@@ -480,7 +478,11 @@ def clip_forward(
         )
         loss = images.new_empty(())
         forward_6(sum_3, sum_4, loss, N=N)
-    return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale, sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted, exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N
+    return (
+        loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
+        sum_image_text_along_D, exp_exponent_shifted, sum_exp_exponent_shifted,
+        exp_exponent_shifted_along_N, sum_exp_exponent_shifted_along_N,
+    )
 
 
 def clip_backward(

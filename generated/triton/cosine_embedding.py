@@ -17,7 +17,7 @@ from .. import cosine_embedding as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cc3e84c6f764aa4c8a9b8de72ac74bbc0f53353225de61ba75cc2a3d14fe0fd4"
+MODULE, DIGEST = lines, "b9d438471b6016fdfb02ecae0438b266431bc1c82fdd98b03a8b7f34c75be9e2"
 
 
 @kernel(

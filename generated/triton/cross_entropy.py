@@ -257,6 +257,8 @@ def cross_entropy_backward(
     weight = weight.to(wide)
     C = logits.shape[1]
     N, S = dloss.shape
+    if C == 0:
+        raise ValueError("cross_entropy divides by C, which is 0")
     sum_1 = dloss.new_empty((), dtype=wide)
     backward(weight, sum_1, C=C)
     dlogits = logits.new_empty(N, C, S)

@@ -295,6 +295,8 @@ def cross_entropy_probabilities_forward(
     )
     weight = weight.to(wide)
     N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
     max_logits = logits.new_empty(N, 1, S, dtype=wide)
     sum_in_logprobs = logits.new_empty(N, 1, S, dtype=wide)
     loss = logits.new_empty(N, S, dtype=wide)

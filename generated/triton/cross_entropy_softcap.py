@@ -29,7 +29,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "eae3e51a873d482b24250679c1e53f50ce24f52962d31198ae574a1f42253aa5"
+MODULE, DIGEST = lines, "97ad9e8274e89d63423aa0cefe2a388550b96f6bea8d2f6edaed9133b7225d56"
 
 
 @kernel(
@@ -274,6 +274,8 @@ def cross_entropy_softcap_backward(
     wide = torch.promote_types(dloss.dtype, torch.float32)
     weight = weight.to(wide)
     N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_softcap divides by C, which is 0")
     sum_1 = dloss.new_empty((), dtype=wide)
     backward(weight, sum_1, C=C)
     dlogits = logits.new_empty(N, C, S)

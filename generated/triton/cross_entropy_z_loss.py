@@ -28,7 +28,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "9a570edf929d940c82fd4a5c29f29a9bf155ca4c9c4913a0d76b7278c58cca9d"
+MODULE, DIGEST = lines, "82efbafe722577042c0b3f32fd2785a2c6f61e17b1b7a232f1113e7a3ae6508f"
 
 
 @kernel(
@@ -282,7 +282,10 @@ def cross_entropy_z_loss_forward(
     )
     loss = logits.new_empty((), dtype=dtype)
     forward_2(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0, loss, z_weight=z_weight)
-    return loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0
+    return (
+        loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+        sum_of_labels_kept_is_not_0,
+    )
 
 
 def cross_entropy_z_loss_backward(
@@ -295,6 +298,8 @@ def cross_entropy_z_loss_backward(
     wide = torch.promote_types(dloss.dtype, torch.float32)
     weight = weight.to(wide)
     N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss divides by C, which is 0")
     sum_1 = dloss.new_empty((), dtype=wide)
     backward(weight, sum_1, C=C)
     dlogits = logits.new_empty(N, C, S)

@@ -197,6 +197,8 @@ def group_norm_forward(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     N, C, S = x.shape
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
     inv_std = x.new_empty(N, groups, 1, 1, dtype=wide)
     xhat = x.new_empty(N, groups, K, S, dtype=wide)

@@ -17,7 +17,7 @@ from .. import hinge_embedding as lines
 from ._functions import larger, load, sign
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "1793360d16f411632f008f48818ff01fc511f3e76c16cc1b0e1208bd380bf99f"
+MODULE, DIGEST = lines, "2fbad131e7eb6af18eae86feeaf2b6249e724295d542c12daf14699b2c25f481"
 
 
 @kernel("| N in tiles", alive=3, makes="losses")

@@ -15,7 +15,7 @@ from .. import info_nce as lines
 from ._functions import aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "420e49f7efc115ad232ffc33d127c3dd717a14c6154c593e5dd42fc1e9e09133"
+MODULE, DIGEST = lines, "62eef60718d66c2c7536a63c615f298594225c6a55e1e72faafd463129d2c1e3"
 
 
 @kernel("N | D", alive=2, makes="query_norm query_length query key_norm key_length key sum_4")
@@ -316,7 +316,10 @@ def info_nce_forward(
         )
         loss = queries.new_empty(())
         forward_3(sum_5, loss, N=N)
-    return loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted, sum_exp_similarity_shifted
+    return (
+        loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
+        sum_exp_similarity_shifted,
+    )
 
 
 def info_nce_backward(

@@ -17,7 +17,7 @@ from .. import masked_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "9ad2dc836e876ae9c2ccf00a0810f0a582215fceaa7824d077538ceb8f4552d5"
+MODULE, DIGEST = lines, "861fc6c7429a051cfb4bdd2b711f3a22dbb569e175c1e490d381e6bcd9254c54"
 
 
 @kernel("B T | S", alive=2, makes="probs")

@@ -81,7 +81,11 @@ def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     dtype = x.dtype if wide == torch.float32 else wide
     cosine, sine = cosine.to(wide), sine.to(wide)
     N, T, E = x.shape
+    if E % 2:
+        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
     D = E // 2
+    if D < 1:
+        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
     y = x.new_empty(N, T, E, dtype=dtype)
     forward(cosine, sine, x, y, D=D, E=E, N=N, T=T)
     return y
@@ -92,7 +96,11 @@ def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tenso
     wide = torch.promote_types(dy.dtype, torch.float32)
     cosine, sine = cosine.to(wide), sine.to(wide)
     N, T, E = dy.shape
+    if E % 2:
+        raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
     D = E // 2
+    if D < 1:
+        raise ValueError(f"rotary_embedding: D = E/2 is {D}")
     dx = dy.new_empty(N, T, E)
     backward(cosine, dy, sine, dx, D=D, E=E, N=N, T=T)
     return dx

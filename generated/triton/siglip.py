@@ -15,7 +15,7 @@ from .. import siglip as lines
 from ._functions import aligned, larger, load, log1p, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "7d2263029bc28fe28140af69dc9623935b99c03806b8408749eaa95befa857c9"
+MODULE, DIGEST = lines, "f02849d0961879894e0cd48c4ab38a86d133d4a76275f004f6960330ca005efd"
 
 
 @kernel("N | D", alive=2, makes="image_norm image_length image text_norm text_length text")

@@ -6,7 +6,6 @@
 _launching.py.
 """
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
