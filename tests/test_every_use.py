@@ -4,6 +4,7 @@ a gradient, and finite where the mathematics is, in branches that are not taken 
 
 import inspect
 import itertools
+import pickle
 
 import pytest
 import torch
@@ -279,3 +280,9 @@ def test_a_second_derivative_of_both_parts_is_wrong_on_the_edge_between_them(mon
     file = forward_file(tmp_path, "Parts", FIRST_LINE + lines + "    y = (s + 1)**2\n")
     text = generate(forward_from(file)).text
     assert "no second derivatives" in text and "neither side" in text
+
+
+def test_what_is_refused_in_a_process_of_its_own_is_said():
+    error = WrongUse("Worn: the gradient differs", 2)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.order) == (str(error), 2)

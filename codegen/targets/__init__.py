@@ -74,6 +74,9 @@ class WrongUse(UnprovedError):
         super().__init__(message)
         self.order = order
 
+    def __reduce__(self):  # from the process of one of several forwards
+        return type(self), (str(self), self.order)
+
 
 kernels: dict[str, Kernels] = {
     "cpp": CppTarget(),

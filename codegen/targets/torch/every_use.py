@@ -25,6 +25,7 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets import WrongUse
+from codegen.targets.torch.edges import FAR
 from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
 from codegen.targets.torch.several import joined, one_by_one
@@ -114,10 +115,10 @@ class _Uses:
         if self.point.edge is not None:  # where each may take the side of a kink that it likes
             self.infinite += [(what, order)] * bool((there & ~found.isfinite()).any())
             wrong = there & (gap > BESIDE * (1 + wanted.abs()))
-            if wrong.any():
+            if self.point.edge is not FAR and wrong.any():  # far out nothing is close
                 wrong &= self._is_beyond(found, wanted, lambda known: expected(*known)[i])
-            if wrong.any():
-                self._refuse(what, order, "is that of neither side over the statements")
+                if wrong.any():
+                    self._refuse(what, order, "is that of neither side over the statements")
             return
         if not gap.numel():
             return
