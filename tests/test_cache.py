@@ -384,7 +384,8 @@ class Close:
 @pytest.fixture
 def languages(monkeypatch):
     for name in ("one", "two"):
-        monkeypatch.setitem(codegen.emitting.kernels, name, Loops())
+        loops = {**codegen.emitting.kernels, name: Loops()}
+        monkeypatch.setattr(codegen.emitting, "kernels", loops)
 
 
 def test_what_was_derived_once_is_printed_for_every_target(cube, kept, languages, monkeypatch):

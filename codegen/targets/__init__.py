@@ -1,18 +1,18 @@
 """What is printed from a `Program`, in which everything is decided: lean modules of torch code,
 chains, the modules of ranks, and kernels.
 
-To add a language of kernels: one folder here, and one line in `kernels`.
+To add a language of kernels: one folder here, and one name in `_Kernels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Protocol
 
 from codegen.program import Program
-from codegen.targets.cpp.target import CppTarget
 from codegen.targets.lean.pair import Pair
-from codegen.targets.triton.target import TritonTarget
 from derive.language.errors import UnprovedError
 from derive.notation.definition import Definition
 
@@ -78,7 +78,24 @@ class WrongUse(UnprovedError):
         return type(self), (str(self), self.order)
 
 
-kernels: dict[str, Kernels] = {
-    "cpp": CppTarget(),
-    "triton": TritonTarget(),
-}
+class _Kernels(Mapping[str, Kernels]):
+    """A language is imported when it is asked for: most commands print none."""
+
+    places = {"cpp": "CppTarget", "triton": "TritonTarget"}
+
+    def __getitem__(self, language: str) -> Kernels:
+        return _kernels(language, self.places[language])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@cache
+def _kernels(language: str, target: str) -> Kernels:
+    return getattr(import_module(f"codegen.targets.{language}.target"), target)()
+
+
+kernels = _Kernels()

@@ -113,9 +113,10 @@ def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
 
 
 class OfEntries:
-    """The public function where every entry is returned."""
+    """The public function where every entry is returned, of a ``module``."""
 
     def __init__(self, module: ModuleType, pair: Pair):
+        self.module = module
         function = getattr(module, pair.program.name)
         more = {REDUCTION: NONE} if pair.outside.reductions else {}
         setattr(self, pair.program.name, lambda **arguments: function(**arguments, **more))

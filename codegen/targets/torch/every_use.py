@@ -7,17 +7,21 @@ the statements, nothing is compared.
 
 What is tried: up to three inputs every subset of them needs a gradient, of more each alone, the
 first with every other, and all; every gradient is differentiated alone, and all together.
-torch.func: jvp, hessian, jacrev of jacrev, vmap of grad. Optional tensors are left out one by one
-and together. On edges (``edges.py``) derivatives have to be finite, and those of one of the sides
-or between them, as far as autograd over the statements tells what those are.
+The gradient of vmap; second derivatives in a batch; the lines that forward mode differentiates, by
+autograd: torch's own forward mode and torch.func.grad import its compiler, which takes longer than
+all the rest. Optional tensors are left out one by one and together. On edges (``edges.py``)
+derivatives have to be finite, and those of one of the sides or between them, as far as autograd
+over the statements tells what those are.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from types import ModuleType
+from typing import Protocol
 
 import torch
 from sympy import Piecewise
@@ -36,12 +40,15 @@ TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest en
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 BESIDE = 1e-3  # relative; what derivatives on one side of an edge differ by close to it
 EVERY_SUBSET = 3  # inputs of which every subset is tried
-MOST_ENTRIES = 60  # of all inputs together, for whose sake a whole Hessian is taken
 
 
-def check_every_use(
-    module: ModuleType, definition: Definition, program: Program
-) -> tuple[str, ...]:
+class Entries(Protocol):
+    """Has the function of a module by its name, where that returns every entry."""
+
+    module: ModuleType
+
+
+def check_every_use(module: Entries, definition: Definition, program: Program) -> tuple[str, ...]:
     """Use the module in every way. Raises `WrongUse` for the first that fails; in words, what is
     infinite or NaN where the mathematics is finite.
     """
@@ -66,8 +73,8 @@ def check_every_use(
 class _Uses:
     """The uses of a module at one point."""
 
-    def __init__(self, module: ModuleType, definition: Definition, program: Program, point: Point):
-        self.program, self.point = program, point
+    def __init__(self, module: Entries, definition: Definition, program: Program, point: Point):
+        self.module, self.program, self.point = module.module, program, point
         self.several = getattr(module, program.name)
         self.function = lambda **arguments: joined(self.several(**arguments))
         self.known = statements_at(definition, program, point)
@@ -195,58 +202,65 @@ class _Uses:
         own = [leaves[n] for n in names]
         return [*torch.autograd.grad(output, own, self.known.upstream, materialize_grads=True)]
 
-    def _twice(self, names: tuple[str, ...], of: tuple[str, ...]) -> list[Tensor]:
+    def _twice(
+        self,
+        names: tuple[str, ...],
+        of: tuple[str, ...],
+        vectors: Sequence[Tensor] = (),
+        **options: bool,
+    ) -> list[Tensor]:
         leaves = self._leaves(names)
         upstream = self.known.upstream.clone().requires_grad_()
         gradients = gradients_of([self.function(**leaves)], [upstream], [leaves[n] for n in of])
-        vectors = [self.known.vectors[n] for n in of]
-        return gradients_of(gradients, vectors, [upstream, *(leaves[n] for n in names)])
+        vectors = vectors or [self.known.vectors[n] for n in of]
+        inputs = [upstream, *(leaves[n] for n in names)]
+        return gradients_of(gradients, vectors, inputs, **options)
 
     def _transforms(self) -> Iterator[tuple[str, int, Callable, Callable]]:
-        func, names, places = torch.func, self.inputs, tuple(range(len(self.inputs)))
-        inputs = tuple(self.arguments[n].detach() for n in names)
-        vectors = tuple(self.known.vectors.values())
+        names = self.inputs
+
+        def gradients(first, _):
+            return [first[n] for n in names]
+
+        def second_derivatives(_, second):
+            return _summed(second, names, names)
+
+        yield "the gradient of torch.func.vmap", FIRST, self._vmapped, gradients
+        yield "a batch of second derivatives", SECOND, self._batched, second_derivatives
+        if hasattr(self.module, "_by_lines"):
+            lines = "of the lines that forward mode differentiates"
+            once, twice = partial(self._once, names), partial(self._twice, names, names)
+            yield f"the gradient {lines}", SECOND, self._by_lines(once), gradients
+            second = self._by_lines(twice)
+            yield f"the second derivative {lines}", SECOND, second, second_derivatives
+
+    def _vmapped(self) -> list[Tensor]:
+        own = [self.arguments[n].detach() for n in self.inputs]
+        batch = [torch.stack([tensor, tensor]).requires_grad_() for tensor in own]
 
         def output(*own: Tensor) -> Tensor:
-            return self.function(**{**self.arguments, **dict(zip(names, own, strict=True))})
+            return self.function(**{**self.arguments, **dict(zip(self.inputs, own, strict=True))})
 
-        def loss(*own: Tensor) -> Tensor:
-            return (output(*own) * self.known.upstream).sum()
+        outputs, upstreams = torch.func.vmap(output)(*batch), torch.stack([self.known.upstream] * 2)
+        return [g[1] for g in gradients_of([outputs], [upstreams], batch)]
 
-        def each() -> list[Tensor]:
-            batch = [torch.stack([t, t]) for t in inputs]
-            return [g[1] for g in func.vmap(func.grad(loss, places))(*batch)]
+    def _batched(self) -> list[Tensor | None]:
+        vectors = [torch.stack([v, v]) for v in self.known.vectors.values()]
+        how = {"is_grads_batched": True, "materialize_grads": False}  # torch's zeros are no batch
+        found = self._twice(self.inputs, self.inputs, vectors, **how, allow_unused=True)
+        return [None if gradient is None else gradient[1] for gradient in found]
 
-        def times_vectors(hessian) -> list[Tensor]:
-            rows = zip(vectors, hessian, strict=True)
-            parts = [[_times(v, entry) for entry in row] for v, row in rows]
-            return [sum(column[1:], column[0]) for column in zip(*parts, strict=True)]
+    def _by_lines(self, use: Callable) -> Callable:
+        """The use where the module is told that autograd is in forward mode."""
 
-        yield (
-            "torch.func.jvp",
-            FIRST,
-            lambda: [func.jvp(output, inputs, vectors)[1]],
-            lambda _, second: _summed(second, names, ()),
-        )
-        yield "torch.func.vmap of grad", FIRST, each, lambda first, _: [first[n] for n in names]
-        if sum(t.numel() for t in inputs) > MOST_ENTRIES:
-            return
-        backward = func.jacrev(func.jacrev(loss, places), places)
-        for what, hessian in (
-            ("torch.func.hessian", func.hessian(loss, places)),
-            ("torch.func.jacrev of jacrev", backward),
-        ):
-            yield (
-                what,
-                SECOND,
-                lambda hessian=hessian: times_vectors(hessian(*inputs)),
-                lambda _, second: _summed(second, names, names)[1:],
-            )
+        def told() -> list[Tensor]:
+            asked, self.module._by_lines = self.module._by_lines, lambda: True
+            try:
+                return use()
+            finally:
+                self.module._by_lines = asked
 
-
-def _times(v: Tensor, entry: Tensor) -> Tensor:
-    """The sum of a vector's entries times the rows of a part of a Hessian."""
-    return torch.tensordot(v, entry, v.dim())
+        return told
 
 
 def _summed(second: Mapping, of: Iterable[str], by: Iterable[str]) -> list[Tensor]:

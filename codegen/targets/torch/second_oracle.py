@@ -192,12 +192,15 @@ def _normal(like: Tensor, generator) -> Tensor:
     return torch.randn(like.shape, generator=generator, dtype=torch.float64)
 
 
-def gradients_of(outputs: Sequence, vectors: Sequence, inputs: Sequence) -> list[Tensor]:
+def gradients_of(
+    outputs: Sequence, vectors: Sequence, inputs: Sequence, **options: bool
+) -> list[Tensor]:
     given = [
         (o, v) for o, v in zip(outputs, vectors, strict=True) if o is not None and o.requires_grad
     ]
     if not given:
-        return [torch.zeros_like(t) for t in inputs]
+        batch = vectors[0].shape[:1] if options.get("is_grads_batched") else ()
+        return [t.new_zeros((*batch, *t.shape)) for t in inputs]
     outputs, vectors = zip(*given, strict=True)
-    how = {"create_graph": True, "materialize_grads": True}
+    how = {"create_graph": True, "materialize_grads": True} | options
     return list(torch.autograd.grad(outputs, inputs, vectors, **how))
