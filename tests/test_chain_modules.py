@@ -270,7 +270,7 @@ def test_it_is_derived_once(asked, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "more", [["--target", "cpp"], ["--shard", "N"], ["--reduction", "sum"], ["--order", "1"]]
+    "more", [["--target", "cpp"], ["--shard", "N"], ["--reduction", "sum"]], ids=" ".join
 )
 def test_what_it_does_not_write_is_refused(asked, more, capsys):
     words, file = asked

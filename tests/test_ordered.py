@@ -3,8 +3,9 @@
 import pytest
 import torch
 from forwards import forward_file
-from generating import assert_same_gradients, draw, generated
+from generating import assert_same_gradients, draw, generated, module_from
 
+from codegen.lean import generate
 from derive import NotationError, forward_from
 from derive.notation.layout import layouts_of, shape
 
@@ -133,13 +134,15 @@ def test_a_statement_called_as_a_gradient_is_a_value_of_that_name(tmp_path):
         "    x = Input(N)\n    w = Input(N)\n    dx = x - w\n    dy = tanh(dx)\n"
         "    y = dx**2 + dy\n"
     )
-    function, module, result = generated(forward_file(tmp_path, "Named", body), tmp_path)
+    file = forward_file(tmp_path, "Named", body)
+    function, _, result = generated(file, tmp_path)
     assert_same_gradients(
         function, lambda x, w: (x - w) ** 2 + (x - w).tanh(), draw(4), draw(4, seed=2)
     )
-    assert module.NamedAtoms._fields == ("dx_value", "dy_value", "y")
-    assert module.NamedGradients._fields == ("dx", "dw")
     assert "dy of the source is called dy_value here: dy is the gradient of y." in result.text
+    chain = module_from(generate(forward_from(file), chain=True).chain, tmp_path, "chain")
+    assert chain.NamedAtoms._fields == ("dx_value", "dy_value", "y")
+    assert chain.NamedChain._fields[-2:] == ("dx", "dw")
     for declared in ("x = Input(N)\n    dx = Input(N)\n    y = x * dx", "x = Input(N)\n    dx = x"):
         with pytest.raises(NotationError, match="dx is the name of the gradient of x"):
             forward_from(forward_file(tmp_path, "Refused", f"    {declared}\n"))

@@ -83,7 +83,7 @@ CASES = {
     "a shift": (
         "x = Input(T, B)\na = Input(B)\ny = x - a * Shift(x, T, 2)",
         lambda x, a: x - a * F.pad(x, (0, 0, 2, 0))[:-2],
-        ["_runtime.padded(x, 0, 2, -2)"],
+        ["_padded(x, 0, 2, -2)"],
         draw(5, 3),
         draw(3),
     ),
@@ -142,7 +142,7 @@ CASES = {
         x = Input(B, T)
         y = Max(Window(x, T, into=(D, P), stride=2, padding=1, fill=-oo), P)""",
         lambda x: F.max_pool1d(x, 3, 2, 1),
-        ["_runtime.placed("],
+        ["_placed("],
         draw(3, 7),
     ),
     "the largest in windows of two dimensions": (

@@ -229,9 +229,8 @@ class _Uses:
         yield "a batch of second derivatives", SECOND, self._batched, second_derivatives
         if hasattr(self.module, "_by_lines"):
             lines = "of the lines that forward mode differentiates"
-            once, twice = partial(self._once, names), partial(self._twice, names, names)
-            yield f"the gradient {lines}", SECOND, self._by_lines(once), gradients
-            second = self._by_lines(twice)
+            yield f"the gradient {lines}", FIRST, self._finite_by_lines, gradients
+            second = partial(self._by_lines, partial(self._twice, names, names))
             yield f"the second derivative {lines}", SECOND, second, second_derivatives
 
     def _vmapped(self) -> list[Tensor]:
@@ -250,17 +249,24 @@ class _Uses:
         found = self._twice(self.inputs, self.inputs, vectors, **how, allow_unused=True)
         return [None if gradient is None else gradient[1] for gradient in found]
 
-    def _by_lines(self, use: Callable) -> Callable:
-        """The use where the module is told that autograd is in forward mode."""
+    def _by_lines(self, use: Callable) -> list[Tensor]:
+        """The use where the module is told that autograd is in forward mode, for which it asks."""
+        asked, told = self.module._by_lines, []
+        self.module._by_lines = lambda: not told.append(True)
+        try:
+            found = use()
+        finally:
+            self.module._by_lines = asked
+        if not told:
+            raise NotImplementedError("forward mode is not asked for")
+        return found
 
-        def told() -> list[Tensor]:
-            asked, self.module._by_lines = self.module._by_lines, lambda: True
-            try:
-                return use()
-            finally:
-                self.module._by_lines = asked
-
-        return told
+    def _finite_by_lines(self) -> list[Tensor]:
+        """Where the gradients are NaN, forward mode's are not yet: second derivatives are."""
+        found = self._by_lines(partial(self._once, self.inputs))
+        wanted = (self.known.derivatives[0][name] for name in self.inputs)
+        pairs = zip(found, wanted, strict=True)
+        return [torch.where(one.isfinite(), one, other) for one, other in pairs]
 
 
 def _summed(second: Mapping, of: Iterable[str], by: Iterable[str]) -> list[Tensor]:
