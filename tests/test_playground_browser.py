@@ -150,7 +150,7 @@ def test_it_derives_alone_and_fits(browser, served, width):
     assert "not run beside autograd" in play.text("#not-run")
     play.tab.value("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert "torch.addcmul" in play.text("#backward-lines")
-    assert "xhat (N, C)" in play.text("#costs")
+    assert "inv_std (1, C)" in play.text("#costs")
     assert play.tab.value(
         "document.querySelector('#picture svg').getBoundingClientRect().width > 50"
     )
