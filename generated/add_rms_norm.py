@@ -115,6 +115,12 @@ class AddRMSNorm(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(add_rms_norm_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, residual, gain, ctx.eps = inputs
@@ -164,6 +170,12 @@ class AddRMSNormPlain(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(add_rms_norm_plain_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, residual, ctx.eps = inputs
@@ -184,4 +196,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3a6fa1c95d8453dd6d7b573da9d02bc670eda92f22794c6046945cdc036b4633
+# text sha256: f0de2fd4d4badd7c98e8cc3f25b797d855547755ce2fc1af9657531890721d4a

@@ -92,6 +92,12 @@ class AlphaCompositing(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(alpha_compositing_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.set_materialize_grads(False)
@@ -155,4 +161,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 006da0b945d3ae30bbce8636891fa19da54df23697727863e5fcc669dab41c79
+# text sha256: b9617da8d300ef5d473d96d18f7363f9dbaa8fbcc480466c98e6cfded44db253

@@ -149,6 +149,12 @@ class BCEWithLogits(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(bce_with_logits_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.set_materialize_grads(False)
@@ -198,6 +204,12 @@ class BCEWithLogitsPlain(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(bce_with_logits_plain_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.set_materialize_grads(False)
@@ -226,4 +238,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 051ed8507545748ca9184ee580ffc83eba897f023d0ba0393ae16cb5580856d5
+# text sha256: a4d95e382040f0f6b929a0c6da9c4433c0f16aeb6683a65413dc6fc45df11e01

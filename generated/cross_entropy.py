@@ -159,6 +159,12 @@ class CrossEntropy(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         logits, labels, weight, ctx.label_smoothing = inputs
@@ -219,6 +225,12 @@ class CrossEntropyPlain(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_plain_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         _, max_logits, sum_exp_logits_shifted = output
@@ -256,4 +268,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a73aad89adefb19d087801ff1561b697aa484b0938bf0dede696c62f8f66d4aa
+# text sha256: 4d5643d54406911f6003477c1a6ab377454d64c1982164857e2c3788b9e6d2aa

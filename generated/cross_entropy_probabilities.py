@@ -165,6 +165,12 @@ class CrossEntropyProbabilities(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_probabilities_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         logits, target, weight, ctx.label_smoothing = inputs
@@ -227,6 +233,12 @@ class CrossEntropyProbabilitiesPlain(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_probabilities_plain_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         _, max_logits, sum_in_logprobs = output
@@ -266,4 +278,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: aa8ccbc12b2a240bbd8f96ea2da9edcf852746b9387d6b4660f49cd6a2af9190
+# text sha256: 0fe9b2f1d1f4d59fa53b3ec33ca9834a047356819bade16d2d8a132cc38978d7

@@ -151,6 +151,12 @@ class Focal(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(focal_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         logits, target, ctx.alpha, ctx.gamma = inputs
@@ -172,4 +178,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 43c5d93b3bc995a19c3ba9161bf4b87303aa2c8db237292e322fa6c794480047
+# text sha256: c288af569f74cd495bbeb9052ba827966cbb09f3043465a360cdbd91236e2ffc

@@ -69,6 +69,12 @@ class Norm(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(norm_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         _, squares = output
@@ -91,4 +97,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 101c3b524627074aa37bff6b460c730deb1fb379627d5a5d25948779970136b4
+# text sha256: 74a62dcbdac38c3a544f32ccfa51c90d1e4f290941c7ddc62fd4aa055499db3e

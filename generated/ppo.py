@@ -150,6 +150,12 @@ class PPO(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(ppo_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         logp, logp_old, advantage, ctx.clip, ctx.beta = inputs
@@ -171,4 +177,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a8ad1eebc6ce075adeafebc1bb9c1094fb227e6536ee3492a454f1ef241bfaa3
+# text sha256: 99c56635d82805e2b9b98683bfdbbaea9b98edee2a1437806aeb3e45f8f8c1e4

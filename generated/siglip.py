@@ -149,6 +149,12 @@ class Siglip(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(siglip_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         _, image_norm, image_length, text_norm, text_length, sum_image_text, logits = output
@@ -203,4 +209,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f02849d0961879894e0cd48c4ab38a86d133d4a76275f004f6960330ca005efd
+# text sha256: 913987ea6efbce00f51ebc9241ace0aaa4d5de3ebca47df37da7861f907cc4ee

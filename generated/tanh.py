@@ -59,6 +59,12 @@ class Tanh(torch.autograd.Function):
     generate_vmap_rule = True
     forward = staticmethod(tanh_forward)
 
+    @classmethod
+    def apply(cls, *given):  # torch's own binds them to a signature at every call
+        if torch._C._are_functorch_transforms_active():
+            return super().apply(*given)
+        return super(torch.autograd.Function, cls).apply(*given)
+
     @staticmethod
     def setup_context(ctx, inputs, output):
         y = output
@@ -78,4 +84,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 97b1fbb0fe6178f040faf612e5c3815a01e109b0217e53086b7dc8e6327e898a
+# text sha256: 6b65134e40a897ca6be362a9ea47f673d72c17765560a7b4bae0503ed2089d9f
