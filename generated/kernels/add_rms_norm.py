@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import add_rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "3a6fa1c95d8453dd6d7b573da9d02bc670eda92f22794c6046945cdc036b4633"
+MODULE, DIGEST = lines, "f0de2fd4d4badd7c98e8cc3f25b797d855547755ce2fc1af9657531890721d4a"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import alpha_compositing as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "006da0b945d3ae30bbce8636891fa19da54df23697727863e5fcc669dab41c79"
+MODULE, DIGEST = lines, "b9617da8d300ef5d473d96d18f7363f9dbaa8fbcc480466c98e6cfded44db253"
 kernels = Kernels(__file__)
 
 

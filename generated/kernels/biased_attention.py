@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9d700b86ece80b3253cb4951819b5b14ca974949b30e37585936ccfdefc99d14"
+MODULE, DIGEST = lines, "4192310d1a44ec58bd845d96d9c0faf0740f78c188e0050bff7e3d9db869282f"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "88c3cf90bfe54191d3ab29a8b952bb0f724e325781ac07c9c0dbb7020c2c090e"
+MODULE, DIGEST = lines, "1986807c44a7cbdbaa1aeefc6ad3f9dcce8599560a51ee307ce8e2ac0cb00377"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "7932a33dda39901379b63058a546a7110b2276a90b8fb92ac4dcfd4e9f8e8eba"
+MODULE, DIGEST = lines, "75160a16bf880f4d03b0b12012339582178e59fe4edd61a2302c0d08e002d80a"
 kernels = Kernels(__file__)
 
 

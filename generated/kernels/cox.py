@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cox as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9e5b6fbdb1ccc18f870a56aaea90aa38d0dcf200ba518289f61c29fd45db6b1a"
+MODULE, DIGEST = lines, "01ebff2b4d11e97df26112793bfd5fd0956642075389e114498617da5df70c74"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import dpo as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "8ca3382c22e644bbb61e691685dd864e7e96757e27afbfd1c1fdcbe2ae67cc80"
+MODULE, DIGEST = lines, "4ce55f06574f68dfd324d2e10c3b799318db5b125a0b9587e39c7a83720eac04"
 kernels = Kernels(__file__)
 
 

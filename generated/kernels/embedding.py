@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "19df27214b55ae261bd5f9cc615229bd478f963ea7ad33d0672451bf45f14c66"
+MODULE, DIGEST = lines, "273ea5c989c2663b4ebb07a990caf21384b0261600de5bd7c5ee5b11141bf4f1"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import focal_tversky as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "4eb6ad3f1d4b12c9edb79051a680f9ab1360ac2f08070ce8f40b2f32115bc3ae"
+MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
 kernels = Kernels(__file__)
 
 

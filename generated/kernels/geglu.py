@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import geglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "da3978ec0b00594687f7073cc3b18004e019237abc953b481faea5a993400b86"
+MODULE, DIGEST = lines, "18cf41fd6e2a53d441fc8f81c8a69763eb874e98ee22e84acdb1a2f4201d2477"
 kernels = Kernels(__file__)
 
 

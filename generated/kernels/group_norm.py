@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import group_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f26411e50ca50cac7191d58b60f5311ac4ed3e21bb3f29847cd46b9eac67a6e6"
+MODULE, DIGEST = lines, "927476bf757ed932a65914e359ae97a11b4097c3f20daabf89b03f04e63d4cee"
 kernels = Kernels(__file__)
 
 

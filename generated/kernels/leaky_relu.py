@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import leaky_relu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "67419c2554ef3027cdaf7d79ca8845c7fe66fb5d5c2bf15e8064c2eda26ab625"
+MODULE, DIGEST = lines, "4477e9131ebabdd80b0089663a33c187ff826eb679d7b3ff889b65753b96d5de"
 kernels = Kernels(__file__)
 
 

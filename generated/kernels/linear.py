@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "798a8ba2930f46b3f7fae02b1da78add09cdea8ba961a6a6960090f789a516b2"
+MODULE, DIGEST = lines, "9a2095625b8d4c979c64ebc3cc7eeb748dcdfa36fe645c74bfe7b20eb41d86d3"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "df0398038929023a305418bdcaaefaaaea5d6e4c77c3eae7e324c7257a421152"
+MODULE, DIGEST = lines, "efd4409fe68be17281c8df43af49f3935a4f560304fbb42bb4837d4c36a210a5"
 kernels = Kernels(__file__)
 
 

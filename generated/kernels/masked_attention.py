@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "861fc6c7429a051cfb4bdd2b711f3a22dbb569e175c1e490d381e6bcd9254c54"
+MODULE, DIGEST = lines, "5ca9e4b111955059f0df704113d456f32eecea076290d502407b6ff9758d384b"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import mish as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "bd9f04107377927292ff6de1494be4bc6ca10e6e0128203fdc6ee02f8e6a8ee8"
+MODULE, DIGEST = lines, "e06338bc0152c0a4b98ab94a28f2cbae15f1b6c2d1c0f18b61e3946e3c38c755"
 kernels = Kernels(__file__)
 
 

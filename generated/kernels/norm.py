@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "101c3b524627074aa37bff6b460c730deb1fb379627d5a5d25948779970136b4"
+MODULE, DIGEST = lines, "74a62dcbdac38c3a544f32ccfa51c90d1e4f290941c7ddc62fd4aa055499db3e"
 kernels = Kernels(__file__)
 
 

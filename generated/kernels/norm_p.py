@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import norm_p as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "7a1708f9f85bbe21cf0c0eae731293b96e12f66dca37159b116bc9a0d18c362a"
+MODULE, DIGEST = lines, "908e7d88c76a350e192bf75e21f7bedbd79594577f30c18b22df3b241f46da80"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import ppo as lines
 from ._running import Kernels, one_number
 
-MODULE, DIGEST = lines, "a8ad1eebc6ce075adeafebc1bb9c1094fb227e6536ee3492a454f1ef241bfaa3"
+MODULE, DIGEST = lines, "99c56635d82805e2b9b98683bfdbbaea9b98edee2a1437806aeb3e45f8f8c1e4"
 kernels = Kernels(__file__)
 
 

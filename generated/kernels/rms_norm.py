@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "3c1ea3a1baa16e71def5163ed1e48bbdfed995a6b76fe054d3da2c472f0eb5f7"
+MODULE, DIGEST = lines, "cabeacd67390b845590c11aefccd57ad37869a06d3ed131d96bc9a8c2f7bad07"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rnn_cell as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "3fe8ffbf271a6eafc56bd7cfb09185cf0a7c234af1251b8244c50f892c96e9fc"
+MODULE, DIGEST = lines, "20966d3dad6ad316e283a130c69fe6da2a27f757fe54e850cffed99775753c02"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9b162e866665b1621358291a6e7ba852733096efde50d1628e025e7ff96a8483"
+MODULE, DIGEST = lines, "96ca6bc6f9d4832ce2cb249742ec4eec675d52119e4f719cf013f18f5dc714da"
 kernels = Kernels(__file__)
 
 

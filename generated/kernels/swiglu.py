@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import swiglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "941c184f382cab9b8feaf85ad69fab5ff07d368cfb1771769a11a04cedf1651a"
+MODULE, DIGEST = lines, "191668cc759b0986ed54596f9743770e5616304bdfba379595e34af16d1f4b37"
 kernels = Kernels(__file__)
 
 

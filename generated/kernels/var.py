@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import var as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "dbd03f839ef81b731dc8c98b9c1d6538ce72c3f5443dbd58fa8b369e55d5595c"
+MODULE, DIGEST = lines, "54fff2ad47a357f3b4bb41bcda2c102333b3316463af39d3872eb47a8c9aad0b"
 kernels = Kernels(__file__)
 
 

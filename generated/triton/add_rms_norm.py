@@ -17,7 +17,7 @@ from .. import add_rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "3a6fa1c95d8453dd6d7b573da9d02bc670eda92f22794c6046945cdc036b4633"
+MODULE, DIGEST = lines, "f0de2fd4d4badd7c98e8cc3f25b797d855547755ce2fc1af9657531890721d4a"
 
 
 @kernel("N | C", alive=2, makes="h inv_rms y")

@@ -15,7 +15,7 @@ from .. import alpha_compositing as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "006da0b945d3ae30bbce8636891fa19da54df23697727863e5fcc669dab41c79"
+MODULE, DIGEST = lines, "b9617da8d300ef5d473d96d18f7363f9dbaa8fbcc480466c98e6cfded44db253"
 
 
 @kernel("R | S in tiles", makes="cumulated_1_operand")

@@ -17,7 +17,7 @@ from .. import bilinear as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "88c3cf90bfe54191d3ab29a8b952bb0f724e325781ac07c9c0dbb7020c2c090e"
+MODULE, DIGEST = lines, "1986807c44a7cbdbaa1aeefc6ad3f9dcce8599560a51ee307ce8e2ac0cb00377"
 
 
 @kernel("N L | H in tiles", sums="sum_1: N H", makes="sum_1")

@@ -17,7 +17,7 @@ from .. import causal_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "7932a33dda39901379b63058a546a7110b2276a90b8fb92ac4dcfd4e9f8e8eba"
+MODULE, DIGEST = lines, "75160a16bf880f4d03b0b12012339582178e59fe4edd61a2302c0d08e002d80a"
 
 
 @kernel("B T | S", alive=2, makes="probs")

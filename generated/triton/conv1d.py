@@ -17,7 +17,7 @@ from .. import conv1d as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "a5b570c91f8f180f6f58d6e3e3173c7c84a8397722e57c7f26bf244b90612a7e"
+MODULE, DIGEST = lines, "8a710ce9551a893d1f499b70ede2246ce2c616577e17fbfef71c9098c5d61e77"
 
 
 @kernel("N D | To in tiles", makes="y")

@@ -17,7 +17,7 @@ from .. import conv2d as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ad4b4259915ab76996f9ebf0d0f37982b6b6de5dd625d2d7246a718db87e7612"
+MODULE, DIGEST = lines, "709e52bd8b1582013e4de4827ba850833aa0ce301869c9051428d45fe389cadd"
 
 
 @kernel("N D | HoWo=Ho*Wo in tiles", makes="y")

@@ -17,7 +17,7 @@ from .. import cosine_embedding as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b9d438471b6016fdfb02ecae0438b266431bc1c82fdd98b03a8b7f34c75be9e2"
+MODULE, DIGEST = lines, "fbee8df98c4f28a0488328a94a8fcf3e2279d3510138113bbd9b8ae14eb3389e"
 
 
 @kernel(

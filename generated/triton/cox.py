@@ -17,7 +17,7 @@ from .. import cox as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "9e5b6fbdb1ccc18f870a56aaea90aa38d0dcf200ba518289f61c29fd45db6b1a"
+MODULE, DIGEST = lines, "01ebff2b4d11e97df26112793bfd5fd0956642075389e114498617da5df70c74"
 
 
 @kernel("| N in tiles", alive=3, makes="losses")

@@ -29,7 +29,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "97ad9e8274e89d63423aa0cefe2a388550b96f6bea8d2f6edaed9133b7225d56"
+MODULE, DIGEST = lines, "58dfd049d6779db6ce0fb85b0aa305bd08247824c18235cce145f7c2dd9dc306"
 
 
 @kernel(

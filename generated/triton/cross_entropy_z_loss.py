@@ -28,7 +28,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "82efbafe722577042c0b3f32fd2785a2c6f61e17b1b7a232f1113e7a3ae6508f"
+MODULE, DIGEST = lines, "cb7cddd1b5190f47a1fa8c956c5151b79ea3d85708eb0bf5f21a374c052bb7b4"
 
 
 @kernel(

@@ -14,7 +14,7 @@ from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "19df27214b55ae261bd5f9cc615229bd478f963ea7ad33d0672451bf45f14c66"
+MODULE, DIGEST = lines, "273ea5c989c2663b4ebb07a990caf21384b0261600de5bd7c5ee5b11141bf4f1"
 
 
 @kernel("N | E in tiles", makes="y")

@@ -14,7 +14,7 @@ from .. import entropy as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "0c97dc4c865b193a2c1f9f3a2ba04c172c3c7f86e25c3caa72c0629c7ca80d49"
+MODULE, DIGEST = lines, "6a8718140b1ca764b7f904145a35d2ce714dda9a0e59e044f2e24643d949add7"
 
 
 @kernel("N | C", alive=2, makes="uncertainty")

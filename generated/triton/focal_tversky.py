@@ -17,7 +17,7 @@ from .. import focal_tversky as lines
 from ._functions import aligned, load, power
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "4eb6ad3f1d4b12c9edb79051a680f9ab1360ac2f08070ce8f40b2f32115bc3ae"
+MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
 
 
 @kernel("N | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C", makes="sum_1 sum_2 sum_3")

@@ -15,7 +15,7 @@ from .. import geglu as lines
 from ._functions import load, square
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "da3978ec0b00594687f7073cc3b18004e019237abc953b481faea5a993400b86"
+MODULE, DIGEST = lines, "18cf41fd6e2a53d441fc8f81c8a69763eb874e98ee22e84acdb1a2f4201d2477"
 
 
 @kernel("| N in tiles", alive=3, makes="y")

@@ -17,7 +17,7 @@ from .. import group_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f26411e50ca50cac7191d58b60f5311ac4ed3e21bb3f29847cd46b9eac67a6e6"
+MODULE, DIGEST = lines, "927476bf757ed932a65914e359ae97a11b4097c3f20daabf89b03f04e63d4cee"
 
 
 @kernel("N G=groups | K S", alive=2, makes="inv_std xhat y")

@@ -15,7 +15,7 @@ from .. import info_nce as lines
 from ._functions import aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "62eef60718d66c2c7536a63c615f298594225c6a55e1e72faafd463129d2c1e3"
+MODULE, DIGEST = lines, "2959d324405792935ed8effc4ddc1fbf6889edba8b533d9b475d2ba46a4c7753"
 
 
 @kernel("N | D", alive=2, makes="query_norm query_length query key_norm key_length key sum_4")

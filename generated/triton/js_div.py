@@ -15,7 +15,7 @@ from .. import js_div as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b5b5464a0382f1ee292e3321f505fd58f7209e37a9f89edf8879409f1cdbd3af"
+MODULE, DIGEST = lines, "100c5c82a7b89d978ebf6b69b5cec205d1c0eca717d5195e0fd371a93acb60c4"
 
 
 @kernel("N | C", alive=4, sums="sum_4:", makes="sum_4")

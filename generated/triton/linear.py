@@ -17,7 +17,7 @@ from .. import linear as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "798a8ba2930f46b3f7fae02b1da78add09cdea8ba961a6a6960090f789a516b2"
+MODULE, DIGEST = lines, "9a2095625b8d4c979c64ebc3cc7eeb748dcdfa36fe645c74bfe7b20eb41d86d3"
 
 
 @kernel("N | H in tiles", alive=2, makes="y")

@@ -17,7 +17,7 @@ from .. import linear_attention as lines
 from ._functions import aligned, expm1, larger, load, smaller, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "df0398038929023a305418bdcaaefaaaea5d6e4c77c3eae7e324c7257a421152"
+MODULE, DIGEST = lines, "efd4409fe68be17281c8df43af49f3935a4f560304fbb42bb4837d4c36a210a5"
 
 
 @kernel("BT=B*T E | F in tiles", makes="q k state_operand")

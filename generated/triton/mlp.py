@@ -29,7 +29,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "67bba7d4a6836de0a2a77cdc284ba0aaae70cd5f1bd720daf0a47b9a3c0f1376"
+MODULE, DIGEST = lines, "ff593d36afe821bf63c49aed476f77bdf4d6aaf96daa6d160783407610d2b009"
 
 
 @kernel("N T | E in tiles", makes="embcat")

@@ -17,7 +17,7 @@ from .. import nll as lines
 from ._functions import aligned, load, load_at, placed, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "43b9024fad83b0a4339ba0ed94de46b6e48355d2beec1478fc9b38a9d4749fca"
+MODULE, DIGEST = lines, "f3e39b671eb7659b38a98823c18514d412e7abdaa522b81f607dbacbd7a4d554"
 
 
 @kernel("N | S in tiles", alive=2, makes="losses")

@@ -15,7 +15,7 @@ from .. import norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "101c3b524627074aa37bff6b460c730deb1fb379627d5a5d25948779970136b4"
+MODULE, DIGEST = lines, "74a62dcbdac38c3a544f32ccfa51c90d1e4f290941c7ddc62fd4aa055499db3e"
 
 
 @kernel("N | C", makes="squares y")

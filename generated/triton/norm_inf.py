@@ -15,7 +15,7 @@ from .. import norm_inf as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "1f8f9317fceba067bf876b4feb5beeccb95ef869945ce4c4d95ba81fca82a6cf"
+MODULE, DIGEST = lines, "4e7bd087b1a8bd87c6e37049298c34e808842d4ed113376dd37190fabfe936c0"
 
 
 @kernel("N | C", makes="y")

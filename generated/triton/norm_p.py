@@ -15,7 +15,7 @@ from .. import norm_p as lines
 from ._functions import aligned, load, power, sign, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "7a1708f9f85bbe21cf0c0eae731293b96e12f66dca37159b116bc9a0d18c362a"
+MODULE, DIGEST = lines, "908e7d88c76a350e192bf75e21f7bedbd79594577f30c18b22df3b241f46da80"
 
 
 @kernel("N | C", makes="powers y")

@@ -17,7 +17,7 @@ from .. import ppo as lines
 from ._functions import larger, load, sign, smaller
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "a8ad1eebc6ce075adeafebc1bb9c1094fb227e6536ee3492a454f1ef241bfaa3"
+MODULE, DIGEST = lines, "99c56635d82805e2b9b98683bfdbbaea9b98edee2a1437806aeb3e45f8f8c1e4"
 
 
 @kernel("| N in tiles", alive=4, makes="losses")

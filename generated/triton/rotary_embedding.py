@@ -17,7 +17,7 @@ from .. import rotary_embedding as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "5d4afeea6bae7a15b42f247e9475618955004e495488716ebe7f6b79e879bbcd"
+MODULE, DIGEST = lines, "c1cdcdb2c1275a7d6d2f2545059bc3b28aa29978a6d22ce8cd0ca63c243b4912"
 
 
 @kernel("N T | E in tiles", alive=5, makes="y")

@@ -15,7 +15,7 @@ from .. import siglip as lines
 from ._functions import aligned, larger, load, log1p, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f02849d0961879894e0cd48c4ab38a86d133d4a76275f004f6960330ca005efd"
+MODULE, DIGEST = lines, "913987ea6efbce00f51ebc9241ace0aaa4d5de3ebca47df37da7861f907cc4ee"
 
 
 @kernel("N | D", alive=2, makes="image_norm image_length image text_norm text_length text")

@@ -14,7 +14,7 @@ from .. import silu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "4550f5264baa7d2fb0628166187edcc775c6523ba67f77d9264b984b1c2c9f3a"
+MODULE, DIGEST = lines, "f4f06ebc7c0b988bc85f8e4172f9d5c3c27ed74e15ddaccb7c1bb87f62c4eddd"
 
 
 @kernel("| N in tiles", alive=2, makes="y")

@@ -17,7 +17,7 @@ from .. import smooth_l1 as lines
 from ._functions import larger, load, sign, smaller, square
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "c36a124b49d0566a925167ca7dd92c7fe1ba9e7247ff10c2c64c78ac22ff4e6f"
+MODULE, DIGEST = lines, "663eac1516d90091b2600565450fd426be097162cb0e81edfd8600339d81c8bf"
 
 
 @kernel("| N in tiles", alive=4, makes="losses")

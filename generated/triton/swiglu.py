@@ -15,7 +15,7 @@ from .. import swiglu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "941c184f382cab9b8feaf85ad69fab5ff07d368cfb1771769a11a04cedf1651a"
+MODULE, DIGEST = lines, "191668cc759b0986ed54596f9743770e5616304bdfba379595e34af16d1f4b37"
 
 
 @kernel("| N in tiles", alive=2, makes="y")

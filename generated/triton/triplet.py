@@ -17,7 +17,7 @@ from .. import triplet as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cda22211d0496f72ef001cceb5af7e19fe66c734c01eb9fc75b7fa7ad49ab21e"
+MODULE, DIGEST = lines, "eacbe1e0e29e56af1626257e98a6464a5b81d0ac29d6a3ab2a0bc0f557a0251e"
 
 
 @kernel("N | C", alive=2, makes="near far losses")

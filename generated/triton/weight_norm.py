@@ -17,7 +17,7 @@ from .. import weight_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "bd2e19a35f16cf44becae52bd5c6a86a63858c21629bb78d502c42e81f9e72b3"
+MODULE, DIGEST = lines, "cc8b813e98f5843164c23004367f7d7d2ac8d55d0a14857aed24da6064b978a2"
 
 
 @kernel("H | K", alive=2, makes="norm w")
