@@ -11,7 +11,7 @@ import pytest
 import sympy
 import torch
 import torch.nn.functional as F
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import derive
@@ -130,6 +130,8 @@ class Numbers:
         read, (size,) = self.of(e.operand, (*outer, e.axis)), self.shape([e.axis])
         read = read.expand(*self.shape(outer), size)
         place = axes.index(e.axis) if e.axis in axes else None
+        if index.dim() == 0:  # a number
+            index = index.reshape([1] * len(axes))
         index = index.unsqueeze(-1) if place is None else index.movedim(place, -1)
         index = index.expand(*read.shape[:-1], index.shape[-1])
         found = torch.take_along_dim(read, index.clamp(0, size - 1), -1)
@@ -642,6 +644,7 @@ def grown(inner):
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@example("torch.maximum(x.T, x[:,0])")
 @given(st.recursive(LEAVES, grown, max_leaves=6))
 def test_what_torch_runs_is_read_the_same_or_refused_and_never_called_misaligned(text):
     definition = DEFINITIONS["batch_norm"]
