@@ -10,6 +10,7 @@ import pytest
 import torch
 from generating import forward_file, module_from
 
+import codegen.lean
 from codegen.lean import generate
 from codegen.targets import WrongUse
 from codegen.targets.lean import page
@@ -18,6 +19,7 @@ from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import pairs_of
 from codegen.targets.torch.interpret import interpreted
 from derive import forward_from
+from derive.notation.library import as_forward
 
 FIRST_LINE = '    """A forward of the tests."""\n'
 FORWARDS = {
@@ -286,3 +288,24 @@ def test_what_is_refused_in_a_process_of_its_own_is_said():
     error = WrongUse("Worn: the gradient differs", 2)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.order) == (str(error), 2)
+
+
+NO_TANGENT = """
+class Same(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, tensor: tensor.clone())
+    backward = staticmethod(lambda ctx, gradient: gradient)
+"""
+
+
+def test_forward_mode_runs_where_torch_has_formulas_of_its_own_for_it(monkeypatch):
+    """What has a gradient may have no tangent, which the gradient of the lines does not show."""
+    printed, factors = codegen.lean.module_text, "torch.linalg.lu_factor(matrix).LU"
+
+    def broken(*pairs):
+        text = printed(*pairs)
+        assert factors in text
+        return text.replace(factors, f"Same.apply({factors})") + NO_TANGENT
+
+    monkeypatch.setattr(codegen.lean, "module_text", broken)
+    with pytest.raises(WrongUse, match="forward mode of the generated code does not run"):
+        generate(as_forward("gaussian_process"))

@@ -8,10 +8,13 @@ the statements, nothing is compared.
 What is tried: up to three inputs every subset of them needs a gradient, of more each alone, the
 first with every other, and all; every gradient is differentiated alone, and all together.
 The gradient of vmap; second derivatives in a batch; the lines that forward mode differentiates, by
-autograd: torch's own forward mode and torch.func.grad import its compiler, which takes longer than
-all the rest. Optional tensors are left out one by one and together. On edges (``edges.py``)
-derivatives have to be finite, and those of one of the sides or between them, as far as autograd
-over the statements tells what those are.
+autograd. torch's own forward mode imports its compiler, which takes longer than all the rest: it
+runs where torch has formulas for it that are none of the gradient's, those of scans, loops,
+matrices and convolutions. Optional tensors are left out one by one and together. On edges
+(``edges.py``) derivatives have to be finite, and those of one of the sides or between them, as far
+as autograd over the statements tells what those are.
+
+Long: the ways, and what is expected of each, are one list.
 """
 
 from __future__ import annotations
@@ -26,8 +29,11 @@ from typing import Protocol
 import torch
 from sympy import Piecewise
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from codegen.program import Program
+from codegen.program import Program, arrays, loops, reads
+from codegen.program.parts import values_in
+from codegen.program.values import Value
 from codegen.targets import WrongUse
 from codegen.targets.torch.edges import FAR
 from codegen.targets.torch.hard_points import in_words
@@ -39,6 +45,10 @@ from derive.orders import FIRST, SECOND
 TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
 BESIDE = 1e-3  # relative; what derivatives on one side of an edge differ by close to it
+OWN_TANGENTS = (  # for the rest torch derives forward mode from the gradient, or it is linear
+    *(arrays.Cumulate, arrays.Scanned, arrays.OfMatrix, arrays.Solved, arrays.SegmentMax),
+    *(loops.Looped, loops.Collected, reads.Convolve),
+)
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 
 
@@ -232,6 +242,22 @@ class _Uses:
             yield f"the gradient {lines}", FIRST, self._finite_by_lines, gradients
             second = partial(self._by_lines, partial(self._twice, names, names))
             yield f"the second derivative {lines}", SECOND, second, second_derivatives
+        if any(isinstance(value, OWN_TANGENTS) for value in self._values()):
+            yield (
+                "forward mode",
+                FIRST,
+                self._tangents,
+                lambda _, second: _summed(second, names, ()),
+            )
+            yield (
+                "forward mode over the gradient",
+                SECOND,
+                self._tangents_of_gradients,
+                lambda _, second: _summed(second, names, names)[1:],
+            )
+
+    def _values(self) -> Iterator[Value]:
+        return (value for step in self.program.forward.steps for value in values_in(step))
 
     def _vmapped(self) -> list[Tensor]:
         own = [self.arguments[n].detach() for n in self.inputs]
@@ -248,6 +274,22 @@ class _Uses:
         how = {"is_grads_batched": True, "materialize_grads": False}  # torch's zeros are no batch
         found = self._twice(self.inputs, self.inputs, vectors, **how, allow_unused=True)
         return [None if gradient is None else gradient[1] for gradient in found]
+
+    def _tangents(self) -> list[Tensor]:
+        with forward_ad.dual_level():
+            return [forward_ad.unpack_dual(self.function(**self._duals())).tangent]
+
+    def _tangents_of_gradients(self) -> list[Tensor]:
+        with forward_ad.dual_level():
+            duals = self._duals()
+            own = [duals[n] for n in self.inputs]
+            found = gradients_of([self.function(**duals)], [self.known.upstream], own)
+            return [forward_ad.unpack_dual(gradient).tangent for gradient in found]
+
+    def _duals(self) -> dict[str, object]:
+        leaves = self._leaves(self.inputs)
+        vectors = self.known.vectors
+        return {**leaves, **{n: forward_ad.make_dual(leaves[n], vectors[n]) for n in self.inputs}}
 
     def _by_lines(self, use: Callable) -> list[Tensor]:
         """The use where the module is told that autograd is in forward mode, for which it asks."""
