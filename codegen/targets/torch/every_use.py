@@ -52,13 +52,13 @@ OWN_TANGENTS = (  # for the rest torch derives forward mode from the gradient, o
 EVERY_SUBSET = 3  # inputs of which every subset is tried
 
 
-class Entries(Protocol):
+class OfModule(Protocol):
     """Has the function of a module by its name, where that returns every entry."""
 
     module: ModuleType
 
 
-def check_every_use(module: Entries, definition: Definition, program: Program) -> tuple[str, ...]:
+def check_every_use(module: OfModule, definition: Definition, program: Program) -> tuple[str, ...]:
     """Use the module in every way. Raises `WrongUse` for the first that fails; in words, what is
     infinite or NaN where the mathematics is finite.
     """
@@ -83,7 +83,7 @@ def check_every_use(module: Entries, definition: Definition, program: Program) -
 class _Uses:
     """The uses of a module at one point."""
 
-    def __init__(self, module: Entries, definition: Definition, program: Program, point: Point):
+    def __init__(self, module: OfModule, definition: Definition, program: Program, point: Point):
         self.module, self.program, self.point = module.module, program, point
         self.several = getattr(module, program.name)
         self.function = lambda **arguments: joined(self.several(**arguments))
