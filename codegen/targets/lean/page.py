@@ -11,18 +11,18 @@ from dataclasses import replace
 from itertools import groupby
 
 from codegen.lowering.differentiated import lines_to_differentiate
-from codegen.program import Parameter
+from codegen.program import NUMBERS, Parameter
 from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
 from codegen.targets.lean.kinks import with_kinks_as_stated
 from codegen.targets.lean.pair import Pair
-from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
+from codegen.targets.lean.plain import FunctionText, doc, promoted, returning, sizes_read
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import condition
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.vocabulary import SIGN
-from codegen.targets.torch.wrapping import public, wrapped
+from codegen.targets.torch.wrapping import KINDS, public, wrapped
 from derive.language.symbols import Axes
 from derive.notation.definition import IGNORE_INDEX, NONE, REDUCTION
 from derive.notation.layout import Layout
@@ -63,11 +63,76 @@ class LeanPage(AutogradFunction):
             arguments.append(f"{IGNORE_INDEX}: int = {self.outside.ignoring[0].default}")
         if self.outside.reductions:
             arguments.append(f'{REDUCTION}: str = "{self.outside.reductions[0]}"')
-        several = ", ".join(["Tensor"] * len(self.outputs))
-        kind = f"tuple[{several}]" if len(self.outputs) > 1 else "Tensor"
-        lines = [*self._asked_first(), *self._called(), *self._returned()]
-        signature = wrapped(f"def {self.name}", arguments, f" -> {kind}:")
+        lines = self._asked_first()
+        lines += self._handed_on() if self.is_apart else [*self._called(), *self._returned()]
+        signature = wrapped(f"def {self.name}", arguments, f" -> {self._kind}:")
         return FunctionText(signature, self._shapes(), tuple(_used(lines)))
+
+    @property
+    def _kind(self) -> str:
+        several = ", ".join(["Tensor"] * len(self.outputs))
+        return f"tuple[{several}]" if len(self.outputs) > 1 else "Tensor"
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether labels are masked, or losses reduced, by a function of its own, in the place of
+        which kernels do all of it.
+        """
+        return bool(self.outside.reductions or self.outside.ignoring or self.masks)
+
+    def unchecked(self) -> FunctionText | None:
+        """The function that the one with the checks calls, where that is another one."""
+        if not self.is_apart:
+            return None
+        lines = [*self._options(), *self._called(), *self._returned()]
+        code = "\n".join(lines)
+        read: dict[str, dict[int, str]] = {}
+        for size, (tensor, place) in self._places_of_sizes().items():
+            if re.search(rf"(?<![.\w]){size}\b", code):
+                read.setdefault(tensor, {})[place] = size
+        ranks = {p.name: len(p.layout) for p in self.program.forward.tensors}
+        kinds = [
+            f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
+            + " | None" * (p.role not in NUMBERS and p.default is not None)
+            for p in self.handed_on
+        ]
+        said = "The same for arguments that were checked: torch differentiates these lines."
+        return FunctionText(
+            wrapped(f"def {self.name}_unchecked", kinds, f" -> {self._kind}:"),
+            doc(said),
+            (*sizes_read(read, ranks), *lines),
+        )
+
+    @property
+    def handed_on(self) -> list[Parameter]:
+        """What the function without checks takes."""
+        own = [p for p in self.program.forward.parameters if p.role != "shape"]
+        own += [Parameter(IGNORE_INDEX, (), "index")] * bool(self.outside.ignoring)
+        return own + [Parameter(REDUCTION, (), "word")] * bool(self.outside.reductions)
+
+    def _places_of_sizes(self) -> dict[str, tuple[str, int]]:
+        """Of which argument, and where, every size is one of the lengths."""
+        found: dict[str, tuple[str, int]] = {}
+        tensors = self.program.forward.tensors
+        for p in sorted(tensors, key=lambda p: p.default is not None):
+            for i, dim in enumerate(p.layout):
+                if not dim.one:
+                    found.setdefault(self.sizes[dim.axis.name], (p.name, i))
+        return found
+
+    def _handed_on(self) -> list[str]:
+        """The call of the function without checks; its results have all dimensions again."""
+        names = [p.name for p in self.handed_on]
+        layouts = layouts_in(self.program.forward)
+        restored = [self._restored(name, layouts[name]) for name in self.outputs]
+        called = f"{self.name}_unchecked"
+        if restored == [*self.outputs]:
+            return [wrapped(f"return {called}", names, indent=len(STEP))]
+        lines = [wrapped(f"{', '.join(self.outputs)} = {called}", names, indent=len(STEP))]
+        if not self.outside.reductions:
+            return [*lines, returning(restored)]
+        entries = f'{restored[0]} if {REDUCTION} == "{NONE}" else {self.outputs[0]}'
+        return [*lines, broken(f"return {entries}")]
 
     def _shapes(self) -> tuple[str, ...]:
         layouts = layouts_in(self.program.forward)
@@ -110,12 +175,18 @@ class LeanPage(AutogradFunction):
                     lines += self._merged(step)
                 case _:
                     lines.append(printer.step(step))
-        if self.plain is not None and self._fills_first:
-            tests = " and ".join(self.plain.pair.tests)
-            lines.append(broken(f"{self.called['plain']} = {tests}"))
         lines += [printer.step(s) for s in forward.steps if isinstance(s, of.Default)]
-        lines += self._filled() if self._fills_first else []
+        lines += [] if self.is_apart else self._options()
         return [*lines, *self._floating(), *self._reduction_asked()]
+
+    def _options(self) -> list[str]:
+        """Whether nothing optional was passed, and what is filled in for it."""
+        if not self._fills_first:
+            return []
+        if self.plain is None:
+            return self._filled()
+        tests = " and ".join(self.plain.pair.tests)
+        return [broken(f"{self.called['plain']} = {tests}"), *self._filled()]
 
     def _floating(self) -> list[str]:
         """A test of the formats: whole numbers would be rounded to such, and lines pick by labels
@@ -280,7 +351,7 @@ class LeanPage(AutogradFunction):
         layouts = layouts_in(self.program.forward)
         whole = not any(isinstance(dim.axis, Axes) for dim in layouts[self.outputs[0]])
         outside = self.outside.reductions or self.outside.ignoring
-        return whole and len(self.outputs) == 1 and not outside
+        return (whole or self.is_apart) and len(self.outputs) == 1 and not outside
 
     def _ranges_asked(self) -> list[str]:
         """A test of the labels by which lines pick and that torch itself does not refuse."""
@@ -296,11 +367,13 @@ class LeanPage(AutogradFunction):
     def _returned(self) -> list[str]:
         """What torch differentiates behind the call."""
         layouts = layouts_in(self.program.forward)
-        restored = [self._restored(name, layouts[name]) for name in self.outputs]
+        results = [*self.outputs]
+        if not self.is_apart:
+            results = [self._restored(name, layouts[name]) for name in self.outputs]
         masks = [ignoring.kept.name for ignoring in self.outside.ignoring]
         lines = [f"{o} = {o}.where({mask}, 0)" for mask in masks for o in self.outputs]
         if not self.outside.reductions:
-            return [*lines, *([] if self._is_at_once else [returning(restored)])]
+            return [*lines, *([] if self._is_at_once else [returning(results)])]
         printer, (output,) = self.printer(self.program.forward), self.outputs
         printer.like = output  # counted in 16 bits, labels would be some others
         dtype, total = promoted(self.deciding), self.called["total"]
@@ -311,7 +384,7 @@ class LeanPage(AutogradFunction):
             dtype = self.both
         lines += [
             f'if {REDUCTION} == "{NONE}":',
-            STEP + broken(f"return {restored[0]}.to({dtype})", METHOD),
+            STEP + broken(f"return {output}.to({dtype})", METHOD),
             f"{total} = {output}.sum()",
         ]
         for word, steps in self.outside.divisors:

@@ -121,13 +121,7 @@ class PlainFunctions(Functions):
             if isinstance(value, LengthOf) and name in used:
                 of_tensor.setdefault(value.tensor, {})[value.along] = name
         ranks = {p.name: len(p.layout) for p in function.parameters}
-        read = []
-        for tensor, names in of_tensor.items():
-            if len(names) == ranks[tensor] > 1:
-                read.append(f"{', '.join(names[i] for i in sorted(names))} = {tensor}.shape")
-            else:
-                read += [f"{name} = {tensor}.shape[{i}]" for i, name in names.items()]
-        return [*read, *body]
+        return [*sizes_read(of_tensor, ranks), *body]
 
     def at_hand(self, function: Function) -> set[str]:
         return {name for name, value in function.sizes if isinstance(value, LengthOf)}
@@ -248,6 +242,17 @@ def _end(names: Mapping[str, str], name: str) -> str:
 def _held_in_words(words: re.Match) -> str:
     """What a string reads of the names around it."""
     return " ".join(re.findall(r"\{[^}]*\}", words[0]))
+
+
+def sizes_read(of_tensor: Mapping[str, Mapping[int, str]], ranks: Mapping[str, int]) -> list[str]:
+    """The lines that read sizes off shapes, by the dimension: all of a tensor's on one line."""
+    read = []
+    for tensor, names in of_tensor.items():
+        if len(names) == ranks[tensor] > 1:
+            read.append(f"{', '.join(names[i] for i in sorted(names))} = {tensor}.shape")
+        else:
+            read += [f"{name} = {tensor}.shape[{i}]" for i, name in names.items()]
+    return read
 
 
 def promoted(names: Sequence[str]) -> str:

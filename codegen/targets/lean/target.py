@@ -104,7 +104,7 @@ def module_text(pair: Pair, plain: Pair | None = None) -> str:
         header=header(pair.program.source, pair.program.source_hash),
         title=pair.program.title,
         documentation=documentation(pair, plain),
-        entry=page.entry(),
+        entries=[page.entry(), *filter(None, [page.unchecked()])],
         pairs=page.pairs(),
     )
 

@@ -16,6 +16,7 @@ KINDS = {
     "index": "int",
     "size": "int",
     "shape": "tuple[int, ...]",
+    "word": "str",
 }
 UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\(|inputs$|outputs$|\d+$)")
 
