@@ -1,19 +1,57 @@
-"""A loss together with its gradients: one function, as all that arrives at a loss is a number."""
+"""A loss together with its gradients in one function: all that arrives at it is one number, by
+which the gradients are multiplied later. Where the caller says how losses are reduced, the sum and
+what it is divided by are computed in it as well; so are the masks of labels that are ignored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
-from codegen.program import Function, Program
-from codegen.program.steps import NotZero, Step
+from codegen.program import Function, Parameter, Program
+from codegen.program.steps import NotZero, SplitLabel, Step
 from codegen.program.values import SizeOf
-from codegen.schedule.elements import ONE, Element, size
-from codegen.schedule.flattening import flat
-from codegen.schedule.nodes import Flat
+from codegen.schedule.elements import (
+    ONE,
+    ZERO,
+    Axes,
+    Element,
+    choose,
+    compare,
+    entry,
+    index,
+    is_number,
+    number,
+    over,
+    size,
+)
+from codegen.schedule.flattening import Flattening
+from codegen.schedule.nodes import Flat, Node
+from derive.notation.definition import REDUCTION
 
 
-def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, Flat] | None:
+@dataclass(frozen=True)
+class Around:
+    """What is computed around the entries of a loss. ``divisors`` are the lines that compute what
+    a word of ``reduction`` divides their sum by; the number of the word, from 1, is passed.
+    ``ignored`` are labels: where one is the argument ``index``, the loss is 0. ``absent`` are
+    arrays that the lines read and that are one number everywhere.
+    """
+
+    reduces: bool = False
+    divisors: tuple[tuple[Step, ...], ...] = ()
+    ignored: tuple[tuple[str, str], ...] = ()  # (label, the name of where it counts)
+    index: str = ""
+    absent: Mapping[str, Element] = field(default_factory=dict)
+
+
+NOTHING = Around()
+
+
+def with_gradients(
+    program: Program, wanted: Sequence[str], around: Around = NOTHING
+) -> tuple[Function, Flat] | None:
     """The forward with the gradients ``wanted`` behind it, for an upstream gradient of 1; None
     where the output is no number, where there are several, or where the backward asks for more.
     """
@@ -21,21 +59,127 @@ def with_gradients(program: Program, wanted: Sequence[str]) -> tuple[Function, F
     upstream = backward.parameters[0]
     if (
         len(program.outputs) > 1
-        or upstream.layout
+        or bool(upstream.layout) != around.reduces
         or any(is_refused(step) for step in backward.steps)
     ):
         return None
+    divisors = _numbered(around.divisors)
+    given = [p for p in forward.parameters if p.role != "index"]
+    numbers = [Parameter(around.index, (), "index")] * bool(around.index)
+    numbers += [Parameter(REDUCTION, (), "index")] * around.reduces
     function = replace(
         forward,
         name=f"{forward.name}_with_gradients",
-        steps=(*forward.steps, *backward.steps),
+        parameters=(*given, *numbers),
+        steps=(*(s for steps in divisors for s in steps), *_steps(forward, backward)),
         results=(forward.results[0], *wanted),
     )
     axes = {code: axis for axis, code in program.sizes}
-    known: dict[str, Element] = {
-        p.name: size(axes[p.name]) for p in backward.parameters if p.role == "size"
-    }
-    return function, flat(program, function, known | {upstream.name: ONE})
+    known = {p.name: size(axes[p.name]) for p in backward.parameters if p.role == "size"}
+    return function, _Around(program, function, known, around).flat()
+
+
+def _steps(forward: Function, backward: Function) -> list[Step]:
+    """Those of both, each once."""
+    return [*forward.steps, *(s for s in backward.steps if s not in forward.steps)]
+
+
+def _numbered(divisors: Sequence[Sequence[Step]]) -> list[list[Step]]:
+    """The lines of every divisor, the last of which has the number in its name."""
+    return [
+        [*steps[:-1], replace(steps[-1], name=f"{steps[-1].name}_{i}")]
+        for i, steps in enumerate(divisors, 1)
+    ]
+
+
+class _Around(Flattening):
+    """The nodes of a function, and those around them."""
+
+    def __init__(
+        self, program: Program, function: Function, known: Mapping[str, Element], around: Around
+    ):
+        self.around = around
+        self.upstream, self.output = program.backward.parameters[0], program.outputs[0]
+        inside = [self.upstream] * around.reduces
+        layouts = {p.name: p.layout for p in function.tensors}
+        inside += [Parameter(kept, layouts[label], "kept") for label, kept in around.ignored]
+        inside += [Parameter(name, (), "given") for name in around.absent]
+        own = replace(function, parameters=(*function.parameters, *inside))
+        if not around.reduces:
+            known = {**known, self.upstream.name: ONE}
+        super().__init__(program, own, known)
+        self.inside = {p.name for p in inside}
+
+    def flat(self) -> Flat:
+        found = super().flat()
+        results, nodes, layouts = dict(found.results), [*found.nodes], dict(found.layouts)
+        self.masks = {s.kept: s.name for s in self.function.steps if isinstance(s, SplitLabel)}
+        self.masks |= {kept: label for label, kept in self.around.ignored}
+        self.scale = ONE
+        if self.around.reduces:
+            divisor = self._divisor(nodes)
+            self.scale = ONE if divisor == ONE else over(ONE, divisor)
+            axes = self.axes(layouts[self.output])
+            loss = entry(results[self.output], *map(index, axes))
+            total, output = self.fresh("total"), self.fresh(self.output)
+            nodes.append(Node(total, (), self._counting(loss, axes), "sum", axes))
+            nodes.append(Node(output, (), over(entry(total), divisor)))
+            results[self.output], layouts[output] = output, ()
+        loops = {n.name: n.value.replaced(self._changed) for n in nodes if isinstance(n, Node)}
+        nodes = [replace(n, value=loops[n.name]) if n.name in loops else n for n in nodes]
+        return replace(
+            found,
+            arrays=tuple(a for a in found.arrays if a.name not in {*self.inside, *self.masks}),
+            nodes=tuple(nodes),
+            layouts=layouts,
+            results=tuple(results.items()),
+            ignored={label: self.around.index for label in self.masks.values()},
+        )
+
+    def _divisor(self, nodes: list[Node]) -> Element:
+        """What the sum is divided by, as the word says; a node of its own where it is computed."""
+        found, places = ONE, [0]
+        for i, steps in enumerate(_numbered(self.around.divisors), 1):
+            name = steps[-1].name
+            value = self.known.get(name)
+            if value is None:
+                value = entry(self.made[name])
+                places.append(1 + [node.name for node in nodes].index(self.made[name]))
+            chosen = compare(Element("scalar", name=REDUCTION), "==", number(Fraction(i)))
+            found = choose(chosen, value, found)
+        if is_number(found):
+            return found
+        nodes.insert(max(places), Node(self.fresh("divisor"), (), found))
+        return entry(nodes[max(places)].name)
+
+    def _counting(self, value: Element, axes: Axes, at: tuple[Element, ...] = ()) -> Element:
+        """0 where a label is ignored."""
+        at = at or tuple(map(index, axes))
+        for label, _ in self.around.ignored:
+            value = choose(Element("counts", (Element("label", at, label),), self.around.index), value, ZERO)
+        return value
+
+    def _changed(self, e: Element) -> Element | None:
+        """An element with what is around it: masks are tests of labels, what arrives a number."""
+        if e.kind == "compare" and e.args[0].name in self.masks and e.args[1] == ZERO:
+            test = self._counts(e.args[0])
+            return test if e.name == "!=" else Element("not", (test,))
+        if e.kind == "label" and e.name in self.masks.values():
+            return Element("counted", (e,), self.around.index)
+        if e.kind == "counts":
+            return e
+        if e.kind != "entry":
+            return None
+        if e.name in self.masks:
+            return choose(self._counts(e), ONE, ZERO)
+        if e.name in self.around.absent:
+            return self.around.absent[e.name]
+        if e.name == self.upstream.name and e.name in self.inside:
+            return self._counting(self.scale, (), e.args)
+        return None
+
+    def _counts(self, e: Element) -> Element:
+        return Element("counts", (Element("label", e.args, self.masks[e.name]),), self.around.index)
 
 
 def is_refused(step: Step) -> bool:

@@ -1,4 +1,4 @@
-"""A function where an axis has the length 1: its loops are gone; or where an array is one number.
+"""A function where an axis has the length 1: its loops are gone.
 
 An axis that stands for any number of dimensions often stands for none; loops over the last axis of
 memory would then run once each time, and no vector would be filled.
@@ -26,22 +26,6 @@ def without(flat: Flat, axis: str) -> Flat:
         arrays=tuple(_array(array, axis) for array in flat.arrays),
         nodes=tuple(_node(node, axis, at) for node in flat.nodes),
         parts={whole: _others(parts, axis) for whole, parts in flat.parts.items()},
-    )
-
-
-def of_one_number(flat: Flat, array: str) -> Flat:
-    """The same computation where all entries of ``array`` are one number."""
-
-    def change(e: Element) -> Element | None:
-        return replace(e, args=()) if e.kind == "entry" and e.name == array else None
-
-    return replace(
-        flat,
-        arrays=tuple(replace(a, axes=()) if a.name == array else a for a in flat.arrays),
-        nodes=tuple(
-            node if isinstance(node, Whole) else replace(node, value=node.value.replaced(change))
-            for node in flat.nodes
-        ),
     )
 
 

@@ -7,7 +7,7 @@ array is no more than other indices of its entries.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -25,7 +25,8 @@ class Element:
     Others: 'add', 'subtract', 'multiply', 'divide', 'negate', 'power', 'call' (of the function
     ``name``), 'compare' (by the relation ``name``), 'and', 'or', 'not', 'choose' (condition, yes,
     no), 'guard' (the same, where only what is chosen is read), 'real' (a whole number as another),
-    'floor divide' and 'remainder' (of indices).
+    'floor divide' and 'remainder' (of indices), 'counts' (whether a label is not the argument
+    ``name``), 'counted' (the label, 0 where it does not count).
     """
 
     kind: str
@@ -97,6 +98,11 @@ RELATIONS = {
 }
 
 
+def scalars_of(elements: Iterable[Element]) -> set[str]:
+    """The arguments that are numbers among them."""
+    return {e.name for e in elements if e.kind in ("scalar", "counts", "counted")}
+
+
 def plus(a: Element, b: Element) -> Element:
     return b if a == ZERO else a if b == ZERO else Element("add", (a, b))
 
@@ -128,7 +134,7 @@ def axes_in(element: Element) -> frozenset[str]:
 @cache
 def is_whole(element: Element) -> bool:
     """Whether it is a whole number: an index, or the length of an axis."""
-    if element.kind in ("index", "size", "floor divide", "remainder", "label"):
+    if element.kind in ("index", "size", "floor divide", "remainder", "label", "counted"):
         return True
     if element.kind == "number":
         return isinstance(element.number, Fraction) and element.number.denominator == 1

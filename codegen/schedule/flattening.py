@@ -52,7 +52,7 @@ def flat(
 
     Raises `QuestionError` for what no loop computes.
     """
-    return _Flattening(program, function, known).flat()
+    return Flattening(program, function, known).flat()
 
 
 def parts_of_axes(program: Program) -> dict[str, tuple[str, ...]]:
@@ -88,7 +88,9 @@ def parts_of_axes(program: Program) -> dict[str, tuple[str, ...]]:
     return parts
 
 
-class _Flattening(Entries):
+class Flattening(Entries):
+    """The nodes of one function, step by step."""
+
     def __init__(self, program: Program, function: Function, known: Mapping[str, Element]):
         self.function = function
         codes = dict(program.sizes)

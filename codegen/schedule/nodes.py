@@ -66,7 +66,8 @@ class Flat:
 
     ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
     ``parts`` are those of axes into which others were flattened; ``rounded`` are the outputs and
-    gradients, which have the dtype of the inputs; ``joined`` are axes that are several as one.
+    gradients, which have the dtype of the inputs; ``joined`` are axes that are several as one;
+    ``ignored`` are labels by which entries are masked, each with the argument that masks.
     """
 
     arrays: tuple[Array, ...]
@@ -78,3 +79,4 @@ class Flat:
     parts: Mapping[str, tuple[str, ...]]
     rounded: frozenset[str] = frozenset()
     joined: Mapping[str, Axes] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from codegen.schedule.costs import CPU, Costs, Walk
@@ -30,8 +31,7 @@ def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> l
         return []
     if all(isinstance(node, Whole) for node in nodes):
         return list(nodes)
-    rows = _best_rows(nodes, results, costs)
-    times = _times(nodes, rows)
+    rows, times = _best_rows(nodes, results, costs)
     outside_of_rows = {node.name for node in nodes if not _is_swept(node, rows)}
     read_later = results | {
         name
@@ -79,6 +79,26 @@ def _times(nodes: Sequence[Node | Whole], rows: Axes) -> dict[str, int]:
     return times
 
 
+def _late(
+    nodes: Sequence[Node | Whole], rows: Axes, earliest: dict[str, int]
+) -> dict[str, int] | None:
+    """The same as late as those who read it allow, so that less is left in memory for them; None
+    where that is no other time, or a library stands between.
+    """
+    if not earliest or any(isinstance(node, Whole) for node in nodes):
+        return None
+    last = max((earliest[n.name] for n in nodes if _is_swept(n, rows)), default=0)
+    times: dict[str, int] = {}
+    for node in reversed(nodes):
+        swept = _is_swept(node, rows)
+        latest = last + (not swept)
+        for user in (user for user in nodes if node.name in user.reads):
+            at_hand = not swept or (_is_swept(user, rows) and _is_at_hand(user, node, rows))
+            latest = min(latest, times[user.name] - (not at_hand))
+        times[node.name] = latest
+    return times if times != earliest else None
+
+
 def _is_at_hand(node: Node, before: Node, rows: Axes) -> bool:
     """Whether a node reads another one in its own row, and so in the same sweep."""
     if not is_of_rows(before, rows):
@@ -92,25 +112,40 @@ def _is_at_hand(node: Node, before: Node, rows: Axes) -> bool:
     )
 
 
-def _best_rows(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> Axes:
-    """The axes to walk along in parallel, with the fewest passes over memory."""
+def _best_rows(
+    nodes: Sequence[Node | Whole], results: set[str], costs: Costs
+) -> tuple[Axes, dict[str, int]]:
+    """The axes to walk along in parallel, and when, with the fewest passes over memory."""
     loops = [node for node in nodes if isinstance(node, Node)]
     largest = max(loops, key=lambda node: len(node.space))
     order = ordered(largest.space, loops)
     if not order:
-        return ()
-    candidates = [rows for n in range(1, len(order) + 1) for rows in combinations(order, n)]
+        return (), _times(nodes, ())
+    found = []
+    for rows in (rows for n in range(len(order) + 1) for rows in combinations(order, n)):
+        early = _times(nodes, rows)
+        for times in filter(None, (early, _late(nodes, rows, early))):
+            walk = _walk(nodes, results, Walked(rows, order, times))
+            found.append(((costs.of(walk), len(rows), rows), times))
+    (_, _, rows), times = min(found, key=lambda each: each[0])
+    return rows, times
 
-    def cost(rows: Axes) -> tuple[float, int, Axes]:
-        walk = _walk(nodes, results, rows, order)
-        return costs.of(walk), len(rows), rows
 
-    return min([(), *candidates], key=cost)
+@dataclass(frozen=True)
+class Walked:
+    """Which axes are walked along, of those in their ``order`` in memory, and what in which
+    sweep.
+    """
+
+    rows: Axes
+    order: Axes
+    times: dict[str, int]
 
 
-def _walk(nodes, results: set[str], rows: Axes, order: Axes) -> Walk:
+def _walk(nodes, results: set[str], walked: Walked) -> Walk:
     """What the sweeps move, in arrays of full size."""
-    full, times = len(order), _times(nodes, rows)
+    rows, order, times = walked.rows, walked.order, walked.times
+    full = len(order)
     moved: set[tuple[int, str]] = set()
     of = {node.name: node for node in nodes}
     for node in nodes:

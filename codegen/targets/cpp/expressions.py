@@ -94,6 +94,12 @@ class Expressions(expressions.Expressions):
 
     _label = _entry
 
+    def _counts(self, e: Element) -> str:
+        return f"is_counted({self.text(e.args[0])}, {named(e.name)})"
+
+    def _counted(self, e: Element) -> str:
+        return f"counted_label({self.text(e.args[0])}, {named(e.name)})"
+
     # -- operations -----------------------------------------------------------
 
     def _not(self, e: Element) -> str:

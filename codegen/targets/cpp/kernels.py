@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 
-from codegen.schedule.asked import NOTHING, Asked, usually
-from codegen.schedule.dropping import last_axes, of_one_number, without
-from codegen.schedule.elements import Axes, Element
+from codegen.schedule.dropping import last_axes, without
+from codegen.schedule.elements import Axes, Element, scalars_of
 from codegen.schedule.merging import with_joined_sizes
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
@@ -38,77 +36,44 @@ class Kernel(tables.Kernel):
     counts: tuple[tuple[str, str], ...] = ()
 
 
-# A change of the nodes that holds under a condition: how a kernel is called then, the condition.
-Change = tuple[str, str, Callable[[Flat], Flat]]
-
-
 def kernels_of(
-    name: str, flat: Flat, codes: Mapping[str, str], asked: Asked = NOTHING
+    name: str,
+    flat: Flat,
+    codes: Mapping[str, str],
+    left_out: Sequence[str] = (),
+    several: Sequence[str] = (),
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes; what is ``asked`` of the kernel holds where one alone computes it all.
+    sizes by their axes. Where one kernel computes it all, the results ``left_out`` may be, and it
+    is shorter for each of ``several`` sizes, of axes that stand for any number of dimensions, that
+    is 1.
     """
-    writer = Kernels(name, flat, codes, asked.left_out)
+    writer = Kernels(name, flat, codes, left_out)
     pieces = writer.pieces()
-    if asked.left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
+    if left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
         return kernels_of(name, flat, codes)
     if len(pieces) != 1 or isinstance(pieces[0], Whole):
         return pieces
-    kernel = pieces[0]
-    repeated = tuple(a for a in asked.repeated if a in kernel.reads and _is_long(a, flat))
-    usual = usually(flat, asked)
-    filled = tuple(array for array in asked.filled if usual and array in kernel.reads)
-    arguments = [*kernel.arguments]
-    place = next(i for i, (kind, _) in enumerate(arguments) if kind not in POINTERS)
-    place += len(kernel.sizes)
-    arguments[place:place] = [(I64, f"{array}_repeated") for array in (*repeated, *filled)]
-    kernel = replace(kernel, repeated=repeated, filled=filled, arguments=tuple(arguments))
-    special = []
-    changes = [*_changes(writer, flat, kernel, asked)]
-    for condition, words, shorter in _specials(changes, flat):
-        (short,) = Kernels("_".join([name, *words]), shorter, codes, asked.left_out).pieces()
-        alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
-        special.append((condition, replace(alike, arguments=kernel.arguments)))
+    kernel, special = pieces[0], []
+    own = {axis: code for axis, code in writer.codes.items() if axis not in writer.flat.joined}
+    shown = {*several}.intersection(kernel.sizes)
+    along = [axis for axis in sorted(last_axes(writer.flat)) if own.get(axis) in shown]
+    for count in range(len(along), 0, -1):
+        for axes in combinations(along, count):
+            shorter = flat
+            for axis in axes:
+                shorter = without(shorter, axis)
+            words = [name, *(f"without_{axis}" for axis in axes)]
+            (short,) = Kernels("_".join(words), shorter, codes, left_out).pieces()
+            condition = " && ".join(f"{writer.names.of_codes[own[axis]]} == 1" for axis in axes)
+            alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
+            special.append((condition, replace(alike, arguments=kernel.arguments)))
     open = writer.choices.open
     some = [gradients for gradients in subsets(open) if {*gradients} & {*kernel.writes}]
     variants = tuple(tuple(name in gradients for name in open) for gradients in some)
     return [replace(kernel, special=tuple(special), variants=variants)]
 
 
-def _changes(writer: Kernels, flat: Flat, kernel: Kernel, asked: Asked) -> Iterator[Change]:
-    """What may hold of the arguments of a kernel that computes everything."""
-    for array in kernel.repeated:
-        change = partial(of_one_number, array=array)
-        yield f"of_one_{array}", f"{array}_repeated", change
-    if usually(flat, asked):
-        words = [f"{array}_repeated" for array in kernel.filled]
-        words += [f"{named(number)} == 0" for number in asked.zero if number in kernel.scalars]
-        yield "usually", " && ".join(words), partial(usually, asked=asked)
-    codes = writer.codes
-    for axis in sorted(last_axes(writer.flat) - {*writer.flat.joined}):
-        if codes[axis] in asked.several and codes[axis] in kernel.sizes:
-            size = writer.names.of_codes[codes[axis]]
-            yield f"without_{axis}", f"{size} == 1", partial(without, axis=axis)
-
-
-def _specials(changes: Sequence[Change], flat: Flat) -> Iterator[tuple[str, Sequence[str], Flat]]:
-    """The condition under which several hold, their words, and the nodes then: most first."""
-    for count in range(len(changes), 0, -1):
-        for some in combinations(changes, count):
-            shorter = flat
-            for _, _, change in some:
-                shorter = change(shorter)
-            condition = " && ".join(condition for _, condition, _ in some)
-            yield condition, [word for word, _, _ in some], shorter
-
-
-def _is_long(array: str, flat: Flat) -> bool:
-    """Whether it has as many axes as anything: a copy of it takes as long as all the rest."""
-    axes = {a.name: len(a.axes) for a in (*flat.arrays, *flat.nodes)}
-    return axes[array] == max(axes.values())
-
-
-POINTERS = ("const Real*", "Real*", f"const {I64}*")
 MOST = 3  # gradients of which each alone is a variant: with more there is one for all but the first
 
 
@@ -183,7 +148,7 @@ class Kernels:
         axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
         joined = {axis: self.flat.joined[axis] for axis in sorted(axes & self.flat.joined.keys())}
         sizes = self.sizes(axes.difference(joined).union(*joined.values()))
-        scalars = sorted({e.name for e in elements if e.kind == "scalar"})
+        scalars = sorted(scalars_of(elements))
         for sweep in sweeps:
             loops.sweep(sweep)
         lines = [
@@ -270,9 +235,9 @@ class Kernels:
                 axes = self.arrays[label].axes
                 count = loops.count(axes)
                 size = loops.print.length(axis, self.flat.parts)
-                lines.append(
-                    f"    if (!in_range({named(label)}, {count}, {size})) return OUT_OF_RANGE;"
-                )
+                ignored = self.flat.ignored.get(label)
+                given = [named(label), count, size, *([named(ignored)] if ignored else [])]
+                lines.append(f"    if (!in_range({', '.join(given)})) return OUT_OF_RANGE;")
         return lines
 
 

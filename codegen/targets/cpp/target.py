@@ -14,7 +14,7 @@ from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
-from codegen.targets.tables.page import KernelPage, imports_of, names_taken, of_running
+from codegen.targets.tables.page import KernelPage, imports_of, names_taken
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class CppTarget:
         lines = header(program.source, program.source_hash)
         kernels = [each for kernel in launched for each in _as_printed(kernel)]
         kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
-        functions = [function for page in pages for function in page.written()]
+        functions = [f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())]
         building, training = STEP if step else ("", "")
-        folder = [*filter(None, (building, of_running(functions), training))]
+        folder = [*filter(None, (building, "from ._running import Kernels", training))]
         text = self._printed(
             "calls.py.jinja",
             header=lines,

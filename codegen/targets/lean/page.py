@@ -16,7 +16,7 @@ from codegen.program import steps as of
 from codegen.targets.lean.autograd import METHOD, AutogradFunction
 from codegen.targets.lean.kinks import with_kinks_as_stated
 from codegen.targets.lean.pair import Pair
-from codegen.targets.lean.plain import FunctionText, doc, promoted, returning, sizes_read
+from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import condition
 from codegen.targets.torch.functions import layouts_in
@@ -85,12 +85,6 @@ class LeanPage(AutogradFunction):
         if not self.is_apart:
             return None
         lines = [*self._options(), *self._called(), *self._returned()]
-        code = "\n".join(lines)
-        read: dict[str, dict[int, str]] = {}
-        for size, (tensor, place) in self._places_of_sizes().items():
-            if re.search(rf"(?<![.\w]){size}\b", code):
-                read.setdefault(tensor, {})[place] = size
-        ranks = {p.name: len(p.layout) for p in self.program.forward.tensors}
         kinds = [
             f"{p.name}: {KINDS.get(p.role, 'Tensor')}"
             + " | None" * (p.role not in NUMBERS and p.default is not None)
@@ -100,7 +94,7 @@ class LeanPage(AutogradFunction):
         return FunctionText(
             wrapped(f"def {self.name}_unchecked", kinds, f" -> {self._kind}:"),
             doc(said),
-            (*sizes_read(read, ranks), *lines),
+            (*self.sizes_in(lines), *lines),
         )
 
     @property
@@ -109,16 +103,6 @@ class LeanPage(AutogradFunction):
         own = [p for p in self.program.forward.parameters if p.role != "shape"]
         own += [Parameter(IGNORE_INDEX, (), "index")] * bool(self.outside.ignoring)
         return own + [Parameter(REDUCTION, (), "word")] * bool(self.outside.reductions)
-
-    def _places_of_sizes(self) -> dict[str, tuple[str, int]]:
-        """Of which argument, and where, every size is one of the lengths."""
-        found: dict[str, tuple[str, int]] = {}
-        tensors = self.program.forward.tensors
-        for p in sorted(tensors, key=lambda p: p.default is not None):
-            for i, dim in enumerate(p.layout):
-                if not dim.one:
-                    found.setdefault(self.sizes[dim.axis.name], (p.name, i))
-        return found
 
     def _handed_on(self) -> list[str]:
         """The call of the function without checks; its results have all dimensions again."""

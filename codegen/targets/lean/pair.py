@@ -14,12 +14,13 @@ from derive.notation.specialised import without_options
 @dataclass(frozen=True)
 class Pair:
     """The ``program`` of both functions; ``outside`` holds their mathematics. Where tensors are
-    ``absent`` or scalars ``zero``, it is that of the calls that leave these out.
+    ``absent``, which are then some number, or scalars ``zero``, it is that of the calls that leave
+    these out.
     """
 
     program: Program
     outside: Outside
-    absent: tuple[str, ...] = ()
+    absent: tuple[tuple[str, float], ...] = ()
     zero: tuple[str, ...] = ()
 
     @property
@@ -34,13 +35,13 @@ class Pair:
     @property
     def tests(self) -> list[str]:
         """Python that is true for these calls: it reads no tensor."""
-        tests = [f"{name} is None" for name in self.absent]
+        tests = [f"{name} is None" for name, _ in self.absent]
         return [*tests, *(f"{name} == 0" for name in self.zero)]
 
     @property
     def when(self) -> str:
         """The tests in words."""
-        words = [f"{name} is omitted" for name in self.absent]
+        words = [f"{name} is omitted" for name, _ in self.absent]
         words += [f"{name} is 0" for name in self.zero]
         return " and ".join([*filter(None, [", ".join(words[:-1])]), words[-1]])
 
@@ -68,7 +69,7 @@ def pairs_of(whole: Program, outside: Outside) -> list[Pair]:
     plain = Pair(
         with_little_kept(whole.without_options),
         replace(outside, inside=definition),
-        absent=tuple(t.name for t, _ in own.optional if t.name not in left),
+        absent=tuple((t.name, number) for t, number in own.optional if t.name not in left),
         zero=tuple(t.name for t, _ in own.scalars if t.name not in left),
     )
     return [first, plain]

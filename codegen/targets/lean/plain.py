@@ -123,6 +123,20 @@ class PlainFunctions(Functions):
         ranks = {p.name: len(p.layout) for p in function.parameters}
         return [*sizes_read(of_tensor, ranks), *body]
 
+    def sizes_in(self, lines: Sequence[str]) -> list[str]:
+        """The lines that read the sizes of which others speak, of the arguments."""
+        code, tensors = "\n".join(lines), self.program.forward.tensors
+        places: dict[str, tuple[str, int]] = {}
+        for p in sorted(tensors, key=lambda p: p.default is not None):
+            for i, dim in enumerate(p.layout):
+                if not dim.one:
+                    places.setdefault(self.sizes[dim.axis.name], (p.name, i))
+        read: dict[str, dict[int, str]] = {}
+        for size, (tensor, place) in places.items():
+            if re.search(rf"(?<![.\w]){size}\b", code):
+                read.setdefault(tensor, {})[place] = size
+        return sizes_read(read, {p.name: len(p.layout) for p in tensors})
+
     def at_hand(self, function: Function) -> set[str]:
         return {name for name, value in function.sizes if isinstance(value, LengthOf)}
 
@@ -146,7 +160,8 @@ class PlainFunctions(Functions):
         if len(f") -> {several}:") > LONGEST:
             several = "tuple[Tensor, ...]"
         returned = several if len(results) > 1 else "Tensor"
-        lines = [*self._formats(), *self._widened(self.tensors), *self.lines(function)]
+        formats = self._formats(returned=not self.outside.reductions)
+        lines = [*formats, *self._widened(self.tensors), *self.lines(function)]
         return FunctionText(
             wrapped(f"def {self.name}_{kind}", self._typed(self.inner), f" -> {returned}:"),
             doc(said),
@@ -180,12 +195,12 @@ class PlainFunctions(Functions):
     def names_of(self, function: Function) -> list[str]:
         return [p.name for p in function.parameters]
 
-    def _formats(self, returned: bool = True) -> list[str]:
+    def _formats(self, returned: bool) -> list[str]:
         """The format of the lines, which is at least float32, and that of what is ``returned``: of
         the inputs that decide it, as of an activation beside a gain of float32.
         """
         own, single = promoted(self.deciding), "torch.float32"
-        if returned and not self.outside.reductions and self.deciding == self.ranked:
+        if returned and self.deciding == self.ranked:
             wide = f"{self.wide} = torch.promote_types({self.both}, {single})"
             return [broken(f"{self.both} = {own}"), wide]
         wide = f"torch.promote_types({own}, {single})"
@@ -193,7 +208,7 @@ class PlainFunctions(Functions):
             every = f"[t.dtype for t in ({', '.join(self.ranked)})]"
             wide = f"functools.reduce(torch.promote_types, {every}, {single})"
         lines = [broken(f"{self.wide} = {wide}")]
-        if returned and not self.outside.reductions:
+        if returned:
             lines.append(broken(f"{self.both} = {own} if {self.wide} == {single} else {self.wide}"))
         return lines
 

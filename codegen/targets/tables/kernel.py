@@ -26,8 +26,7 @@ class Computed:
 class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
     the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
-    that it can leave out; ``repeated`` and ``filled`` are arrays that may be one number everywhere
-    (see `Asked`).
+    that it can leave out.
     """
 
     name: str
@@ -37,8 +36,6 @@ class Kernel:
     scalars: tuple[str, ...]
     computed: tuple[Computed, ...] = ()
     flags: tuple[str, ...] = ()
-    repeated: tuple[str, ...] = ()
-    filled: tuple[str, ...] = ()
 
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:

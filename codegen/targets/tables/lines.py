@@ -45,15 +45,11 @@ class KernelLines:
         self.numbers = self._numbers()
         self.names = self._names()
         every = frozenset(node for _, node in self.flat.results)
-        asked = [f"d{name}" for name in page.asked()] if self._is_backward else []
+        asked = [f"d{name}" for name in page.asked_of(self.function)]
         always = {node for result, node in self.flat.results if result not in asked}
         self.asked = {node for result, node in self.flat.results if result in asked} - always
         self.wanted = self._wanted(every)
         self.every = every
-
-    @property
-    def _is_backward(self) -> bool:
-        return self.function is self.page.program.backward
 
     def lines(self) -> list[str]:
         body: list[str] = []

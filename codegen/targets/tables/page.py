@@ -8,26 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
-from codegen.program import Function, Parameter
+from codegen.program import Function
 from codegen.program.arrays import Contract
 from codegen.program.parts import values_in
 from codegen.program.reads import Convolve
-from codegen.program.steps import Assign
-from codegen.schedule.asked import Asked
+from codegen.program.steps import Assign, Fill, SplitLabel
+from codegen.schedule.at_once import Around, with_gradients
+from codegen.schedule.elements import number
 from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Flat, Whole
 from codegen.targets.lean.helpers import CALLED
 from codegen.targets.lean.pair import Pair
-from codegen.targets.lean.plain import FunctionText, PlainFunctions
+from codegen.targets.lean.plain import FunctionText, PlainFunctions, doc, returning
 from codegen.targets.tables.kernel import Kernel
 from codegen.targets.tables.lines import KernelLines, Loops, speaks_of
+from codegen.targets.torch.checks import condition
 from codegen.targets.torch.lines import STEP
-from codegen.targets.torch.wrapping import free, wrapped
+from codegen.targets.torch.wrapping import KINDS, free, wrapped
+from derive.notation.definition import IGNORE_INDEX, REDUCTION, SUM
 
-# Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, and
-# what is asked of them.
-Prints = Callable[[str, Flat, Mapping[str, str], Asked], Sequence[Kernel | Whole]]
+# Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, the
+# results that may be left out, and the sizes of axes that stand for any number of dimensions.
+Prints = Callable[
+    [str, Flat, Mapping[str, str], Sequence[str], Sequence[str]], Sequence[Kernel | Whole]
+]
 
 
 def names_taken(pairs: Sequence[Pair]) -> frozenset[str]:
@@ -50,32 +56,33 @@ class KernelPage(PlainFunctions):
         super().__init__(program, pair.outside)
         self.prints, self.codes = prints, dict(program.sizes)
         self.renamed = {}  # what is made is called as the results are
+        self.pair, self.at_once = pair, None
         self.own = {name: free(name, taken) for name in ("kernels", "lines")}
-        for name in ("forward", "backward"):
+        for name in ("forward", "backward", "at_once"):
             part = "plain_" * bool(pair.is_plain)
             self.own[name] = free(f"{part}{name}", taken)
-        self.loops = [
-            found
-            for found in (
-                self._loops(self.own["forward"], program.forward, ()),
-                self._loops(
-                    self.own["backward"],
-                    program.backward,
-                    program.backward.results if self.asked() else (),
-                ),
-            )
-            if found.kernels
+        gradients = program.backward.results
+        own = [
+            self._loops("forward", program.forward, ()),
+            self._loops("backward", program.backward, gradients if self.asked() else ()),
         ]
+        self.at_once = self._at_once(pair)
+        self.loops = [found for found in (*own, self.at_once) if found and found.kernels]
 
     @property
     def kernels(self) -> list[Kernel]:
         return [kernel for loops in self.loops for kernel in loops.kernels]
 
-    def written(self) -> Iterator[FunctionText]:
-        """The functions, without formats that no line names."""
+    def written(self, plain: KernelPage | None = None) -> Iterator[FunctionText]:
+        """The functions, without formats that no line names; ``plain`` has those of the calls that
+        pass nothing optional.
+        """
         for loops in self.loops:
             self.current = loops
-            text = self.forward() if self._is_forward(loops) else self.backward()
+            if loops is self.at_once:
+                text = self._with_gradients(plain)
+            else:
+                text = self.forward() if self._is_forward(loops) else self.backward()
             helper = rf"{self.own['lines']}._\1"
             lines = tuple(CALLED.sub(helper, line) for line in text.lines)
             for name in (self.wide, self.both):
@@ -88,17 +95,83 @@ class KernelPage(PlainFunctions):
         return loops.function is self.program.forward
 
     def _loops(self, name: str, function: Function, left_out: Sequence[str]) -> Loops:
-        program = self.program
-        found = flat(program, function)
-        upstreams = [p.name for p in program.upstreams if p.layout and self.outside.reductions]
-        asked = Asked(
-            tuple(dict.fromkeys(node for result, node in found.results if result in left_out)),
-            tuple(upstreams),
-            tuple(p.name for p in program.forward.tensors if p.default is not None),
-            tuple(p.name for p in program.forward.parameters if _is_zero(p)),
-            program.several,
+        return self._printed(name, function, flat(self.program, function), left_out)
+
+    def _printed(self, name: str, function: Function, flat: Flat, left_out: Sequence[str]) -> Loops:
+        nodes = dict.fromkeys(node for result, node in flat.results if result in left_out)
+        given = self.own[name], flat, self.codes, tuple(nodes), self.program.several
+        return Loops(function, flat, tuple(self.prints(*given)))
+
+    def _at_once(self, pair: Pair) -> Loops | None:
+        """A loss with its gradients, and what stands around it: for who reduces it, or masks
+        labels. None where a library has a part in it.
+        """
+        if not (pair.outside.reductions or pair.outside.ignoring or self.masks):
+            return None
+        gradients = self.program.backward.results
+        found = with_gradients(self.program, gradients, around_of(pair))
+        if found is None or any(isinstance(node, Whole) for node in found[1].nodes):
+            return None
+        function, nodes = found
+        return self._printed("at_once", function, nodes, gradients if gradients[1:] else ())
+
+    def _with_gradients(self, plain: KernelPage | None) -> FunctionText:
+        """The function that computes a loss with its gradients."""
+        function, forward = self.at_once.function, self.program.forward
+        optional = {p.name for p in forward.tensors if p.default is not None}
+        given = [p for p in function.parameters if p.name != REDUCTION]
+        kinds = [
+            f"{p.name}: {KINDS.get(p.role, 'Tensor')}{' | None' * (p.name in optional)}"
+            for p in given
+        ]
+        kinds += [f"{REDUCTION}: str"] * bool(self.outside.reductions)
+        kinds += [f"need_{name}: bool = True" for name in self.asked_of(function)]
+        fills = [s for s in forward.steps if isinstance(s, Fill)]
+        filled = [self.printer(forward).step(step) for step in fills]
+        lines = [*self.sizes_in(filled), *filled, *self._formats(returned=True)]
+        if self.outside.reductions:
+            words = SUM, *(word for word, _ in self.outside.divisors)
+            lines.append(f"{REDUCTION} = {list(words)}.index({REDUCTION})".replace("'", '"'))
+        lines += [*self._widened(function.tensors), *self.lines(function)]
+        if plain is not None and plain.at_once:
+            lines[:0] = self._left_to(plain)
+        gradients = [f"d{p.name}" if p.role == "input" else "None" for p in given]
+        gradients += ["None"] * bool(self.outside.reductions)
+        if self.pair.is_plain:
+            gradients = [each for each in gradients if each != "None"]
+        loss = self.loss_at_once()
+        return FunctionText(
+            wrapped(f"def {self.name}_at_once", kinds, " -> tuple[Tensor | None, ...]:"),
+            doc("The loss, and the gradient of every argument where it arrives as 1."),
+            (*lines, returning([loss, *gradients])),
         )
-        return Loops(function, found, tuple(self.prints(name, found, self.codes, asked)))
+
+    def _left_to(self, plain: KernelPage) -> list[str]:
+        """What hands the calls on that pass nothing optional."""
+        own = [p.name for p in plain.at_once.function.parameters]
+        needs = [f"need_{name}" for name in plain.asked_of(plain.at_once.function)]
+        margin = len(STEP) * 2
+        there = [f"d{name}" for name in plain.differentiable]
+        made = ", ".join([self.outputs[0], *there])
+        call = wrapped(f"{made} = {plain.name}_at_once", [*own, *needs], indent=margin)
+        given = [p.name for p in self.at_once.function.parameters]
+        places = [f"d{name}" if f"d{name}" in there else "None" for name in given]
+        returned = returning([self.outputs[0], *places])
+        return [condition(plain.pair.tests, "and"), STEP + call, STEP + returned]
+
+    def loss_at_once(self) -> str:
+        """The loss as it is returned with its gradients."""
+        return f"{self.outputs[0]}.to({self.both})"
+
+    def asked_of(self, function: Function) -> list[str]:
+        """The inputs whose gradients a function computes only where they are needed."""
+        if self.at_once and function is self.at_once.function:
+            return self.differentiable if self.differentiable[1:] else []
+        return self.asked() if function is self.program.backward else []
+
+    def places(self, function: Function) -> dict[str, str]:
+        with_gradients = self.at_once and function is self.at_once.function
+        return super().places(self.program.backward if with_gradients else function)
 
     # -- lines ------------------------------------------------------------------------
 
@@ -112,12 +185,8 @@ class KernelPage(PlainFunctions):
 
     def launched(self, piece: Kernel, named: Callable[[str], str], margin: int) -> Iterator[str]:
         """The lines that call a kernel; ``named`` says what arrays are called."""
-        for name in piece.repeated:
-            yield f"{name}, {name}_repeated = one_number({name})"
-        arrays = [*map(named, (*piece.reads, *piece.writes))]
-        others = [*piece.sizes, *(f"{name}_repeated" for name in piece.repeated)]
-        others += [*(f"is_one_number({name})" for name in piece.filled), *piece.scalars]
-        yield wrapped(f"{self.own['kernels']}.{piece.name}", [*arrays, *others], indent=margin)
+        given = [*map(named, (*piece.reads, *piece.writes)), *piece.sizes, *piece.scalars]
+        yield wrapped(f"{self.own['kernels']}.{piece.name}", given, indent=margin)
 
     def multiplies_matrices(self, function: Function) -> bool:
         """Whether a line of torch does."""
@@ -126,9 +195,17 @@ class KernelPage(PlainFunctions):
         return any(isinstance(v, (Contract, Convolve)) for line in lines for v in values_in(line))
 
 
-def _is_zero(p: Parameter) -> bool:
-    """Whether it is a number that is 0 unless it is passed."""
-    return p.role == "scalar" and p.default == 0
+def around_of(pair: Pair) -> Around:
+    """What torch computes around the entries of a loss."""
+    outside, forward = pair.outside, pair.program.forward
+    labels = [step.ignored for step in forward.steps if isinstance(step, SplitLabel)]
+    return Around(
+        reduces=bool(outside.reductions),
+        divisors=tuple(steps for _, steps in outside.divisors),
+        ignored=tuple((i.label.name, i.kept.name) for i in outside.ignoring),
+        index=IGNORE_INDEX if outside.ignoring else "".join(labels[:1]),
+        absent={name: number(Fraction(default)) for name, default in pair.absent},
+    )
 
 
 def imports_of(
@@ -148,8 +225,3 @@ def imports_of(
     return [*found, f"from .. import {name} as {lines}", *folder]
 
 
-def of_running(functions: Sequence[FunctionText]) -> str:
-    """The line that imports what kernels in C++ need."""
-    code = "\n".join(line for f in functions for line in f.lines)
-    running = ["Kernels", *(n for n in ("is_one_number", "one_number") if f" {n}(" in code)]
-    return f"from ._running import {', '.join(running)}"

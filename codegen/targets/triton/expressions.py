@@ -40,6 +40,12 @@ class Expressions(expressions.Expressions):
     def _size(self, e: Element) -> str:
         return self.size(e.name)
 
+    def _counts(self, e: Element) -> str:
+        return f"is_counted({self.text(e.args[0])}, {named(e.name)})"
+
+    def _counted(self, e: Element) -> str:
+        return f"counted_label({self.text(e.args[0])}, {named(e.name)})"
+
     # -- operations -----------------------------------------------------------
 
     # On the interpreter a place that a loop counts is a number of Python's, and tests of it are.

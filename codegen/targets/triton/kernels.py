@@ -8,9 +8,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.schedule.asked import NOTHING, Asked
 from codegen.schedule.costs import GPU
-from codegen.schedule.elements import Axes, Element
+from codegen.schedule.elements import Axes, Element, scalars_of
 from codegen.schedule.inlining import needed
 from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
@@ -61,12 +60,16 @@ class Kernel(tables.Kernel):
 
 
 def kernels_of(
-    name: str, flat: Flat, codes: Mapping[str, str], asked: Asked = NOTHING
+    name: str,
+    flat: Flat,
+    codes: Mapping[str, str],
+    left_out: Sequence[str] = (),
+    several: Sequence[str] = (),
 ) -> list[Kernel | Whole]:
     """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes.
+    sizes by their axes; the results ``left_out`` may be. Sizes of 1 need no kernels of their own.
     """
-    writer = _Kernels(name, flat, codes, asked.left_out)
+    writer = _Kernels(name, flat, codes, left_out)
     found: list[Kernel | Whole] = []
     for stage in writer.plan.stages:
         if isinstance(stage, Whole):
@@ -99,7 +102,7 @@ class _Kernels:
             count = sum(each.suffix.startswith(suffix) for each in functions)
             suffix += f"_{count + 1}" if count else ""
             functions.append(self.function(suffix, walk, numbers, sweep))
-        scalars = {e.name for node in sweep.nodes for e in node.value.parts() if e.kind == "scalar"}
+        scalars = scalars_of(e for node in sweep.nodes for e in node.value.parts())
         used = {word for function in functions for word in _words(function.arguments)}
         arrays = {*_words(functions[0].arguments)}
         return Kernel(

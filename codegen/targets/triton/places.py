@@ -234,7 +234,7 @@ def _label_of(test: Element) -> tuple[Element, Element] | None:
     """The index and the label that are compared."""
     if test.kind == "compare" and test.name == "==":
         for place, label in (test.args, test.args[::-1]):
-            if place.kind == "index" and label.kind == "label":
+            if place.kind == "index" and label.kind in ("label", "counted"):
                 return place, label
     return None
 

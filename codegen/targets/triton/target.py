@@ -62,7 +62,7 @@ class TritonTarget:
         kernels = [f.text(k.name) for page in pages for k in page.kernels for f in k.functions]
         if not kernels:
             return ()
-        functions = [function for page in pages for function in page.written()]
+        functions = [f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())]
         lines = pages[0].own["lines"]
         text = (
             environment(TEMPLATES)

@@ -73,8 +73,8 @@ OF_NUMBERS = {
     "loggamma": "math.lgamma",
 }
 SHARED = f"""
-{OF_LIBRARY} aligned cube known largest larger lgamma load load_at placed power rescaled sign
-smaller square total within
+{OF_LIBRARY} aligned counted_label cube is_counted known largest larger lgamma load load_at placed power
+rescaled sign smaller square total within
 """
 WORDS = f"""
 {SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows

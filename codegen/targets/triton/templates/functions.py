@@ -34,6 +34,18 @@ def load(place, inside=None):
 
 
 @triton.jit
+def is_counted(label, ignored):
+    """Whether a label is not the one where nothing counts."""
+    return label != ignored
+
+
+@triton.jit
+def counted_label(label, ignored):
+    """The label; 0 where nothing counts."""
+    return tl.where(label == ignored, 0, label)
+
+
+@triton.jit
 def within(label, size):
     return (label >= 0) & (label < size)
 
