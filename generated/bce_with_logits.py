@@ -65,9 +65,6 @@ def bce_with_logits(
     logits, target = logits.reshape(N, C), target.reshape(N, C)
     if weight is not None:
         weight = weight.reshape(N, C)
-    plain = weight is None and pos_weight is None
-    weight = logits.new_full((), 1).expand(N, C) if weight is None else weight
-    pos_weight = logits.new_full((), 1).expand(C) if pos_weight is None else pos_weight
     for name, t in (("logits", logits), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"bce_with_logits: {name} must be floating point, got {t.dtype}")
@@ -79,6 +76,19 @@ def bce_with_logits(
         raise ValueError(
             f"bce_with_logits: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
+    loss = bce_with_logits_unchecked(logits, target, weight, pos_weight, reduction)
+    return loss.reshape(*N_dims, C) if reduction == "none" else loss
+
+
+def bce_with_logits_unchecked(
+    logits: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
+    reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N, C = logits.shape
+    plain = weight is None and pos_weight is None
+    weight = logits.new_full((), 1).expand(N, C) if weight is None else weight
+    pos_weight = logits.new_full((), 1).expand(C) if pos_weight is None else pos_weight
     if plain:
         run = bce_with_logits_plain_forward if _by_lines() else BCEWithLogitsPlain.apply
         loss = run(logits, target)
@@ -91,7 +101,7 @@ def bce_with_logits(
         else loss.dtype
     )
     if reduction == "none":
-        return loss.reshape(*N_dims, C).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / (C * N)
@@ -238,4 +248,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a4d95e382040f0f6b929a0c6da9c4433c0f16aeb6683a65413dc6fc45df11e01
+# text sha256: d0161ab74e0598af93573e16a9c6a576ecf5ef34b39573074983f1323b19eea4

@@ -72,11 +72,20 @@ def cosine_embedding(
         raise ValueError(
             f"cosine_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
+    loss = cosine_embedding_unchecked(x1, x2, target, margin, eps, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def cosine_embedding_unchecked(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = x1.shape[0]
     run = cosine_embedding_forward if _by_lines() else CosineEmbedding.apply
     loss, *_ = run(x1, x2, target, margin, eps)
     dtype = torch.promote_types(x1.dtype, x2.dtype) if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -177,4 +186,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: fbee8df98c4f28a0488328a94a8fcf3e2279d3510138113bbd9b8ae14eb3389e
+# text sha256: 7eea59b1b91c6b9cc4be0c5f07a748a529ded0766bfedf4c293d87cad3b5154f

@@ -71,8 +71,6 @@ def cross_entropy(
             f"cross_entropy: label_smoothing must be a number at least 0 and at most 1, got "
             f"{label_smoothing}"
         )
-    plain = weight is None and label_smoothing == 0
-    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if not logits.is_floating_point():
         raise TypeError(f"cross_entropy: logits must be floating point, got {logits.dtype}")
     if labels.dtype not in (torch.int32, torch.int64):
@@ -81,6 +79,18 @@ def cross_entropy(
         raise RuntimeError("cross_entropy: weight gets no gradient: pass weight.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"cross_entropy: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = cross_entropy_unchecked(logits, labels, weight, label_smoothing, ignore_index, reduction)
+    return loss.reshape(N, *S_dims) if reduction == "none" else loss
+
+
+def cross_entropy_unchecked(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float,
+    ignore_index: int, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    C = logits.shape[1]
+    plain = weight is None and label_smoothing == 0
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     if plain:
@@ -92,7 +102,7 @@ def cross_entropy(
     loss = loss.where(labels_kept, 0)
     dtype = logits.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N, *S_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -268,4 +278,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4d5643d54406911f6003477c1a6ab377454d64c1982164857e2c3788b9e6d2aa
+# text sha256: c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01

@@ -68,8 +68,6 @@ def cross_entropy_probabilities(
             f"cross_entropy_probabilities: label_smoothing must be a number at least 0 and at most "
             f"1, got {label_smoothing}"
         )
-    plain = weight is None and label_smoothing == 0
-    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     for name, t in (("logits", logits), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(
@@ -83,6 +81,17 @@ def cross_entropy_probabilities(
         raise ValueError(
             f"cross_entropy_probabilities: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
+    loss = cross_entropy_probabilities_unchecked(logits, target, weight, label_smoothing, reduction)
+    return loss.reshape(N, *S_dims) if reduction == "none" else loss
+
+
+def cross_entropy_probabilities_unchecked(
+    logits: Tensor, target: Tensor, weight: Tensor | None, label_smoothing: float, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N, C, S = logits.shape
+    plain = weight is None and label_smoothing == 0
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if plain:
         run = (
             cross_entropy_probabilities_plain_forward
@@ -103,7 +112,7 @@ def cross_entropy_probabilities(
         else loss.dtype
     )
     if reduction == "none":
-        return loss.reshape(N, *S_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / (N * S)
@@ -278,4 +287,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0fe9b2f1d1f4d59fa53b3ec33ca9834a047356819bade16d2d8a132cc38978d7
+# text sha256: e9b8837c862e8371f51775371202b0a6f17045e1a4ec03637afea632ad079b4e

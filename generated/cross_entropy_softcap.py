@@ -78,13 +78,24 @@ def cross_entropy_softcap(
         )
     if isinstance(cap, Tensor) or not cap > 0:
         raise ValueError(f"cross_entropy_softcap: cap must be a number above 0, got {cap}")
-    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if not logits.is_floating_point():
         raise TypeError(f"cross_entropy_softcap: logits must be floating point, got {logits.dtype}")
     if labels.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"cross_entropy_softcap: labels must be int32 or int64, got {labels.dtype}")
     if weight is not None and weight.requires_grad and torch.is_grad_enabled():
         raise RuntimeError("cross_entropy_softcap: weight gets no gradient: pass weight.detach()")
+    return cross_entropy_softcap_unchecked(
+        logits, labels, weight, label_smoothing, cap, ignore_index,
+    )
+
+
+def cross_entropy_softcap_unchecked(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, cap: float,
+    ignore_index: int,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
@@ -230,4 +241,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 58dfd049d6779db6ce0fb85b0aa305bd08247824c18235cce145f7c2dd9dc306
+# text sha256: 7db4977391ee0a270f4e52821049e04f0d1fe721354ce6a6a6ffacfc34cc21df

@@ -78,13 +78,24 @@ def cross_entropy_z_loss(
             f"cross_entropy_z_loss: label_smoothing must be a number at least 0 and at most 1, got "
             f"{label_smoothing}"
         )
-    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     if not logits.is_floating_point():
         raise TypeError(f"cross_entropy_z_loss: logits must be floating point, got {logits.dtype}")
     if labels.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"cross_entropy_z_loss: labels must be int32 or int64, got {labels.dtype}")
     if weight is not None and weight.requires_grad and torch.is_grad_enabled():
         raise RuntimeError("cross_entropy_z_loss: weight gets no gradient: pass weight.detach()")
+    return cross_entropy_z_loss_unchecked(
+        logits, labels, weight, label_smoothing, z_weight, ignore_index,
+    )
+
+
+def cross_entropy_z_loss_unchecked(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, z_weight: float,
+    ignore_index: int,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
@@ -248,4 +259,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cb7cddd1b5190f47a1fa8c956c5151b79ea3d85708eb0bf5f21a374c052bb7b4
+# text sha256: c82523a734db7d3ab7d7989a3f391d006e01a5c44e083ff81f03eb9546b9fcc1

@@ -63,6 +63,16 @@ def dpo(
         )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"dpo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = dpo_unchecked(chosen, rejected, reference_chosen, reference_rejected, beta, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def dpo_unchecked(
+    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
+    beta: float, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = chosen.shape[0]
     run = dpo_forward if _by_lines() else DPO.apply
     loss = run(chosen, rejected, reference_chosen, reference_rejected, beta)
     dtype = (
@@ -71,7 +81,7 @@ def dpo(
         else loss.dtype
     )
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -147,4 +157,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4ce55f06574f68dfd324d2e10c3b799318db5b125a0b9587e39c7a83720eac04
+# text sha256: 1d771d21bfb01d2687b177df5d3f7d172343c172bf0ae0476becb469df71a2e2

@@ -73,11 +73,20 @@ def focal(
             raise TypeError(f"focal: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"focal: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = focal_unchecked(logits, target, alpha, gamma, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def focal_unchecked(
+    logits: Tensor, target: Tensor, alpha: float, gamma: float, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = logits.shape[0]
     run = focal_forward if _by_lines() else Focal.apply
     loss = run(logits, target, alpha, gamma)
     dtype = torch.promote_types(logits.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -178,4 +187,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c288af569f74cd495bbeb9052ba827966cbb09f3043465a360cdbd91236e2ffc
+# text sha256: a5c5e02b422c07f5eda44ebaff21d14c28cf88cae447880bcfbfc02542eb7f27

@@ -43,13 +43,20 @@ def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         raise RuntimeError("hinge: target gets no gradient: pass target.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"hinge: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = hinge_unchecked(x, target, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def hinge_unchecked(x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = x.shape[0]
     if _by_lines():
         loss = hinge_statements(x, target)
     else:
         loss = Hinge.apply(x, target)
     dtype = x.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -112,4 +119,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b4bf0345ec702eafc47ec112ff822b6e03dc29d5ff8bc719425f8a6bca45da81
+# text sha256: 84552b5b54f9ab66928b653dbbe1914b3023957fdb853056a61580fb936cf970

@@ -55,13 +55,20 @@ def hinge_embedding(
         raise ValueError(
             f"hinge_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
+    loss = hinge_embedding_unchecked(x, target, margin, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def hinge_embedding_unchecked(x: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = x.shape[0]
     if _by_lines():
         loss = hinge_embedding_statements(x, target, margin)
     else:
         loss = HingeEmbedding.apply(x, target, margin)
     dtype = x.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -136,4 +143,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 58c1a22868ab4e90734e871119811f54b5a6cb18b3f837812c2c934dbca3055b
+# text sha256: c110dbb63d37e4b4b48e78ed43b92e25d6ce88275b4b715ccfd800c930269b2c

@@ -45,11 +45,18 @@ def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") 
             raise TypeError(f"huber: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"huber: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = huber_unchecked(x, target, delta, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def huber_unchecked(x: Tensor, target: Tensor, delta: float, reduction: str) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = x.shape[0]
     run = huber_forward if _by_lines() else Huber.apply
     loss = run(x, target, delta)
     dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -112,4 +119,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 138229b46431edc8dbf0b8db433c3f730b6437ecd1ad20bb879cdbf8eaa1fdda
+# text sha256: df76c1454d34c70131d0f18725364be0f2e83f60bcdb1ccb064ded7a5ba70f26

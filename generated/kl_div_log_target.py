@@ -47,11 +47,18 @@ def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Ten
         raise ValueError(
             f"kl_div_log_target: reduction is 'mean', 'batchmean', 'sum' or 'none', not {reduction!r}"
         )
+    loss = kl_div_log_target_unchecked(x, target, reduction)
+    return loss.reshape(B, *D_dims) if reduction == "none" else loss
+
+
+def kl_div_log_target_unchecked(x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    B, D = x.shape
     run = kl_div_log_target_forward if _by_lines() else KLDivLogTarget.apply
     loss = run(x, target)
     dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(B, *D_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / (B * D)
@@ -116,4 +123,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8aa0f59aff7e945a05f1f4a8cb48d9e692aff4c915087aaa266da67e11f54f16
+# text sha256: a5ade091121e3b71cbf1c7fcd368a34abe3e3fc832bda1ab83b40b953c478b04

@@ -49,7 +49,6 @@ def nll(
         raise ValueError(f"nll: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
     logprobs, labels = logprobs.reshape(N, C, S), labels.reshape(N, S)
-    weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
     if not logprobs.is_floating_point():
         raise TypeError(f"nll: logprobs must be floating point, got {logprobs.dtype}")
     if labels.dtype not in (torch.int32, torch.int64):
@@ -58,6 +57,16 @@ def nll(
         raise RuntimeError("nll: weight gets no gradient: pass weight.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"nll: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = nll_unchecked(logprobs, labels, weight, ignore_index, reduction)
+    return loss.reshape(N, *S_dims) if reduction == "none" else loss
+
+
+def nll_unchecked(
+    logprobs: Tensor, labels: Tensor, weight: Tensor | None, ignore_index: int, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    C = logprobs.shape[1]
+    weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     run = nll_forward if _by_lines() else NLL.apply
@@ -65,7 +74,7 @@ def nll(
     loss = loss.where(labels_kept, 0)
     dtype = logprobs.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N, *S_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         counted = torch.where(labels_kept != 0, weight[labels], 0)
@@ -131,4 +140,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f3e39b671eb7659b38a98823c18514d412e7abdaa522b81f607dbacbd7a4d554
+# text sha256: d60a6c3bb64e3ce1789d37baf66072bb56e2e5f3ba1d25f3ec92f836c0cfaeff

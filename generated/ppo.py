@@ -65,13 +65,22 @@ def ppo(
         raise RuntimeError("ppo: advantage gets no gradient: pass advantage.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"ppo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = ppo_unchecked(logp, logp_old, advantage, clip, beta, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def ppo_unchecked(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = logp.shape[0]
     if _by_lines():
         loss = ppo_statements(logp, logp_old, advantage, clip, beta)
     else:
         loss = PPO.apply(logp, logp_old, advantage, clip, beta)
     dtype = logp.dtype if loss.dtype == torch.float32 else loss.dtype
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -177,4 +186,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 99c56635d82805e2b9b98683bfdbbaea9b98edee2a1437806aeb3e45f8f8c1e4
+# text sha256: 224feb835a6455c4004323ef6fe01af2e6f6c89b039f6827b432a29418c94084

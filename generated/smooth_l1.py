@@ -45,13 +45,20 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean
             raise TypeError(f"smooth_l1: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"smooth_l1: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = smooth_l1_unchecked(x, target, beta, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def smooth_l1_unchecked(x: Tensor, target: Tensor, beta: float, reduction: str) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = x.shape[0]
     if _by_lines():
         loss = smooth_l1_statements(x, target, beta)
     else:
         loss = SmoothL1.apply(x, target, beta)
     dtype = torch.promote_types(x.dtype, target.dtype)
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -139,4 +146,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 663eac1516d90091b2600565450fd426be097162cb0e81edfd8600339d81c8bf
+# text sha256: ede97154f7c1bcf80665eea186114f56755e5fe1630b7340c0db37c5215f10e9

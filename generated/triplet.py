@@ -68,11 +68,20 @@ def triplet(
             raise TypeError(f"triplet: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"triplet: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    loss = triplet_unchecked(anchor, positive, negative, margin, eps, reduction)
+    return loss.reshape(N_dims) if reduction == "none" else loss
+
+
+def triplet_unchecked(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float, reduction: str,
+) -> Tensor:
+    """The same for arguments that were checked: torch differentiates these lines."""
+    N = anchor.shape[0]
     run = triplet_forward if _by_lines() else Triplet.apply
     loss, *_ = run(anchor, positive, negative, margin, eps)
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
     if reduction == "none":
-        return loss.reshape(N_dims).to(dtype)
+        return loss.to(dtype)
     total = loss.sum()
     if reduction == "mean":
         total = total / N
@@ -161,4 +170,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: eacbe1e0e29e56af1626257e98a6464a5b81d0ac29d6a3ab2a0bc0f557a0251e
+# text sha256: 1cb5a73d295dfe7c3a6399df40e59448982be313ca9b6da767b9a87180fa3ff2

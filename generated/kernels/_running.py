@@ -40,14 +40,10 @@ def serves(given: Sequence, recording: bool) -> bool:
     return _serving.serves(given, DEVICE, TAKEN, recording)
 
 
-def one_number(tensor: Tensor) -> tuple[Tensor, bool]:
-    """Its first entry where all are that one: what a sum hands back needs no copy."""
-    return (tensor.as_strided((), ()), True) if is_one_number(tensor) else (tensor, False)
-
-
-def is_one_number(tensor: Tensor) -> bool:
-    """Whether all entries are one in memory."""
-    return not any(tensor.stride())
+def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient for an upstream gradient of 1 as that for another one, in place."""
+    factor = upstream.item()
+    return (gradient if factor == 1 else gradient.mul_(factor)).to(dtype)
 
 
 class Kernels:

@@ -20,33 +20,10 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t dloss_repeated,
-    int threads
-) {
-    const auto dloss_2 = dloss[0];
-    entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss_2 * weight[n * C + c])
-                * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
-                * (target[n * C + c] - pos_weight[c] * target[n * C + c] - Real(1)));
-        if constexpr (want_dtarget) dtarget[n * C + c] = -(dloss_2 * weight[n * C + c])
-                * (larger(logits[n * C + c], Real(0)) + log1p(exp(-absolute(logits[n * C + c])))
-                + pos_weight[c] * (smaller(logits[n * C + c], Real(0))
-                - log1p(exp(-absolute(logits[n * C + c])))));
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t dloss_repeated,
-    int threads
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real, want_dlogits, want_dtarget>(dloss, logits, pos_weight,
-                target, weight, dlogits, dtarget, C, N, dloss_repeated, threads);
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss[n * C + c] * weight[n * C + c])
                 * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1) + exp(-logits[n * C + c]))
@@ -62,20 +39,66 @@ static int backward(
 template <class Real>
 static int backward_wanted(
     const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t dloss_repeated,
-    int threads
+    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
 ) {
     if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, pos_weight, target,
-            weight, dlogits, dtarget, C, N, dloss_repeated, threads);
+            weight, dlogits, dtarget, C, N, threads);
     if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, pos_weight, target,
-            weight, dlogits, dtarget, C, N, dloss_repeated, threads);
+            weight, dlogits, dtarget, C, N, threads);
     Scratch scratch;
     if (!dlogits) dlogits = scratch.of<Real>(N * C);
     if (!dtarget) dtarget = scratch.of<Real>(N * C);
     return backward<Real>(dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N,
-            dloss_repeated, threads);
+            threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int at_once(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* dlogits, Real* dtarget, Real* loss_, int64_t C, int64_t N, double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_C_times_N_or_one = 1.0 / (reduction == 1.0 ? double(C) * double(N) : 1.0);
+    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+        total[0] += sum(C, [=](int64_t c) INLINE {
+            const auto log1p_exp_minus_abs_logits_nc = log1p(exp(-absolute(logits[n * C + c])));
+            if constexpr (want_dlogits) dlogits[n * C + c] = -(one_over_C_times_N_or_one
+                    * weight[n * C + c]) * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1)
+                    + exp(-logits[n * C + c])) * (target[n * C + c] - pos_weight[c]
+                    * target[n * C + c] - Real(1)));
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_C_times_N_or_one
+                    * weight[n * C + c]) * (larger(logits[n * C + c], Real(0))
+                    + log1p_exp_minus_abs_logits_nc + pos_weight[c] * (smaller(logits[n * C + c],
+                    Real(0)) - log1p_exp_minus_abs_logits_nc));
+            return -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
+                    - log1p_exp_minus_abs_logits_nc) * target[n * C + c]
+                    + (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc)
+                    * (target[n * C + c] - Real(1))) * weight[n * C + c]);
+        });
+    }, Total(total, 1));
+    const Real C_times_N_or_one = (reduction == 1.0 ? double(C) * double(N) : 1.0);
+    loss_[0] = total[0] / C_times_N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
+    Real* dlogits, Real* dtarget, Real* loss_, int64_t C, int64_t N, double reduction, int threads
+) {
+    if (dlogits && !dtarget) return at_once<Real, true, false>(logits, pos_weight, target, weight,
+            dlogits, dtarget, loss_, C, N, reduction, threads);
+    if (!dlogits && dtarget) return at_once<Real, false, true>(logits, pos_weight, target, weight,
+            dlogits, dtarget, loss_, C, N, reduction, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    return at_once<Real>(logits, pos_weight, target, weight, dlogits, dtarget, loss_, C, N,
+            reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)
 
 template <class Real>
 static int plain_forward(
@@ -92,28 +115,10 @@ static int plain_forward(
 EXPORTED(plain_forward, plain_forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int plain_backward_of_one_dloss(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t dloss_repeated, int threads
-) {
-    const int64_t NC = N * C;
-    const auto dloss_2 = dloss[0];
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        if constexpr (want_dlogits) dlogits[nc] = dloss_2 * (Real(1) / (Real(1) + exp(-logits[nc]))
-                - target[nc]);
-        if constexpr (want_dtarget) dtarget[nc] = -(dloss_2 * logits[nc]);
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t dloss_repeated, int threads
+    int64_t C, int64_t N, int threads
 ) {
-    if (dloss_repeated)
-        return plain_backward_of_one_dloss<Real, want_dlogits, want_dtarget>(dloss, logits, target,
-                dlogits, dtarget, C, N, dloss_repeated, threads);
     const int64_t NC = N * C;
     entries(NC, threads, [=](int64_t nc) INLINE {
         if constexpr (want_dlogits) dlogits[nc] = dloss[nc] * (Real(1) / (Real(1)
@@ -126,16 +131,55 @@ static int plain_backward(
 template <class Real>
 static int plain_backward_wanted(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t C, int64_t N, int64_t dloss_repeated, int threads
+    int64_t C, int64_t N, int threads
 ) {
     if (dlogits && !dtarget) return plain_backward<Real, true, false>(dloss, logits, target,
-            dlogits, dtarget, C, N, dloss_repeated, threads);
+            dlogits, dtarget, C, N, threads);
     if (!dlogits && dtarget) return plain_backward<Real, false, true>(dloss, logits, target,
-            dlogits, dtarget, C, N, dloss_repeated, threads);
+            dlogits, dtarget, C, N, threads);
     Scratch scratch;
     if (!dlogits) dlogits = scratch.of<Real>(N * C);
     if (!dtarget) dtarget = scratch.of<Real>(N * C);
-    return plain_backward<Real>(dloss, logits, target, dlogits, dtarget, C, N, dloss_repeated,
-            threads);
+    return plain_backward<Real>(dloss, logits, target, dlogits, dtarget, C, N, threads);
 }
 EXPORTED(plain_backward, plain_backward_wanted)
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_at_once(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
+    int64_t N, double reduction, int threads
+) {
+    const int64_t NC = N * C;
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_C_times_N_or_one = 1.0 / (reduction == 1.0 ? double(C) * double(N) : 1.0);
+    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t nc) INLINE {
+            if constexpr (want_dlogits) dlogits[nc] = one_over_C_times_N_or_one * (Real(1)
+                    / (Real(1) + exp(-logits[nc])) - target[nc]);
+            if constexpr (want_dtarget) dtarget[nc] = -(one_over_C_times_N_or_one * logits[nc]);
+            return -((smaller(logits[nc], Real(0)) - log1p(exp(-absolute(logits[nc])))) * target[nc]
+                    + (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc]))))
+                    * (target[nc] - Real(1)));
+        });
+    }, Total(total, 1));
+    const Real C_times_N_or_one = (reduction == 1.0 ? double(C) * double(N) : 1.0);
+    loss_[0] = total[0] / C_times_N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int plain_at_once_wanted(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
+    int64_t N, double reduction, int threads
+) {
+    if (dlogits && !dtarget) return plain_at_once<Real, true, false>(logits, target, dlogits,
+            dtarget, loss_, C, N, reduction, threads);
+    if (!dlogits && dtarget) return plain_at_once<Real, false, true>(logits, target, dlogits,
+            dtarget, loss_, C, N, reduction, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    return plain_at_once<Real>(logits, target, dlogits, dtarget, loss_, C, N, reduction, threads);
+}
+EXPORTED(plain_at_once, plain_at_once_wanted)

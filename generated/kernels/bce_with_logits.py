@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import bce_with_logits as lines
-from ._running import Kernels, one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "a4d95e382040f0f6b929a0c6da9c4433c0f16aeb6683a65413dc6fc45df11e01"
+MODULE, DIGEST = lines, "d0161ab74e0598af93573e16a9c6a576ecf5ef34b39573074983f1323b19eea4"
 kernels = Kernels(__file__)
 
 
@@ -44,11 +44,37 @@ def bce_with_logits_backward(
     N, C = dloss.shape
     dlogits = dloss.new_empty(N, C) if need_logits else None
     dtarget = dloss.new_empty(N, C) if need_target else None
-    dloss, dloss_repeated = one_number(dloss)
-    kernels.backward(
-        dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N, dloss_repeated,
-    )
+    kernels.backward(dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N)
     return dlogits, dtarget
+
+
+def bce_with_logits_at_once(
+    logits: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
+    reduction: str, need_logits: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    if weight is None and pos_weight is None:
+        loss, dlogits, dtarget = bce_with_logits_plain_at_once(
+            logits, target, reduction, need_logits, need_target,
+        )
+        return loss, dlogits, dtarget, None, None, None
+    N, C = logits.shape
+    weight = logits.new_full((), 1).expand(N, C) if weight is None else weight
+    pos_weight = logits.new_full((), 1).expand(C) if pos_weight is None else pos_weight
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight, pos_weight)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
+    N, C = logits.shape
+    dlogits = logits.new_empty(N, C) if need_logits else None
+    dtarget = logits.new_empty(N, C) if need_target else None
+    loss = logits.new_empty(())
+    kernels.at_once(logits, pos_weight, target, weight, dlogits, dtarget, loss, C, N, reduction)
+    return loss.to(dtype), dlogits, dtarget, None, None, None
 
 
 def bce_with_logits_plain_forward(logits: Tensor, target: Tensor) -> Tensor:
@@ -71,6 +97,22 @@ def bce_with_logits_plain_backward(
     N, C = dloss.shape
     dlogits = dloss.new_empty(N, C) if need_logits else None
     dtarget = dloss.new_empty(N, C) if need_target else None
-    dloss, dloss_repeated = one_number(dloss)
-    kernels.plain_backward(dloss, logits, target, dlogits, dtarget, C, N, dloss_repeated)
+    kernels.plain_backward(dloss, logits, target, dlogits, dtarget, C, N)
     return dlogits, dtarget
+
+
+def bce_with_logits_plain_at_once(
+    logits: Tensor, target: Tensor, reduction: str, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    logits, target = logits.to(wide), target.to(wide)
+    N, C = logits.shape
+    dlogits = logits.new_empty(N, C) if need_logits else None
+    dtarget = logits.new_empty(N, C) if need_target else None
+    loss = logits.new_empty(())
+    kernels.plain_at_once(logits, target, dlogits, dtarget, loss, C, N, reduction)
+    return loss.to(dtype), dlogits, dtarget

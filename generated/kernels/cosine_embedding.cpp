@@ -77,3 +77,58 @@ static int backward_wanted(
             target, x1, x2, dx1, dx2, C, N, margin, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dx1 = true, bool want_dx2 = true>
+static int at_once(
+    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss_,
+    int64_t C, int64_t N, double eps, double margin, double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real minus_one_over_N_or_one = -(1.0 / (reduction == 1.0 ? double(N) : 1.0));
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
+                    square(x2[n * C + c])}};
+        });
+        const Real product_ = found.of[0];
+        const Real sum_1 = found.of[1];
+        const Real sum_2 = found.of[2];
+        const Real norms = square_root((sum_1 + Real(eps)) * (sum_2 + Real(eps)));
+        const Real dcosine = choose(target[n] == Real(1), minus_one_over_N_or_one,
+                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
+                one_over_N_or_one, Real(0)));
+        total[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
+                choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
+                product_ / norms - Real(margin), Real(0)));
+        const auto dcosine_over_norms = dcosine / norms;
+        const auto dx1_constant = dcosine * (product_ / norms) / (sum_1 + Real(eps));
+        const auto dx2_constant = dcosine * (product_ / norms) / (sum_2 + Real(eps));
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_dx1) dx1[n * C + c] = dcosine_over_norms * x2[n * C + c]
+                    - dx1_constant * x1[n * C + c];
+            if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms * x1[n * C + c]
+                    - dx2_constant * x2[n * C + c];
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss_,
+    int64_t C, int64_t N, double eps, double margin, double reduction, int threads
+) {
+    if (dx1 && !dx2) return at_once<Real, true, false>(target, x1, x2, dx1, dx2, loss_, C, N, eps,
+            margin, reduction, threads);
+    if (!dx1 && dx2) return at_once<Real, false, true>(target, x1, x2, dx1, dx2, loss_, C, N, eps,
+            margin, reduction, threads);
+    Scratch scratch;
+    if (!dx1) dx1 = scratch.of<Real>(N * C);
+    if (!dx2) dx2 = scratch.of<Real>(N * C);
+    return at_once<Real>(target, x1, x2, dx1, dx2, loss_, C, N, eps, margin, reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)

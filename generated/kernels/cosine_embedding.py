@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cosine_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "fbee8df98c4f28a0488328a94a8fcf3e2279d3510138113bbd9b8ae14eb3389e"
+MODULE, DIGEST = lines, "7eea59b1b91c6b9cc4be0c5f07a748a529ded0766bfedf4c293d87cad3b5154f"
 kernels = Kernels(__file__)
 
 
@@ -52,3 +52,20 @@ def cosine_embedding_backward(
         dx2, C, N, margin,
     )
     return dx1, dx2
+
+
+def cosine_embedding_at_once(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float, reduction: str,
+    need_x1: bool = True, need_x2: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
+    dtype = torch.promote_types(x1.dtype, x2.dtype) if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
+    N, C = x1.shape
+    dx1 = x1.new_empty(N, C) if need_x1 else None
+    dx2 = x1.new_empty(N, C) if need_x2 else None
+    loss = x1.new_empty(())
+    kernels.at_once(target, x1, x2, dx1, dx2, loss, C, N, eps, margin, reduction)
+    return loss.to(dtype), dx1, dx2, None, None, None, None

@@ -5,74 +5,10 @@
 #include "loops.h"
 
 template <class Real>
-static int forward_usually_without_S(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
-    Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const Real counted_now = weight[0];
-        counted[n] = counted_now;
-        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const Real max_logits_now = choose(-max_logits_raw == Real(infinity), Real(0),
-                max_logits_raw);
-        max_logits[n] = max_logits_now;
-        const Real sum_exp_logits_shifted_now = sum(C,
-                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
-        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
-        losses[n] = minus_one * (counted_now * (logits[n * C + labels[n]] - max_logits_now
-                - log(sum_exp_logits_shifted_now)));
-    });
-    return DONE;
-}
-
-template <class Real>
-static int forward_usually(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
-    Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    const auto weight_2 = weight[0];
-    rows(N, C * N * S, threads, [=](int64_t n, Real* max_logits_raw,
-            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
-        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        each(S, [=](int64_t s) INLINE { counted[n * S + s] = weight_2; });
-        each(S, [=](int64_t s) INLINE {
-            max_logits[n * S + s] = choose(-max_logits_raw[s] == Real(infinity), Real(0),
-                    max_logits_raw[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
-                        - max_logits[n * S + s]);
-            });
-        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
-        each(S, [=](int64_t s) INLINE {
-            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
-        });
-        each(S, [=](int64_t s) INLINE {
-            losses[n * S + s] = minus_one * (counted[n * S + s]
-                    * (logits[(n * C + (labels[n * S + s])) * S + s] - max_logits[n * S + s]
-                    - log(sum_exp_logits_shifted[n * S + s])));
-        });
-    }, Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    return DONE;
-}
-
-template <class Real>
 static int forward_without_S(
     const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
     Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, int threads
+    double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
@@ -103,18 +39,11 @@ template <class Real>
 static int forward(
     const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
     Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, int threads
+    double label_smoothing, int threads
 ) {
-    if (weight_repeated && label_smoothing == 0 && S == 1)
-        return forward_usually_without_S<Real>(labels, logits, weight, max_logits,
-                sum_exp_logits_shifted, counted, losses, C, N, S, weight_repeated, label_smoothing,
-                threads);
-    if (weight_repeated && label_smoothing == 0)
-        return forward_usually<Real>(labels, logits, weight, max_logits, sum_exp_logits_shifted,
-                counted, losses, C, N, S, weight_repeated, label_smoothing, threads);
     if (S == 1)
         return forward_without_S<Real>(labels, logits, weight, max_logits, sum_exp_logits_shifted,
-                counted, losses, C, N, S, weight_repeated, label_smoothing, threads);
+                counted, losses, C, N, S, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
@@ -163,54 +92,10 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward_usually_without_S(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
-    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_n = dloss[n];
-        const auto counted_n = counted[n];
-        const auto max_logits_n = max_logits[n];
-        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant = minus_one * dloss_n * counted_n;
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_n * (counted_n * (exp(logits[n * C + c] - max_logits_n)
-                    / sum_exp_logits_shifted_n)) + choose(c == labels_n, dlogits_constant, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int backward_usually(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
-    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = dloss[n * S + s] * (counted[n * S + s]
-                    * (exp(logits[(n * C + c) * S + s] - max_logits[n * S + s])
-                    / sum_exp_logits_shifted[n * S + s])) + choose(c == labels[n * S + s], minus_one
-                    * dloss[n * S + s] * counted[n * S + s], Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
     const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -242,20 +127,11 @@ template <class Real>
 static int backward(
     const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
     const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double label_smoothing, int threads
+    int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
-    if (weight_repeated && label_smoothing == 0 && S == 1)
-        return backward_usually_without_S<Real>(counted, dloss, labels, logits, max_logits,
-                sum_exp_logits_shifted, weight, dlogits_, C, N, S, weight_repeated, label_smoothing,
-                threads);
-    if (weight_repeated && label_smoothing == 0)
-        return backward_usually<Real>(counted, dloss, labels, logits, max_logits,
-                sum_exp_logits_shifted, weight, dlogits_, C, N, S, weight_repeated, label_smoothing,
-                threads);
     if (S == 1)
         return backward_without_S<Real>(counted, dloss, labels, logits, max_logits,
-                sum_exp_logits_shifted, weight, dlogits_, C, N, S, weight_repeated, label_smoothing,
-                threads);
+                sum_exp_logits_shifted, weight, dlogits_, C, N, S, label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -282,6 +158,155 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once_without_S(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss_,
+    int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double reduction,
+    int threads
+) {
+    if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* divisor_1 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* total = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1) INLINE {
+        divisor_1[0] += sum(first, last, [=](int64_t n) INLINE {
+            return choose(is_counted(labels[n], ignore_index),
+                    weight[counted_label(labels[n], ignore_index)], Real(0));
+        });
+    }, Total(divisor_1, 1));
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_2) INLINE {
+        sum_2[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_2, 1));
+    const int reduction_is_one = reduction == 1.0;
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
+            Real(1));
+    const auto dlogits_constant = Real(label_smoothing) * sum_2[0] / Real(C);
+    rows(N, C * N, threads, [=](int64_t n, double* total, Real* exp_logits_shifted) INLINE {
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_max_logits_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted);
+        const auto dlogits_constant_2 = choose(is_counted(labels[n], ignore_index),
+                one_over_divisor_1_or_one, Real(0));
+        const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing
+                * weight[counted_label(labels[n], ignore_index)];
+        const auto dlogits_constant_4 = counted_label(labels[n], ignore_index);
+        const auto dlogits_constant_5 = label_smoothing_minus_one * dlogits_constant_2
+                * weight[dlogits_constant_4];
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dlogits_constant_2 * (dlogits_constant_3 * (exp_logits_shifted[c]
+                    / sum_exp_logits_shifted) - label_smoothing_over_C * weight[c])
+                    + choose(c == dlogits_constant_4, dlogits_constant_5, Real(0));
+            return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw
+                    - log_sum_exp_logits_shifted);
+        });
+        total[0] += choose(is_counted(labels[n], ignore_index), label_smoothing_minus_one
+                * (weight[dlogits_constant_4] * (logits[n * C + dlogits_constant_4]
+                - zero_or_max_logits_raw - log_sum_exp_logits_shifted))
+                - choose(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, Real(0)),
+                Real(0));
+    }, Total(total, 1), Kept<Real>(C));
+    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    return DONE;
+}
+
+template <class Real>
+static int at_once(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss_,
+    int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double reduction,
+    int threads
+) {
+    if (S == 1)
+        return at_once_without_S<Real>(labels, logits, weight, dlogits_, loss_, C, N, S,
+                ignore_index, label_smoothing, reduction, threads);
+    if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* divisor_1 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* total = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* divisor_1) INLINE {
+        divisor_1[0] += sum(S, [=](int64_t s) INLINE {
+            return choose(is_counted(labels[n * S + s], ignore_index),
+                    weight[counted_label(labels[n * S + s], ignore_index)], Real(0));
+        });
+    }, Total(divisor_1, 1));
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_2) INLINE {
+        sum_2[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_2, 1));
+    const int reduction_is_one = reduction == 1.0;
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
+            Real(1));
+    const auto dlogits_constant = Real(label_smoothing) * sum_2[0] / Real(C);
+    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw,
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            const auto dlogits_constant_2 = label_smoothing_over_C * weight_c;
+            each(S, [=](int64_t s) INLINE {
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log(sum_exp_logits_shifted[s]));
+                dlogits_[(n * C + c) * S + s] = choose(is_counted(labels[n * S + s], ignore_index),
+                        one_over_divisor_1_or_one, Real(0)) * ((dlogits_constant
+                        + one_minus_label_smoothing
+                        * weight[counted_label(labels[n * S + s], ignore_index)])
+                        * (exp_logits_shifted[c * S + s] / sum_exp_logits_shifted[s])
+                        - dlogits_constant_2) + choose(c == counted_label(labels[n * S + s],
+                        ignore_index), label_smoothing_minus_one
+                        * choose(is_counted(labels[n * S + s], ignore_index),
+                        one_over_divisor_1_or_one, Real(0))
+                        * weight[counted_label(labels[n * S + s], ignore_index)], Real(0));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        total[0] += sum(S, [=](int64_t s) INLINE {
+            return choose(is_counted(labels[n * S + s], ignore_index), label_smoothing_minus_one
+                    * (weight[counted_label(labels[n * S + s], ignore_index)]
+                    * (logits[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]
+                    - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                    - log(sum_exp_logits_shifted[s]))) - choose(label_smoothing_is_not_zero,
+                    label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
+        });
+    }, Total(total, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    return DONE;
+}
+EXPORTED(at_once, at_once)
 
 template <class Real>
 static int plain_forward_without_S(
@@ -382,3 +407,108 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward, plain_backward)
+
+template <class Real>
+static int plain_at_once_without_S(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss_, int64_t C, int64_t N,
+    int64_t S, double ignore_index, double reduction, int threads
+) {
+    if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* divisor_1 = scratch.of<Real>(1);
+    Real* total = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1) INLINE {
+        divisor_1[0] += sum(first, last, [=](int64_t n) INLINE {
+            return choose(is_counted(labels[n], ignore_index), Real(1), Real(0));
+        });
+    }, Total(divisor_1, 1));
+    const int reduction_is_one = reduction == 1.0;
+    const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
+            Real(1));
+    rows(N, C * N, threads, [=](int64_t n, double* total, Real* exp_logits_shifted) INLINE {
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_max_logits_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        total[0] += choose(is_counted(labels[n], ignore_index),
+                -(logits[n * C + counted_label(labels[n], ignore_index)] - zero_or_max_logits_raw
+                - log(sum_exp_logits_shifted)), Real(0));
+        const auto dlogits_constant = choose(is_counted(labels[n], ignore_index),
+                one_over_divisor_1_or_one, Real(0));
+        const auto dlogits_constant_2 = counted_label(labels[n], ignore_index);
+        const auto dlogits_constant_3 = -dlogits_constant;
+        each(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = dlogits_constant * (exp_logits_shifted[c]
+                    / sum_exp_logits_shifted) + choose(c == dlogits_constant_2, dlogits_constant_3,
+                    Real(0));
+        });
+    }, Total(total, 1), Kept<Real>(C));
+    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    return DONE;
+}
+
+template <class Real>
+static int plain_at_once(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss_, int64_t C, int64_t N,
+    int64_t S, double ignore_index, double reduction, int threads
+) {
+    if (S == 1)
+        return plain_at_once_without_S<Real>(labels, logits, dlogits_, loss_, C, N, S, ignore_index,
+                reduction, threads);
+    if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* divisor_1 = scratch.of<Real>(1);
+    Real* total = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* divisor_1) INLINE {
+        divisor_1[0] += sum(S, [=](int64_t s) INLINE {
+            return choose(is_counted(labels[n * S + s], ignore_index), Real(1), Real(0));
+        });
+    }, Total(divisor_1, 1));
+    const int reduction_is_one = reduction == 1.0;
+    const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
+            Real(1));
+    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw,
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                dlogits_[(n * C + c) * S + s] = choose(is_counted(labels[n * S + s], ignore_index),
+                        one_over_divisor_1_or_one, Real(0)) * (exp_logits_shifted[c * S + s]
+                        / sum_exp_logits_shifted[s]) + choose(c == counted_label(labels[n * S + s],
+                        ignore_index), -choose(is_counted(labels[n * S + s], ignore_index),
+                        one_over_divisor_1_or_one, Real(0)), Real(0));
+            });
+        }
+        total[0] += sum(S, [=](int64_t s) INLINE {
+            return choose(is_counted(labels[n * S + s], ignore_index),
+                    -(logits[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]
+                    - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                    - log(sum_exp_logits_shifted[s])), Real(0));
+        });
+    }, Total(total, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
+    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    return DONE;
+}
+EXPORTED(plain_at_once, plain_at_once)

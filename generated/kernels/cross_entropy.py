@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import cross_entropy as lines
-from ._running import Kernels, is_one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "4d5643d54406911f6003477c1a6ab377454d64c1982164857e2c3788b9e6d2aa"
+MODULE, DIGEST = lines, "c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01"
 kernels = Kernels(__file__)
 
 
@@ -29,7 +29,7 @@ def cross_entropy_forward(
     loss = logits.new_empty(N, S)
     kernels.forward(
         labels, logits, weight, max_logits, sum_exp_logits_shifted, counted, loss, C, N, S,
-        is_one_number(weight), label_smoothing,
+        label_smoothing,
     )
     return loss, max_logits, sum_exp_logits_shifted, counted
 
@@ -48,9 +48,34 @@ def cross_entropy_backward(
     dlogits = dloss.new_empty(N, C, S)
     kernels.backward(
         counted, dloss, labels, logits, max_logits, sum_exp_logits_shifted, weight, dlogits, C, N,
-        S, is_one_number(weight), label_smoothing,
+        S, label_smoothing,
     )
     return dlogits
+
+
+def cross_entropy_at_once(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float,
+    ignore_index: int, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    if weight is None and label_smoothing == 0:
+        loss, dlogits = cross_entropy_plain_at_once(logits, labels, ignore_index, reduction)
+        return loss, dlogits, None, None, None, None, None
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy divides by C, which is 0")
+    dlogits = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    kernels.at_once(
+        labels, logits, weight, dlogits, loss, C, N, S, ignore_index, label_smoothing, reduction,
+    )
+    return loss.to(dtype), dlogits, None, None, None, None, None
 
 
 def cross_entropy_plain_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,3 +104,18 @@ def cross_entropy_plain_backward(
         dloss, labels, logits, max_logits, sum_exp_logits_shifted, dlogits, C, N, S,
     )
     return dlogits
+
+
+def cross_entropy_plain_at_once(
+    logits: Tensor, labels: Tensor, ignore_index: int, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    logits = logits.to(wide)
+    N, C, S = logits.shape
+    dlogits = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    kernels.plain_at_once(labels, logits, dlogits, loss, C, N, S, ignore_index, reduction)
+    return loss.to(dtype), dlogits

@@ -167,6 +167,136 @@ static int backward_wanted(
 }
 EXPORTED(backward, backward_wanted)
 
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int at_once_without_S(
+    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
+    Real* loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
+    int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_times_one_or_one = 1.0 / (reduction == 1.0 ? double(N) * 1.0 : 1.0);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{weight[c] * one_over_N_times_one_or_one
+                    * (label_smoothing_minus_one * target[n * C + c] - label_smoothing_over_C),
+                    logits[n * C + c]}};
+        });
+        const Real sum_2 = found.of[0];
+        const Real max_logits_raw = Real(found.of[1]);
+        const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        const Real sum_in_logprobs = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_max_logits_raw); });
+        const auto log_sum_in_logprobs = log(sum_in_logprobs);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            if constexpr (want_dlogits) dlogits[n * C + c] = weight[c] * one_over_N_times_one_or_one
+                    * (label_smoothing_minus_one * target[n * C + c] - label_smoothing_over_C)
+                    - sum_2 * exp(logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs);
+            if constexpr (want_dtarget) dtarget[n * C + c] = label_smoothing_minus_one * weight[c]
+                    * one_over_N_times_one_or_one * (logits[n * C + c] - zero_or_max_logits_raw
+                    - log_sum_in_logprobs);
+            return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
+                    * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
+        });
+        total[0] += -sum_1;
+    }, Total(total, 1));
+    const Real N_times_one_or_one = (reduction == 1.0 ? double(N) * 1.0 : 1.0);
+    loss_[0] = total[0] / N_times_one_or_one;
+    return DONE;
+}
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int at_once(
+    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
+    Real* loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
+    int threads
+) {
+    if (S == 1)
+        return at_once_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight, dlogits,
+                dtarget, loss_, C, N, S, label_smoothing, reduction, threads);
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_times_S_or_one = 1.0 / (reduction == 1.0 ? double(N) * double(S) : 1.0);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw, Real* sum_2,
+            Real* sum_2_block, double* sum_2_total, Real* sum_in_logprobs,
+            Real* sum_in_logprobs_block, double* sum_in_logprobs_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            const auto sum_2_constant = weight[c] * one_over_N_times_S_or_one;
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+                if constexpr (want_dlogits) sum_2_block[s] += sum_2_constant
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C);
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_2[s] = Real(sum_2_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_in_logprobs_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_in_logprobs_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s]));
+            });
+        }, cleared(sum_in_logprobs_block, sum_in_logprobs_total, S));
+        each(S, [=](int64_t s) INLINE { sum_in_logprobs[s] = Real(sum_in_logprobs_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            const auto dlogits_constant = weight_c * one_over_N_times_S_or_one;
+            const auto dtarget_constant = label_smoothing_minus_one * weight_c
+                    * one_over_N_times_S_or_one;
+            each(S, [=](int64_t s) INLINE {
+                const auto log_sum_in_logprobs_ns = log(sum_in_logprobs[s]);
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log_sum_in_logprobs_ns) * (one_minus_label_smoothing
+                        * target[(n * C + c) * S + s] + label_smoothing_over_C);
+                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = dlogits_constant
+                        * (label_smoothing_minus_one * target[(n * C + c) * S + s]
+                        - label_smoothing_over_C) - sum_2[s] * exp(logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log_sum_in_logprobs_ns);
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = dtarget_constant
+                        * (logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log_sum_in_logprobs_ns);
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        total[0] += sum(S, [=](int64_t s) INLINE { return -sum_1[s]; });
+    }, Total(total, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    const Real N_times_S_or_one = (reduction == 1.0 ? double(N) * double(S) : 1.0);
+    loss_[0] = total[0] / N_times_S_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
+    Real* loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
+    int threads
+) {
+    if (dlogits && !dtarget) return at_once<Real, true, false>(logits, target, weight, dlogits,
+            dtarget, loss_, C, N, S, label_smoothing, reduction, threads);
+    if (!dlogits && dtarget) return at_once<Real, false, true>(logits, target, weight, dlogits,
+            dtarget, loss_, C, N, S, label_smoothing, reduction, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    return at_once<Real>(logits, target, weight, dlogits, dtarget, loss_, C, N, S, label_smoothing,
+            reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)
+
 template <class Real>
 static int plain_forward_without_S(
     const Real* logits, const Real* target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
@@ -304,3 +434,112 @@ static int plain_backward_wanted(
             dtarget, C, N, S, threads);
 }
 EXPORTED(plain_backward, plain_backward_wanted)
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_at_once_without_S(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
+    int64_t N, int64_t S, double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_times_one_or_one = 1.0 / (reduction == 1.0 ? double(N) * 1.0 : 1.0);
+    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+        const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{target[n * C + c], logits[n * C + c]}};
+        });
+        const Real sum_2 = found.of[0];
+        const Real max_logits_raw = Real(found.of[1]);
+        const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
+                max_logits_raw);
+        const Real sum_in_logprobs = sum(C, [=](int64_t c) INLINE { return exp(logits[n * C + c]
+                - zero_or_max_logits_raw); });
+        const auto log_sum_in_logprobs = log(sum_in_logprobs);
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_times_one_or_one * (sum_2
+                    * exp(logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
+                    - target[n * C + c]);
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_N_times_one_or_one
+                    * (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs));
+            return (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
+                    * target[n * C + c];
+        });
+        total[0] += -sum_1;
+    }, Total(total, 1));
+    const Real N_times_one_or_one = (reduction == 1.0 ? double(N) * 1.0 : 1.0);
+    loss_[0] = total[0] / N_times_one_or_one;
+    return DONE;
+}
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int plain_at_once(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
+    int64_t N, int64_t S, double reduction, int threads
+) {
+    if (S == 1)
+        return plain_at_once_without_S<Real, want_dlogits, want_dtarget>(logits, target, dlogits,
+                dtarget, loss_, C, N, S, reduction, threads);
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_times_S_or_one = 1.0 / (reduction == 1.0 ? double(N) * double(S) : 1.0);
+    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw, Real* sum_2,
+            Real* sum_2_block, double* sum_2_total, Real* sum_in_logprobs,
+            Real* sum_in_logprobs_block, double* sum_in_logprobs_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        in_blocks(0, C, [=](int64_t c, Real* sum_2_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+                if constexpr (want_dlogits) sum_2_block[s] += target[(n * C + c) * S + s];
+            });
+        }, cleared(sum_2_block, sum_2_total, S));
+        if constexpr (want_dlogits) each(S, [=](int64_t s) INLINE {
+            sum_2[s] = Real(sum_2_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_in_logprobs_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                sum_in_logprobs_block[s] += exp(logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s]));
+            });
+        }, cleared(sum_in_logprobs_block, sum_in_logprobs_total, S));
+        each(S, [=](int64_t s) INLINE { sum_in_logprobs[s] = Real(sum_in_logprobs_total[s]); });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const auto log_sum_in_logprobs_ns = log(sum_in_logprobs[s]);
+                sum_1_block[s] += (logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log_sum_in_logprobs_ns) * target[(n * C + c) * S + s];
+                if constexpr (want_dlogits) dlogits[(n * C + c) * S + s] = one_over_N_times_S_or_one
+                        * (sum_2[s] * exp(logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log_sum_in_logprobs_ns) - target[(n * C + c) * S + s]);
+                if constexpr (want_dtarget) dtarget[(n * C + c) * S + s] = -(one_over_N_times_S_or_one
+                        * (logits[(n * C + c) * S + s]
+                        - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
+                        - log_sum_in_logprobs_ns));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        total[0] += sum(S, [=](int64_t s) INLINE { return -sum_1[s]; });
+    }, Total(total, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    const Real N_times_S_or_one = (reduction == 1.0 ? double(N) * double(S) : 1.0);
+    loss_[0] = total[0] / N_times_S_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int plain_at_once_wanted(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
+    int64_t N, int64_t S, double reduction, int threads
+) {
+    if (dlogits && !dtarget) return plain_at_once<Real, true, false>(logits, target, dlogits,
+            dtarget, loss_, C, N, S, reduction, threads);
+    if (!dlogits && dtarget) return plain_at_once<Real, false, true>(logits, target, dlogits,
+            dtarget, loss_, C, N, S, reduction, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    return plain_at_once<Real>(logits, target, dlogits, dtarget, loss_, C, N, S, reduction,
+            threads);
+}
+EXPORTED(plain_at_once, plain_at_once_wanted)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_probabilities as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "0fe9b2f1d1f4d59fa53b3ec33ca9834a047356819bade16d2d8a132cc38978d7"
+MODULE, DIGEST = lines, "e9b8837c862e8371f51775371202b0a6f17045e1a4ec03637afea632ad079b4e"
 kernels = Kernels(__file__)
 
 
@@ -57,6 +57,40 @@ def cross_entropy_probabilities_backward(
     return dlogits, dtarget
 
 
+def cross_entropy_probabilities_at_once(
+    logits: Tensor, target: Tensor, weight: Tensor | None, label_smoothing: float, reduction: str,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    if weight is None and label_smoothing == 0:
+        loss, dlogits, dtarget = cross_entropy_probabilities_plain_at_once(
+            logits, target, reduction, need_logits, need_target,
+        )
+        return loss, dlogits, dtarget, None, None, None
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
+    dlogits = logits.new_empty(N, C, S) if need_logits else None
+    dtarget = logits.new_empty(N, C, S) if need_target else None
+    loss = logits.new_empty(())
+    kernels.at_once(
+        logits, target, weight, dlogits, dtarget, loss, C, N, S, label_smoothing, reduction,
+    )
+    return loss.to(dtype), dlogits, dtarget, None, None, None
+
+
 def cross_entropy_probabilities_plain_forward(
     logits: Tensor, target: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -86,3 +120,20 @@ def cross_entropy_probabilities_plain_backward(
         dloss, logits, max_logits, sum_in_logprobs, target, dlogits, dtarget, C, N, S,
     )
     return dlogits, dtarget
+
+
+def cross_entropy_probabilities_plain_at_once(
+    logits: Tensor, target: Tensor, reduction: str, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    logits, target = logits.to(wide), target.to(wide)
+    N, C, S = logits.shape
+    dlogits = logits.new_empty(N, C, S) if need_logits else None
+    dtarget = logits.new_empty(N, C, S) if need_target else None
+    loss = logits.new_empty(())
+    kernels.plain_at_once(logits, target, dlogits, dtarget, loss, C, N, S, reduction)
+    return loss.to(dtype), dlogits, dtarget

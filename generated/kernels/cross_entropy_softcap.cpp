@@ -5,96 +5,10 @@
 #include "loops.h"
 
 template <class Real>
-static int forward_usually_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
-    int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
-            Real* capped) INLINE {
-        const Real counted_now = choose(labels_kept[n] != Real(0), weight[0], Real(0));
-        counted[n] = counted_now;
-        sum_counted[0] += counted_now;
-        const Real max_capped_raw = largest(C, [=](int64_t c) INLINE {
-            const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
-            capped[c] = capped_now;
-            return capped_now;
-        });
-        const Real max_capped_now = choose(-max_capped_raw == Real(infinity), Real(0),
-                max_capped_raw);
-        max_capped[n] = max_capped_now;
-        const Real sum_exp_capped_shifted_now = sum(C, [=](int64_t c) INLINE { return exp(capped[c]
-                - max_capped_now); });
-        sum_exp_capped_shifted[n] = sum_exp_capped_shifted_now;
-        sum_2[0] += minus_one * choose(labels_kept[n] != Real(0), counted_now * (capped[labels[n]]
-                - max_capped_now - log(sum_exp_capped_shifted_now)), Real(0));
-    }, Total(sum_counted, 1), Total(sum_2, 1), Kept<Real>(C));
-    loss[0] = sum_2[0] / sum_counted[0];
-    return DONE;
-}
-
-template <class Real>
-static int forward_usually(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
-    int threads
-) {
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    const Real minus_one = -1.0;
-    const auto weight_2 = weight[0];
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2, Real* capped,
-            Real* max_capped_raw, Real* sum_exp_capped_shifted_block,
-            double* sum_exp_capped_shifted_total) INLINE {
-        each(S, [=](int64_t s) INLINE { max_capped_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
-                capped[c * S + s] = capped_now;
-                max_capped_raw[s] = larger(max_capped_raw[s], capped_now);
-            });
-        }
-        sum_counted[0] += sum(S, [=](int64_t s) INLINE {
-            const Real counted_now = choose(labels_kept[n * S + s] != Real(0), weight_2, Real(0));
-            counted[n * S + s] = counted_now;
-            return counted_now;
-        });
-        each(S, [=](int64_t s) INLINE {
-            max_capped[n * S + s] = choose(-max_capped_raw[s] == Real(infinity), Real(0),
-                    max_capped_raw[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_exp_capped_shifted_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_exp_capped_shifted_block[s] += exp(capped[c * S + s] - max_capped[n * S + s]);
-            });
-        }, cleared(sum_exp_capped_shifted_block, sum_exp_capped_shifted_total, S));
-        each(S, [=](int64_t s) INLINE {
-            sum_exp_capped_shifted[n * S + s] = Real(sum_exp_capped_shifted_total[s]);
-        });
-        sum_2[0] += sum(S, [=](int64_t s) INLINE {
-            return minus_one * choose(labels_kept[n * S + s] != Real(0), counted[n * S + s]
-                    * (capped[((labels[n * S + s])) * S + s] - max_capped[n * S + s]
-                    - log(sum_exp_capped_shifted[n * S + s])), Real(0));
-        });
-    }, Total(sum_counted, 1), Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
-            Kept<double>(S));
-    loss[0] = sum_2[0] / sum_counted[0];
-    return DONE;
-}
-
-template <class Real>
 static int forward_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
-    int threads
+    int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -135,21 +49,12 @@ template <class Real>
 static int forward(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
-    int64_t C, int64_t N, int64_t S, int64_t weight_repeated, double cap, double label_smoothing,
-    int threads
+    int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
 ) {
-    if (weight_repeated && label_smoothing == 0 && S == 1)
-        return forward_usually_without_S<Real>(labels, labels_kept, logits, weight, max_capped,
-                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, weight_repeated, cap,
-                label_smoothing, threads);
-    if (weight_repeated && label_smoothing == 0)
-        return forward_usually<Real>(labels, labels_kept, logits, weight, max_capped,
-                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, weight_repeated, cap,
-                label_smoothing, threads);
     if (S == 1)
         return forward_without_S<Real>(labels, labels_kept, logits, weight, max_capped,
-                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, weight_repeated, cap,
-                label_smoothing, threads);
+                sum_exp_capped_shifted, counted, sum_counted, loss, C, N, S, cap, label_smoothing,
+                threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_2 = scratch.of<Real>(1);
@@ -209,72 +114,11 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward_usually_without_S(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* logits, const Real* max_capped, const Real* sum_counted,
-    const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
-    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
-    const auto dlogits_constant = dloss[0] * minus_one / sum_counted[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto dloss_over_sum_counted_or_zero = choose(labels_kept[n] != Real(0),
-                dloss_over_sum_counted, Real(0));
-        const auto counted_n = counted[n];
-        const auto max_capped_n = max_capped[n];
-        const auto sum_exp_capped_shifted_n = sum_exp_capped_shifted[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_2 = choose(labels_kept[n] != Real(0), dlogits_constant
-                * counted_n * (Real(1) - square(tanh(logits[n * C + labels_n] / Real(cap)))),
-                Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_sum_counted_or_zero * ((Real(1)
-                    - square(tanh(logits[n * C + c] / Real(cap)))) * (counted_n * (exp(Real(cap)
-                    * tanh(logits[n * C + c] / Real(cap)) - max_capped_n)
-                    / sum_exp_capped_shifted_n))) + choose(c == labels_n, dlogits_constant_2,
-                    Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int backward_usually(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* logits, const Real* max_capped, const Real* sum_counted,
-    const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
-    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
-) {
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real minus_one = -1.0;
-    const auto dloss_over_sum_counted = dloss[0] / sum_counted[0];
-    const auto dlogits_constant = dloss[0] * minus_one / sum_counted[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0),
-                    dloss_over_sum_counted, Real(0)) * ((Real(1)
-                    - square(tanh(logits[(n * C + c) * S + s] / Real(cap)))) * (counted[n * S + s]
-                    * (exp(Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap))
-                    - max_capped[n * S + s]) / sum_exp_capped_shifted[n * S + s])))
-                    + choose(c == labels[n * S + s], choose(labels_kept[n * S + s] != Real(0),
-                    dlogits_constant * counted[n * S + s] * (Real(1)
-                    - square(tanh(logits[(n * C + (labels[n * S + s])) * S + s] / Real(cap)))),
-                    Real(0)), Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
     const Real* logits, const Real* max_capped, const Real* sum_counted,
     const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
-    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
+    int64_t S, double cap, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -314,20 +158,12 @@ static int backward(
     const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
     const Real* logits, const Real* max_capped, const Real* sum_counted,
     const Real* sum_exp_capped_shifted, const Real* weight, Real* dlogits_, int64_t C, int64_t N,
-    int64_t S, int64_t weight_repeated, double cap, double label_smoothing, int threads
+    int64_t S, double cap, double label_smoothing, int threads
 ) {
-    if (weight_repeated && label_smoothing == 0 && S == 1)
-        return backward_usually_without_S<Real>(counted, dloss, labels, labels_kept, logits,
-                max_capped, sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S,
-                weight_repeated, cap, label_smoothing, threads);
-    if (weight_repeated && label_smoothing == 0)
-        return backward_usually<Real>(counted, dloss, labels, labels_kept, logits, max_capped,
-                sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S, weight_repeated,
-                cap, label_smoothing, threads);
     if (S == 1)
         return backward_without_S<Real>(counted, dloss, labels, labels_kept, logits, max_capped,
-                sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S, weight_repeated,
-                cap, label_smoothing, threads);
+                sum_counted, sum_exp_capped_shifted, weight, dlogits_, C, N, S, cap,
+                label_smoothing, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -360,3 +196,166 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once_without_S(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    int64_t C, int64_t N, int64_t S, double cap, double ignore_index, double label_smoothing,
+    int threads
+) {
+    if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_counted = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_counted) INLINE {
+        sum_counted[0] += sum(first, last, [=](int64_t n) INLINE {
+            return choose(is_counted(labels[n], ignore_index),
+                    weight[counted_label(labels[n], ignore_index)], Real(0));
+        });
+    }, Total(sum_counted, 1));
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_3) INLINE {
+        sum_3[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_3, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
+    const auto dlogits_constant = Real(label_smoothing) * sum_3[0] / Real(C);
+    const auto dlogits_constant_2 = label_smoothing_minus_one / sum_counted[0];
+    rows(N, C * N, threads, [=](int64_t n, double* sum_2, Real* capped,
+            Real* exp_capped_shifted) INLINE {
+        const Real max_capped_raw = largest(C, [=](int64_t c) INLINE {
+            const Real capped_now = Real(cap) * tanh(logits[n * C + c] / Real(cap));
+            capped[c] = capped_now;
+            return capped_now;
+        });
+        const auto zero_or_max_capped_raw = choose(-max_capped_raw == Real(infinity), Real(0),
+                max_capped_raw);
+        const Real sum_exp_capped_shifted = sum(C, [=](int64_t c) INLINE {
+            const Real exp_capped_shifted_now = exp(capped[c] - zero_or_max_capped_raw);
+            exp_capped_shifted[c] = exp_capped_shifted_now;
+            return exp_capped_shifted_now;
+        });
+        const auto log_sum_exp_capped_shifted = log(sum_exp_capped_shifted);
+        const auto one_over_sum_counted_or_zero = choose(is_counted(labels[n], ignore_index),
+                one_over_sum_counted, Real(0));
+        const auto dlogits_constant_3 = dlogits_constant + one_minus_label_smoothing
+                * choose(is_counted(labels[n], ignore_index),
+                weight[counted_label(labels[n], ignore_index)], Real(0));
+        const auto dlogits_constant_4 = counted_label(labels[n], ignore_index);
+        const auto dlogits_constant_5 = choose(is_counted(labels[n], ignore_index),
+                dlogits_constant_2 * choose(is_counted(labels[n], ignore_index),
+                weight[dlogits_constant_4], Real(0)) * (Real(1)
+                - square(tanh(logits[n * C + dlogits_constant_4] / Real(cap)))), Real(0));
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = one_over_sum_counted_or_zero * ((Real(1)
+                    - square(tanh(logits[n * C + c] / Real(cap)))) * (dlogits_constant_3
+                    * (exp_capped_shifted[c] / sum_exp_capped_shifted) - label_smoothing_over_C
+                    * weight[c])) + choose(c == dlogits_constant_4, dlogits_constant_5, Real(0));
+            return weight[c] * (capped[c] - zero_or_max_capped_raw - log_sum_exp_capped_shifted);
+        });
+        sum_2[0] += label_smoothing_minus_one * choose(is_counted(labels[n], ignore_index),
+                choose(is_counted(labels[n], ignore_index), weight[dlogits_constant_4], Real(0))
+                * (capped[dlogits_constant_4] - zero_or_max_capped_raw
+                - log_sum_exp_capped_shifted), Real(0)) - choose(label_smoothing_is_not_zero,
+                choose(is_counted(labels[n], ignore_index), label_smoothing_over_C * sum_1,
+                Real(0)), Real(0));
+    }, Total(sum_2, 1), Kept<Real>(C), Kept<Real>(C));
+    loss[0] = sum_2[0] / sum_counted[0];
+    return DONE;
+}
+
+template <class Real>
+static int at_once(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    int64_t C, int64_t N, int64_t S, double cap, double ignore_index, double label_smoothing,
+    int threads
+) {
+    if (S == 1)
+        return at_once_without_S<Real>(labels, logits, weight, dlogits_, loss, C, N, S, cap,
+                ignore_index, label_smoothing, threads);
+    if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_counted = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* sum_counted) INLINE {
+        sum_counted[0] += sum(S, [=](int64_t s) INLINE {
+            return choose(is_counted(labels[n * S + s], ignore_index),
+                    weight[counted_label(labels[n * S + s], ignore_index)], Real(0));
+        });
+    }, Total(sum_counted, 1));
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_3) INLINE {
+        sum_3[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_3, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const auto one_over_sum_counted = Real(1) / sum_counted[0];
+    const auto dlogits_constant = Real(label_smoothing) * sum_3[0] / Real(C);
+    const auto dlogits_constant_2 = label_smoothing_minus_one / sum_counted[0];
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, Real* capped, Real* max_capped_raw,
+            Real* exp_capped_shifted, Real* sum_exp_capped_shifted,
+            Real* sum_exp_capped_shifted_block, double* sum_exp_capped_shifted_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total) INLINE {
+        each(S, [=](int64_t s) INLINE { max_capped_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                const Real capped_now = Real(cap) * tanh(logits[(n * C + c) * S + s] / Real(cap));
+                capped[c * S + s] = capped_now;
+                max_capped_raw[s] = larger(max_capped_raw[s], capped_now);
+            });
+        }
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_capped_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_capped_shifted_now = exp(capped[c * S + s]
+                        - choose(-max_capped_raw[s] == Real(infinity), Real(0), max_capped_raw[s]));
+                exp_capped_shifted[c * S + s] = exp_capped_shifted_now;
+                sum_exp_capped_shifted_block[s] += exp_capped_shifted_now;
+            });
+        }, cleared(sum_exp_capped_shifted_block, sum_exp_capped_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_capped_shifted[s] = Real(sum_exp_capped_shifted_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            const auto dlogits_constant_3 = label_smoothing_over_C * weight_c;
+            each(S, [=](int64_t s) INLINE {
+                sum_1_block[s] += weight_c * (capped[c * S + s]
+                        - choose(-max_capped_raw[s] == Real(infinity), Real(0), max_capped_raw[s])
+                        - log(sum_exp_capped_shifted[s]));
+                dlogits_[(n * C + c) * S + s] = choose(is_counted(labels[n * S + s], ignore_index),
+                        one_over_sum_counted, Real(0)) * ((Real(1)
+                        - square(tanh(logits[(n * C + c) * S + s] / Real(cap))))
+                        * ((dlogits_constant + one_minus_label_smoothing
+                        * choose(is_counted(labels[n * S + s], ignore_index),
+                        weight[counted_label(labels[n * S + s], ignore_index)], Real(0)))
+                        * (exp_capped_shifted[c * S + s] / sum_exp_capped_shifted[s])
+                        - dlogits_constant_3)) + choose(c == counted_label(labels[n * S + s],
+                        ignore_index), choose(is_counted(labels[n * S + s], ignore_index),
+                        dlogits_constant_2 * choose(is_counted(labels[n * S + s], ignore_index),
+                        weight[counted_label(labels[n * S + s], ignore_index)], Real(0)) * (Real(1)
+                        - square(tanh(logits[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]
+                        / Real(cap)))), Real(0)), Real(0));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
+            return label_smoothing_minus_one * choose(is_counted(labels[n * S + s], ignore_index),
+                    choose(is_counted(labels[n * S + s], ignore_index),
+                    weight[counted_label(labels[n * S + s], ignore_index)], Real(0))
+                    * (capped[((counted_label(labels[n * S + s], ignore_index))) * S + s]
+                    - choose(-max_capped_raw[s] == Real(infinity), Real(0), max_capped_raw[s])
+                    - log(sum_exp_capped_shifted[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(is_counted(labels[n * S + s],
+                    ignore_index), label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
+        });
+    }, Total(sum_2, 1), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+    loss[0] = sum_2[0] / sum_counted[0];
+    return DONE;
+}
+EXPORTED(at_once, at_once)

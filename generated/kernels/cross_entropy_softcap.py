@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import cross_entropy_softcap as lines
-from ._running import Kernels, is_one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "58dfd049d6779db6ce0fb85b0aa305bd08247824c18235cce145f7c2dd9dc306"
+MODULE, DIGEST = lines, "7db4977391ee0a270f4e52821049e04f0d1fe721354ce6a6a6ffacfc34cc21df"
 kernels = Kernels(__file__)
 
 
@@ -32,7 +32,7 @@ def cross_entropy_softcap_forward(
     loss = logits.new_empty(())
     kernels.forward(
         labels, labels_kept, logits, weight, max_capped, sum_exp_capped_shifted, counted,
-        sum_counted, loss, C, N, S, is_one_number(weight), cap, label_smoothing,
+        sum_counted, loss, C, N, S, cap, label_smoothing,
     )
     return loss.to(dtype), max_capped, sum_exp_capped_shifted, counted, sum_counted
 
@@ -51,7 +51,27 @@ def cross_entropy_softcap_backward(
     dlogits = dloss.new_empty(N, C, S)
     kernels.backward(
         counted, dloss, labels, labels_kept, logits, max_capped, sum_counted,
-        sum_exp_capped_shifted, weight, dlogits, C, N, S, is_one_number(weight), cap,
-        label_smoothing,
+        sum_exp_capped_shifted, weight, dlogits, C, N, S, cap, label_smoothing,
     )
     return dlogits
+
+
+def cross_entropy_softcap_at_once(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, cap: float,
+    ignore_index: int,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_softcap divides by C, which is 0")
+    dlogits = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    kernels.at_once(
+        labels, logits, weight, dlogits, loss, C, N, S, cap, ignore_index, label_smoothing,
+    )
+    return loss.to(dtype), dlogits, None, None, None, None, None

@@ -5,110 +5,11 @@
 #include "loops.h"
 
 template <class Real>
-static int forward_usually_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
-    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real minus_one = -1.0;
-    rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
-            double* sum_of_labels_kept_is_not_0, double* sum_3) INLINE {
-        const Real counted_now = choose(labels_kept[n] != Real(0), weight[0], Real(0));
-        counted[n] = counted_now;
-        sum_counted[0] += counted_now;
-        sum_of_labels_kept_is_not_0[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
-        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
-        const Real max_logits_now = choose(absolute(max_logits_raw) == Real(infinity), Real(0),
-                max_logits_raw);
-        max_logits[n] = max_logits_now;
-        const Real sum_exp_logits_shifted_now = sum(C,
-                [=](int64_t c) INLINE { return exp(logits[n * C + c] - max_logits_now); });
-        sum_exp_logits_shifted[n] = sum_exp_logits_shifted_now;
-        sum_2[0] += minus_one * choose(labels_kept[n] != Real(0), counted_now
-                * (logits[n * C + labels[n]] - max_logits_now - log(sum_exp_logits_shifted_now)),
-                Real(0));
-        const Real log_z_now = max_logits_now + log(sum_exp_logits_shifted_now);
-        log_z[n] = log_z_now;
-        sum_3[0] += choose(labels_kept[n] != Real(0), square(log_z_now), Real(0));
-    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
-            1));
-    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
-            * Real(z_weight);
-    return DONE;
-}
-
-template <class Real>
-static int forward_usually(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
-    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
-) {
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(1);
-    Real* sum_3 = scratch.of<Real>(1);
-    const Real minus_one = -1.0;
-    const auto weight_2 = weight[0];
-    rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2,
-            double* sum_of_labels_kept_is_not_0, double* sum_3, Real* max_logits_raw,
-            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
-        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
-        for (int64_t c = 0; c < C; ++c) {
-            each(S, [=](int64_t s) INLINE {
-                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
-            });
-        }
-        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            const Real counted_now = choose(labels_kept[n * S + s] != Real(0), weight_2, Real(0));
-            counted[n * S + s] = counted_now;
-            return Several<Real, 2>{{counted_now, choose(labels_kept[n * S + s] != Real(0), Real(1),
-                    Real(0))}};
-        });
-        sum_counted[0] += found.of[0];
-        sum_of_labels_kept_is_not_0[0] += found.of[1];
-        each(S, [=](int64_t s) INLINE {
-            max_logits[n * S + s] = choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
-                    max_logits_raw[s]);
-        });
-        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
-            each(S, [=](int64_t s) INLINE {
-                sum_exp_logits_shifted_block[s] += exp(logits[(n * C + c) * S + s]
-                        - max_logits[n * S + s]);
-            });
-        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
-        each(S, [=](int64_t s) INLINE {
-            sum_exp_logits_shifted[n * S + s] = Real(sum_exp_logits_shifted_total[s]);
-        });
-        const auto found_2 = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
-            const auto log_sum_exp_logits_shifted_ns = log(sum_exp_logits_shifted[n * S + s]);
-            const Real log_z_now = max_logits[n * S + s] + log_sum_exp_logits_shifted_ns;
-            log_z[n * S + s] = log_z_now;
-            return Several<Real, 2>{{minus_one * choose(labels_kept[n * S + s] != Real(0),
-                    counted[n * S + s] * (logits[(n * C + (labels[n * S + s])) * S + s]
-                    - max_logits[n * S + s] - log_sum_exp_logits_shifted_ns), Real(0)),
-                    choose(labels_kept[n * S + s] != Real(0), square(log_z_now), Real(0))}};
-        });
-        sum_2[0] += found_2.of[0];
-        sum_3[0] += found_2.of[1];
-    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
-            1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
-            * Real(z_weight);
-    return DONE;
-}
-
-template <class Real>
 static int forward_without_S(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
     Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
+    double label_smoothing, double z_weight, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -153,20 +54,12 @@ static int forward(
     const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
     Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
     Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
-    int64_t weight_repeated, double label_smoothing, double z_weight, int threads
+    double label_smoothing, double z_weight, int threads
 ) {
-    if (weight_repeated && label_smoothing == 0 && S == 1)
-        return forward_usually_without_S<Real>(labels, labels_kept, logits, weight, max_logits,
-                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
-                loss, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
-    if (weight_repeated && label_smoothing == 0)
-        return forward_usually<Real>(labels, labels_kept, logits, weight, max_logits,
-                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
-                loss, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
     if (S == 1)
         return forward_without_S<Real>(labels, labels_kept, logits, weight, max_logits,
                 sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
-                loss, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
+                loss, C, N, S, label_smoothing, z_weight, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_2 = scratch.of<Real>(1);
@@ -236,75 +129,12 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward_usually_without_S(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
-    const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
-    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
-    double label_smoothing, double z_weight, int threads
-) {
-    if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const Real minus_one = -1.0;
-    const auto dloss_2 = dloss[0];
-    const auto one_over_sum_counted = Real(1) / sum_counted[0];
-    const auto dlogits_constant = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
-    const auto dlogits_constant_2 = dloss_2 * minus_one / sum_counted[0];
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const int labels_kept_n_is_not_zero = labels_kept[n] != Real(0);
-        const auto dlogits_constant_3 = one_over_sum_counted * counted[n] + dlogits_constant
-                * log_z[n];
-        const auto max_logits_n = max_logits[n];
-        const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
-        const auto labels_n = labels[n];
-        const auto dlogits_constant_4 = choose(labels_kept_n_is_not_zero, dlogits_constant_2
-                * counted[n], Real(0));
-        each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = choose(labels_kept_n_is_not_zero, dloss_2 * (dlogits_constant_3
-                    * (exp(logits[n * C + c] - max_logits_n) / sum_exp_logits_shifted_n)), Real(0))
-                    + choose(c == labels_n, dlogits_constant_4, Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
-static int backward_usually(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
-    const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
-    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
-    double label_smoothing, double z_weight, int threads
-) {
-    if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
-    const Real two_times_z_weight = 2.0 * z_weight;
-    const Real minus_one = -1.0;
-    const auto dloss_2 = dloss[0];
-    const auto one_over_sum_counted = Real(1) / sum_counted[0];
-    const auto dlogits_constant = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
-    const auto dlogits_constant_2 = dloss_2 * minus_one / sum_counted[0];
-    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
-        const int64_t c = row % C;
-        const int64_t n = row / C;
-        each(S, [=](int64_t s) INLINE {
-            dlogits_[(n * C + c) * S + s] = choose(labels_kept[n * S + s] != Real(0), dloss_2
-                    * ((one_over_sum_counted * counted[n * S + s] + dlogits_constant
-                    * log_z[n * S + s]) * (exp(logits[(n * C + c) * S + s] - max_logits[n * S + s])
-                    / sum_exp_logits_shifted[n * S + s])), Real(0)) + choose(c == labels[n * S + s],
-                    choose(labels_kept[n * S + s] != Real(0), dlogits_constant_2
-                    * counted[n * S + s], Real(0)), Real(0));
-        });
-    });
-    return DONE;
-}
-
-template <class Real>
 static int backward_without_S(
     const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
     const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
     const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
-    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
-    double label_smoothing, double z_weight, int threads
+    Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, double z_weight,
+    int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -346,21 +176,13 @@ static int backward(
     const Real* counted, const Real* dloss, const int64_t* labels, const Real* labels_kept,
     const Real* log_z, const Real* logits, const Real* max_logits, const Real* sum_counted,
     const Real* sum_exp_logits_shifted, const Real* sum_of_labels_kept_is_not_0, const Real* weight,
-    Real* dlogits_, int64_t C, int64_t N, int64_t S, int64_t weight_repeated,
-    double label_smoothing, double z_weight, int threads
+    Real* dlogits_, int64_t C, int64_t N, int64_t S, double label_smoothing, double z_weight,
+    int threads
 ) {
-    if (weight_repeated && label_smoothing == 0 && S == 1)
-        return backward_usually_without_S<Real>(counted, dloss, labels, labels_kept, log_z, logits,
-                max_logits, sum_counted, sum_exp_logits_shifted, sum_of_labels_kept_is_not_0,
-                weight, dlogits_, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
-    if (weight_repeated && label_smoothing == 0)
-        return backward_usually<Real>(counted, dloss, labels, labels_kept, log_z, logits,
-                max_logits, sum_counted, sum_exp_logits_shifted, sum_of_labels_kept_is_not_0,
-                weight, dlogits_, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
     if (S == 1)
         return backward_without_S<Real>(counted, dloss, labels, labels_kept, log_z, logits,
                 max_logits, sum_counted, sum_exp_logits_shifted, sum_of_labels_kept_is_not_0,
-                weight, dlogits_, C, N, S, weight_repeated, label_smoothing, z_weight, threads);
+                weight, dlogits_, C, N, S, label_smoothing, z_weight, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(1);
@@ -394,3 +216,189 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once_without_S(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double z_weight,
+    int threads
+) {
+    if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_counted = scratch.of<Real>(1);
+    Real* sum_of_labels_kept_is_not_0 = scratch.of<Real>(1);
+    Real* sum_4 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_counted,
+            double* sum_of_labels_kept_is_not_0) INLINE {
+        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
+            return Several<Real, 2>{{choose(is_counted(labels[n], ignore_index),
+                    weight[counted_label(labels[n], ignore_index)], Real(0)),
+                    choose(is_counted(labels[n], ignore_index), Real(1), Real(0))}};
+        });
+        sum_counted[0] += found.of[0];
+        sum_of_labels_kept_is_not_0[0] += found.of[1];
+    }, Total(sum_counted, 1), Total(sum_of_labels_kept_is_not_0, 1));
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
+        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_4, 1));
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / sum_counted[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / sum_counted[0];
+    const auto dlogits_constant_3 = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / sum_counted[0];
+    const auto dlogits_constant_5 = label_smoothing_minus_one / sum_counted[0];
+    rows(N, C * N, threads, [=](int64_t n, double* sum_2, double* sum_3,
+            Real* exp_logits_shifted) INLINE {
+        const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const auto zero_or_max_logits_raw = choose(absolute(max_logits_raw) == Real(infinity),
+                Real(0), max_logits_raw);
+        const Real sum_exp_logits_shifted = sum(C, [=](int64_t c) INLINE {
+            const Real exp_logits_shifted_now = exp(logits[n * C + c] - zero_or_max_logits_raw);
+            exp_logits_shifted[c] = exp_logits_shifted_now;
+            return exp_logits_shifted_now;
+        });
+        const Real log_z = zero_or_max_logits_raw + log(sum_exp_logits_shifted);
+        sum_3[0] += choose(is_counted(labels[n], ignore_index), square(log_z), Real(0));
+        const auto log_sum_exp_logits_shifted = log(sum_exp_logits_shifted);
+        const auto dlogits_constant_6 = is_counted(labels[n], ignore_index);
+        const auto dlogits_constant_7 = dlogits_constant + dlogits_constant_2
+                * choose(dlogits_constant_6, weight[counted_label(labels[n], ignore_index)],
+                Real(0)) + dlogits_constant_3 * log_z;
+        const auto dlogits_constant_8 = counted_label(labels[n], ignore_index);
+        const auto dlogits_constant_9 = choose(dlogits_constant_6, dlogits_constant_5
+                * choose(dlogits_constant_6, weight[dlogits_constant_8], Real(0)), Real(0));
+        const Real sum_1 = sum(C, [=](int64_t c) INLINE {
+            dlogits_[n * C + c] = choose(dlogits_constant_6, dlogits_constant_7
+                    * (exp_logits_shifted[c] / sum_exp_logits_shifted) - dlogits_constant_4
+                    * weight[c], Real(0)) + choose(c == dlogits_constant_8, dlogits_constant_9,
+                    Real(0));
+            return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw
+                    - log_sum_exp_logits_shifted);
+        });
+        sum_2[0] += label_smoothing_minus_one * choose(dlogits_constant_6,
+                choose(dlogits_constant_6, weight[dlogits_constant_8], Real(0))
+                * (logits[n * C + dlogits_constant_8] - zero_or_max_logits_raw
+                - log_sum_exp_logits_shifted), Real(0)) - choose(label_smoothing_is_not_zero,
+                choose(dlogits_constant_6, label_smoothing_over_C * sum_1, Real(0)), Real(0));
+    }, Total(sum_2, 1), Total(sum_3, 1), Kept<Real>(C));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
+            * Real(z_weight);
+    return DONE;
+}
+
+template <class Real>
+static int at_once(
+    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double z_weight,
+    int threads
+) {
+    if (S == 1)
+        return at_once_without_S<Real>(labels, logits, weight, dlogits_, loss, C, N, S,
+                ignore_index, label_smoothing, z_weight, threads);
+    if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* sum_counted = scratch.of<Real>(1);
+    Real* sum_of_labels_kept_is_not_0 = scratch.of<Real>(1);
+    Real* sum_4 = scratch.of<Real>(1);
+    Real* sum_2 = scratch.of<Real>(1);
+    Real* sum_3 = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* sum_counted,
+            double* sum_of_labels_kept_is_not_0) INLINE {
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{choose(is_counted(labels[n * S + s], ignore_index),
+                    weight[counted_label(labels[n * S + s], ignore_index)], Real(0)),
+                    choose(is_counted(labels[n * S + s], ignore_index), Real(1), Real(0))}};
+        });
+        sum_counted[0] += found.of[0];
+        sum_of_labels_kept_is_not_0[0] += found.of[1];
+    }, Total(sum_counted, 1), Total(sum_of_labels_kept_is_not_0, 1));
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
+        sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
+    }, Total(sum_4, 1));
+    const Real label_smoothing_minus_one = label_smoothing - 1.0;
+    const int label_smoothing_is_not_zero = label_smoothing != 0.0;
+    const Real label_smoothing_over_C = label_smoothing / double(C);
+    const Real one_minus_label_smoothing = 1.0 - label_smoothing;
+    const Real two_times_z_weight = 2.0 * z_weight;
+    const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / sum_counted[0];
+    const auto dlogits_constant_2 = one_minus_label_smoothing / sum_counted[0];
+    const auto dlogits_constant_3 = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_4 = label_smoothing_over_C / sum_counted[0];
+    const auto dlogits_constant_5 = label_smoothing_minus_one / sum_counted[0];
+    rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, double* sum_3, Real* max_logits_raw,
+            Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
+            Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_1,
+            Real* sum_1_block, double* sum_1_total, Real* log_z) INLINE {
+        each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
+        for (int64_t c = 0; c < C; ++c) {
+            each(S, [=](int64_t s) INLINE {
+                max_logits_raw[s] = larger(max_logits_raw[s], logits[(n * C + c) * S + s]);
+            });
+        }
+        in_blocks(0, C, [=](int64_t c, Real* sum_exp_logits_shifted_block) INLINE {
+            each(S, [=](int64_t s) INLINE {
+                const Real exp_logits_shifted_now = exp(logits[(n * C + c) * S + s]
+                        - choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
+                        max_logits_raw[s]));
+                exp_logits_shifted[c * S + s] = exp_logits_shifted_now;
+                sum_exp_logits_shifted_block[s] += exp_logits_shifted_now;
+            });
+        }, cleared(sum_exp_logits_shifted_block, sum_exp_logits_shifted_total, S));
+        each(S, [=](int64_t s) INLINE {
+            sum_exp_logits_shifted[s] = Real(sum_exp_logits_shifted_total[s]);
+        });
+        in_blocks(0, C, [=](int64_t c, Real* sum_1_block) INLINE {
+            const auto weight_c = weight[c];
+            each(S, [=](int64_t s) INLINE {
+                sum_1_block[s] += weight_c * (logits[(n * C + c) * S + s]
+                        - choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
+                        max_logits_raw[s]) - log(sum_exp_logits_shifted[s]));
+            });
+        }, cleared(sum_1_block, sum_1_total, S));
+        each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
+        sum_3[0] += sum(S, [=](int64_t s) INLINE {
+            const Real log_z_now = choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
+                    max_logits_raw[s]) + log(sum_exp_logits_shifted[s]);
+            log_z[s] = log_z_now;
+            return choose(is_counted(labels[n * S + s], ignore_index), square(log_z_now), Real(0));
+        });
+        sum_2[0] += sum(S, [=](int64_t s) INLINE {
+            return label_smoothing_minus_one * choose(is_counted(labels[n * S + s], ignore_index),
+                    choose(is_counted(labels[n * S + s], ignore_index),
+                    weight[counted_label(labels[n * S + s], ignore_index)], Real(0))
+                    * (logits[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]
+                    - choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
+                    max_logits_raw[s]) - log(sum_exp_logits_shifted[s])), Real(0))
+                    - choose(label_smoothing_is_not_zero, choose(is_counted(labels[n * S + s],
+                    ignore_index), label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
+        });
+        for (int64_t c = 0; c < C; ++c) {
+            const auto dlogits_constant_6 = dlogits_constant_4 * weight[c];
+            each(S, [=](int64_t s) INLINE {
+                dlogits_[(n * C + c) * S + s] = choose(is_counted(labels[n * S + s], ignore_index),
+                        (dlogits_constant + dlogits_constant_2
+                        * choose(is_counted(labels[n * S + s], ignore_index),
+                        weight[counted_label(labels[n * S + s], ignore_index)], Real(0))
+                        + dlogits_constant_3 * log_z[s]) * (exp_logits_shifted[c * S + s]
+                        / sum_exp_logits_shifted[s]) - dlogits_constant_6, Real(0))
+                        + choose(c == counted_label(labels[n * S + s], ignore_index),
+                        choose(is_counted(labels[n * S + s], ignore_index), dlogits_constant_5
+                        * choose(is_counted(labels[n * S + s], ignore_index),
+                        weight[counted_label(labels[n * S + s], ignore_index)], Real(0)), Real(0)),
+                        Real(0));
+            });
+        }
+    }, Total(sum_2, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
+            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
+            Kept<Real>(S));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
+            * Real(z_weight);
+    return DONE;
+}
+EXPORTED(at_once, at_once)

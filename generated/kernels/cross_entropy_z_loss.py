@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import cross_entropy_z_loss as lines
-from ._running import Kernels, is_one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "cb7cddd1b5190f47a1fa8c956c5151b79ea3d85708eb0bf5f21a374c052bb7b4"
+MODULE, DIGEST = lines, "c82523a734db7d3ab7d7989a3f391d006e01a5c44e083ff81f03eb9546b9fcc1"
 kernels = Kernels(__file__)
 
 
@@ -34,8 +34,7 @@ def cross_entropy_z_loss_forward(
     loss = logits.new_empty(())
     kernels.forward(
         labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
-        sum_counted, log_z, sum_of_labels_kept_is_not_0, loss, C, N, S, is_one_number(weight),
-        label_smoothing, z_weight,
+        sum_counted, log_z, sum_of_labels_kept_is_not_0, loss, C, N, S, label_smoothing, z_weight,
     )
     return (
         loss.to(dtype), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
@@ -59,6 +58,27 @@ def cross_entropy_z_loss_backward(
     kernels.backward(
         counted, dloss, labels, labels_kept, log_z, logits, max_logits, sum_counted,
         sum_exp_logits_shifted, sum_of_labels_kept_is_not_0, weight, dlogits, C, N, S,
-        is_one_number(weight), label_smoothing, z_weight,
+        label_smoothing, z_weight,
     )
     return dlogits
+
+
+def cross_entropy_z_loss_at_once(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, z_weight: float,
+    ignore_index: int,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
+    logits, weight = logits.to(wide), weight.to(wide)
+    N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_z_loss divides by C, which is 0")
+    dlogits = logits.new_empty(N, C, S)
+    loss = logits.new_empty(())
+    kernels.at_once(
+        labels, logits, weight, dlogits, loss, C, N, S, ignore_index, label_smoothing, z_weight,
+    )
+    return loss.to(dtype), dlogits, None, None, None, None, None

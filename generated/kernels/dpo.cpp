@@ -19,33 +19,11 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dchosen = true, bool want_drejected = true>
-static int backward_of_one_dloss(
-    const Real* chosen, const Real* dloss, const Real* reference_chosen,
-    const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
-    int64_t dloss_repeated, double beta, int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
-    const auto beta_times_dloss = Real(beta) * dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dchosen_now = -(beta_times_dloss * (Real(1) / (Real(1) + exp((Real(beta)
-                * (chosen[n] - reference_chosen[n] + (reference_rejected[n] - rejected[n])))))));
-        dchosen[n] = dchosen_now;
-        if constexpr (want_drejected) drejected[n] = -dchosen_now;
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dchosen = true, bool want_drejected = true>
 static int backward(
     const Real* chosen, const Real* dloss, const Real* reference_chosen,
     const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
-    int64_t dloss_repeated, double beta, int threads
+    double beta, int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real, want_dchosen, want_drejected>(chosen, dloss,
-                reference_chosen, reference_rejected, rejected, dchosen, drejected, N,
-                dloss_repeated, beta, threads);
     Scratch scratch;
     if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
     entries(N, threads, [=](int64_t n) INLINE {
@@ -61,16 +39,61 @@ template <class Real>
 static int backward_wanted(
     const Real* chosen, const Real* dloss, const Real* reference_chosen,
     const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
-    int64_t dloss_repeated, double beta, int threads
+    double beta, int threads
 ) {
     if (dchosen && !drejected) return backward<Real, true, false>(chosen, dloss, reference_chosen,
-            reference_rejected, rejected, dchosen, drejected, N, dloss_repeated, beta, threads);
+            reference_rejected, rejected, dchosen, drejected, N, beta, threads);
     if (!dchosen && drejected) return backward<Real, false, true>(chosen, dloss, reference_chosen,
-            reference_rejected, rejected, dchosen, drejected, N, dloss_repeated, beta, threads);
+            reference_rejected, rejected, dchosen, drejected, N, beta, threads);
     Scratch scratch;
     if (!dchosen) dchosen = scratch.of<Real>(N);
     if (!drejected) drejected = scratch.of<Real>(N);
     return backward<Real>(chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen,
-            drejected, N, dloss_repeated, beta, threads);
+            drejected, N, beta, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dchosen = true, bool want_drejected = true>
+static int at_once(
+    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
+    const Real* rejected, Real* dchosen, Real* drejected, Real* loss_, int64_t N, double beta,
+    double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
+    const Real beta_times_one_over_N_or_one = beta * (1.0 / (reduction == 1.0 ? double(N) : 1.0));
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real dchosen_now = -(beta_times_one_over_N_or_one * (Real(1) / (Real(1)
+                    + exp((Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
+                    - rejected[n])))))));
+            dchosen[n] = dchosen_now;
+            if constexpr (want_drejected) drejected[n] = -dchosen_now;
+            return -(smaller(Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
+                    - rejected[n])), Real(0)) - log1p(exp(-absolute(Real(beta) * (chosen[n]
+                    - reference_chosen[n] + (reference_rejected[n] - rejected[n]))))));
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
+    const Real* rejected, Real* dchosen, Real* drejected, Real* loss_, int64_t N, double beta,
+    double reduction, int threads
+) {
+    if (dchosen && !drejected) return at_once<Real, true, false>(chosen, reference_chosen,
+            reference_rejected, rejected, dchosen, drejected, loss_, N, beta, reduction, threads);
+    if (!dchosen && drejected) return at_once<Real, false, true>(chosen, reference_chosen,
+            reference_rejected, rejected, dchosen, drejected, loss_, N, beta, reduction, threads);
+    Scratch scratch;
+    if (!dchosen) dchosen = scratch.of<Real>(N);
+    if (!drejected) drejected = scratch.of<Real>(N);
+    return at_once<Real>(chosen, reference_chosen, reference_rejected, rejected, dchosen, drejected,
+            loss_, N, beta, reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)

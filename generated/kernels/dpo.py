@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import dpo as lines
-from ._running import Kernels, one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "4ce55f06574f68dfd324d2e10c3b799318db5b125a0b9587e39c7a83720eac04"
+MODULE, DIGEST = lines, "1d771d21bfb01d2687b177df5d3f7d172343c172bf0ae0476becb469df71a2e2"
 kernels = Kernels(__file__)
 
 
@@ -47,9 +47,33 @@ def dpo_backward(
     N, = dloss.shape
     dchosen = dloss.new_empty(N)
     drejected = dloss.new_empty(N) if need_rejected else None
-    dloss, dloss_repeated = one_number(dloss)
     kernels.backward(
-        chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N,
-        dloss_repeated, beta,
+        chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N, beta,
     )
     return dchosen, drejected
+
+
+def dpo_at_once(
+    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
+    beta: float, reduction: str, need_chosen: bool = True, need_rejected: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(chosen.dtype, rejected.dtype) if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    chosen, rejected, reference_chosen, reference_rejected = (
+        t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
+    )
+    N, = chosen.shape
+    dchosen = chosen.new_empty(N) if need_chosen else None
+    drejected = chosen.new_empty(N) if need_rejected else None
+    loss = chosen.new_empty(())
+    kernels.at_once(
+        chosen, reference_chosen, reference_rejected, rejected, dchosen, drejected, loss, N, beta,
+        reduction,
+    )
+    return loss.to(dtype), dchosen, drejected, None, None, None, None

@@ -24,45 +24,10 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, int64_t dloss_repeated, double alpha, double gamma, int threads
-) {
-    const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
-    const int number_constant = alpha >= 0.0;
-    const Real one_minus_alpha = 1.0 - alpha;
-    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
-        const Real entropies = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
-                - log1p(exp(-absolute(logits[n]))));
-        const Real one_minus_met = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
-                - target[n]);
-        const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
-        const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
-        if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
-                + one_minus_alpha * (Real(1) - target[n]), Real(1)) * dloss_2 * (Real(gamma)
-                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * target[n])
-                * (probs * (Real(1) - probs)) + one_minus_met_to_gamma * (probs * (Real(1)
-                - target[n]) - target[n] * (Real(1) - probs)));
-        if constexpr (want_dtarget) dtarget[n] = dloss_2 * (choose(number_constant, Real(alpha)
-                * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1)) * (Real(gamma)
-                * entropies * one_minus_met_to_gamma_minus_1 * (Real(1) - Real(2) * probs)
-                - one_minus_met_to_gamma * logits[n]) + number_constant_2 * (entropies
-                * one_minus_met_to_gamma));
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, int64_t dloss_repeated, double alpha, double gamma, int threads
+    int64_t N, double alpha, double gamma, int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real, want_dlogits, want_dtarget>(dloss, logits, target,
-                dlogits, dtarget, N, dloss_repeated, alpha, gamma, threads);
     const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
@@ -92,16 +57,76 @@ static int backward(
 template <class Real>
 static int backward_wanted(
     const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
-    int64_t N, int64_t dloss_repeated, double alpha, double gamma, int threads
+    int64_t N, double alpha, double gamma, int threads
 ) {
     if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, target, dlogits,
-            dtarget, N, dloss_repeated, alpha, gamma, threads);
+            dtarget, N, alpha, gamma, threads);
     if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, target, dlogits,
-            dtarget, N, dloss_repeated, alpha, gamma, threads);
+            dtarget, N, alpha, gamma, threads);
     Scratch scratch;
     if (!dlogits) dlogits = scratch.of<Real>(N);
     if (!dtarget) dtarget = scratch.of<Real>(N);
-    return backward<Real>(dloss, logits, target, dlogits, dtarget, N, dloss_repeated, alpha, gamma,
-            threads);
+    return backward<Real>(dloss, logits, target, dlogits, dtarget, N, alpha, gamma, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dlogits = true, bool want_dtarget = true>
+static int at_once(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t N,
+    double alpha, double gamma, double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
+    const int number_constant = alpha >= 0.0;
+    const Real one_minus_alpha = 1.0 - alpha;
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            const auto log1p_exp_minus_abs_logits_n = log1p(exp(-absolute(logits[n])));
+            const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
+            const Real entropies_ = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
+                    - log1p_exp_minus_abs_logits_n);
+            const Real one_minus_met = Real(1) - probs * target[n] - (Real(1) - probs) * (Real(1)
+                    - target[n]);
+            const Real one_minus_met_to_gamma = pow(one_minus_met, Real(gamma));
+            const Real one_minus_met_to_gamma_minus_1 = pow(one_minus_met, zero_or_gamma_minus_one);
+            if constexpr (want_dlogits) dlogits[n] = choose(number_constant, Real(alpha) * target[n]
+                    + one_minus_alpha * (Real(1) - target[n]), Real(1)) * one_over_N_or_one
+                    * (Real(gamma) * entropies_ * one_minus_met_to_gamma_minus_1 * (Real(1)
+                    - Real(2) * target[n]) * (probs * (Real(1) - probs)) + one_minus_met_to_gamma
+                    * (probs * (Real(1) - target[n]) - target[n] * (Real(1) - probs)));
+            if constexpr (want_dtarget) dtarget[n] = one_over_N_or_one * (choose(number_constant,
+                    Real(alpha) * target[n] + one_minus_alpha * (Real(1) - target[n]), Real(1))
+                    * (Real(gamma) * entropies_ * one_minus_met_to_gamma_minus_1 * (Real(1)
+                    - Real(2) * probs) - one_minus_met_to_gamma * logits[n]) + number_constant_2
+                    * (entropies_ * one_minus_met_to_gamma));
+            return pow(Real(1) - (probs * target[n] + (Real(1) - target[n]) * (Real(1) - probs)),
+                    Real(gamma)) * choose(number_constant, Real(alpha) * target[n] + one_minus_alpha
+                    * (Real(1) - target[n]), Real(1)) * -((smaller(logits[n], Real(0))
+                    - log1p_exp_minus_abs_logits_n) * target[n] - (Real(1) - target[n])
+                    * (larger(logits[n], Real(0)) + log1p_exp_minus_abs_logits_n));
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t N,
+    double alpha, double gamma, double reduction, int threads
+) {
+    if (dlogits && !dtarget) return at_once<Real, true, false>(logits, target, dlogits, dtarget,
+            loss_, N, alpha, gamma, reduction, threads);
+    if (!dlogits && dtarget) return at_once<Real, false, true>(logits, target, dlogits, dtarget,
+            loss_, N, alpha, gamma, reduction, threads);
+    Scratch scratch;
+    if (!dlogits) dlogits = scratch.of<Real>(N);
+    if (!dtarget) dtarget = scratch.of<Real>(N);
+    return at_once<Real>(logits, target, dlogits, dtarget, loss_, N, alpha, gamma, reduction,
+            threads);
+}
+EXPORTED(at_once, at_once_wanted)

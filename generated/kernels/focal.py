@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import focal as lines
-from ._running import Kernels, one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "c288af569f74cd495bbeb9052ba827966cbb09f3043465a360cdbd91236e2ffc"
+MODULE, DIGEST = lines, "a5c5e02b422c07f5eda44ebaff21d14c28cf88cae447880bcfbfc02542eb7f27"
 kernels = Kernels(__file__)
 
 
@@ -36,6 +36,22 @@ def focal_backward(
     N, = dloss.shape
     dlogits = dloss.new_empty(N) if need_logits else None
     dtarget = dloss.new_empty(N) if need_target else None
-    dloss, dloss_repeated = one_number(dloss)
-    kernels.backward(dloss, logits, target, dlogits, dtarget, N, dloss_repeated, alpha, gamma)
+    kernels.backward(dloss, logits, target, dlogits, dtarget, N, alpha, gamma)
     return dlogits, dtarget
+
+
+def focal_at_once(
+    logits: Tensor, target: Tensor, alpha: float, gamma: float, reduction: str,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    logits, target = logits.to(wide), target.to(wide)
+    N, = logits.shape
+    dlogits = logits.new_empty(N) if need_logits else None
+    dtarget = logits.new_empty(N) if need_target else None
+    loss = logits.new_empty(())
+    kernels.at_once(logits, target, dlogits, dtarget, loss, N, alpha, gamma, reduction)
+    return loss.to(dtype), dlogits, dtarget, None, None, None

@@ -63,9 +63,22 @@ template <class T> static inline T unless(int unordered, T x) {
 }
 static inline int64_t smaller_size(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Whether all labels are in range.
+// Where a label is the ignored one, nothing counts, and 0 stands for it.
+static inline bool is_counted(int64_t label, double ignored) { return label != int64_t(ignored); }
+static inline int64_t counted_label(int64_t label, double ignored) {
+    return is_counted(label, ignored) ? label : 0;
+}
+// Whether all labels are in range, or ignored.
 static inline bool in_range(const int64_t* labels, int64_t count, int64_t size) {
     int64_t outside = 0;
     for (int64_t i = 0; i < count; ++i) outside |= (labels[i] < 0) | (labels[i] >= size);
+    return outside == 0;
+}
+static inline bool in_range(const int64_t* labels, int64_t count, int64_t size, double ignored) {
+    int64_t outside = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t label = counted_label(labels[i], ignored);
+        outside |= (label < 0) | (label >= size);
+    }
     return outside == 0;
 }

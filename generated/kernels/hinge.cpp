@@ -14,27 +14,33 @@ static int forward(const Real* target, const Real* x, Real* losses, int64_t N, i
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
-    int64_t dloss_repeated, int threads
-) {
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss_2 * target[n]);
-    });
-    return DONE;
-}
-
-template <class Real>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
-    int64_t dloss_repeated, int threads
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real>(dloss, target, x, dx, N, dloss_repeated, threads);
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss[n] * target[n]);
     });
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once(
+    const Real* target, const Real* x, Real* dx, Real* loss_, int64_t N, double reduction,
+    int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), one_over_N_or_one
+                    * target[n]);
+            return larger(Real(1) - target[n] * x[n], Real(0));
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+EXPORTED(at_once, at_once)

@@ -18,27 +18,10 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
-    int64_t dloss_repeated, double margin, int threads
-) {
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        dx[n] = dloss_2 * (choose(target[n] != Real(-1), Real(1), Real(0))
-                + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
-                -choose(target[n] != Real(1), Real(1), Real(0))));
-    });
-    return DONE;
-}
-
-template <class Real>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N,
-    int64_t dloss_repeated, double margin, int threads
+    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double margin,
+    int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real>(dloss, target, x, dx, N, dloss_repeated, margin,
-                threads);
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = dloss[n] * (choose(target[n] != Real(-1), Real(1), Real(0))
                 + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
@@ -47,3 +30,27 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once(
+    const Real* target, const Real* x, Real* dx, Real* loss_, int64_t N, double margin,
+    double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            dx[n] = one_over_N_or_one * (choose(target[n] != Real(-1), Real(1), Real(0))
+                    + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
+                    -choose(target[n] != Real(1), Real(1), Real(0))));
+            return choose(absolute(target[n] + Real(1)) <= Real(0), Real(0), x[n])
+                    + choose(absolute(target[n] - Real(1)) <= Real(0), Real(0), larger(Real(margin)
+                    - x[n], Real(0)));
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+EXPORTED(at_once, at_once)

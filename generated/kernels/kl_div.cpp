@@ -18,28 +18,10 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int64_t dloss_repeated, int threads
-) {
-    const int64_t BD = B * D;
-    const auto dloss_2 = dloss[0];
-    entries(BD, threads, [=](int64_t bd) INLINE {
-        if constexpr (want_dx) dx[bd] = -(dloss_2 * target[bd]);
-        if constexpr (want_dtarget) dtarget[bd] = dloss_2 * (choose(absolute(target[bd]) <= Real(0),
-                Real(0), log(target[bd]) + Real(1)) - x[bd]);
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int64_t dloss_repeated, int threads
+    int64_t D, int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, B,
-                D, dloss_repeated, threads);
     const int64_t BD = B * D;
     entries(BD, threads, [=](int64_t bd) INLINE {
         if constexpr (want_dx) dx[bd] = -(dloss[bd] * target[bd]);
@@ -53,15 +35,58 @@ static int backward(
 template <class Real>
 static int backward_wanted(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
-    int64_t D, int64_t dloss_repeated, int threads
+    int64_t D, int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, B, D,
-            dloss_repeated, threads);
+            threads);
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, B, D,
-            dloss_repeated, threads);
+            threads);
     Scratch scratch;
     if (!dx) dx = scratch.of<Real>(B * D);
     if (!dtarget) dtarget = scratch.of<Real>(B * D);
-    return backward<Real>(dloss, target, x, dx, dtarget, B, D, dloss_repeated, threads);
+    return backward<Real>(dloss, target, x, dx, dtarget, B, D, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int at_once(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t B, int64_t D,
+    double reduction, int threads
+) {
+    const int64_t BD = B * D;
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_B_or_B_times_D_or_one = 1.0 / (reduction == 2.0 ? double(B)
+            : (reduction == 1.0 ? double(B) * double(D) : 1.0));
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t bd) INLINE {
+            const auto log_target_bd = log(target[bd]);
+            if constexpr (want_dx) dx[bd] = -(one_over_B_or_B_times_D_or_one * target[bd]);
+            if constexpr (want_dtarget) dtarget[bd] = one_over_B_or_B_times_D_or_one
+                    * (choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd + Real(1))
+                    - x[bd]);
+            return choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd * target[bd])
+                    - target[bd] * x[bd];
+        });
+    }, Total(total, 1));
+    const Real B_or_B_times_D_or_one = (reduction == 2.0 ? double(B) : (reduction == 1.0 ? double(B)
+            * double(D) : 1.0));
+    loss_[0] = total[0] / B_or_B_times_D_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t B, int64_t D,
+    double reduction, int threads
+) {
+    if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, B, D,
+            reduction, threads);
+    if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, B, D,
+            reduction, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(B * D);
+    if (!dtarget) dtarget = scratch.of<Real>(B * D);
+    return at_once<Real>(target, x, dx, dtarget, loss_, B, D, reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)

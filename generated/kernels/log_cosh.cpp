@@ -15,29 +15,10 @@ static int forward(const Real* target, const Real* x, Real* losses, int64_t N, i
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    int64_t dloss_repeated, int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = -(dloss_2 * tanh(target[n] - x[n]));
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    int64_t dloss_repeated, int threads
+    int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, N,
-                dloss_repeated, threads);
     Scratch scratch;
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     entries(N, threads, [=](int64_t n) INLINE {
@@ -51,15 +32,54 @@ static int backward(
 template <class Real>
 static int backward_wanted(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    int64_t dloss_repeated, int threads
+    int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N,
-            dloss_repeated, threads);
+            threads);
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N,
-            dloss_repeated, threads);
+            threads);
     Scratch scratch;
     if (!dx) dx = scratch.of<Real>(N);
     if (!dtarget) dtarget = scratch.of<Real>(N);
-    return backward<Real>(dloss, target, x, dx, dtarget, N, dloss_repeated, threads);
+    return backward<Real>(dloss, target, x, dx, dtarget, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int at_once(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real dx_now = -(one_over_N_or_one * tanh(target[n] - x[n]));
+            dx[n] = dx_now;
+            if constexpr (want_dtarget) dtarget[n] = -dx_now;
+            return absolute(x[n] - target[n]) + log1p(exp(-(Real(2) * absolute(x[n] - target[n]))))
+                    - Real(0.6931471805599453);
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    double reduction, int threads
+) {
+    if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, N,
+            reduction, threads);
+    if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, N,
+            reduction, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N);
+    if (!dtarget) dtarget = scratch.of<Real>(N);
+    return at_once<Real>(target, x, dx, dtarget, loss_, N, reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)

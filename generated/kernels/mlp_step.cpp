@@ -18,7 +18,6 @@ struct Memory {
     alignas(64) int64_t labels[1 * N];
     alignas(64) Real db1[1 * H];
     alignas(64) Real embcat[1 * N * T * E];
-    alignas(64) Real embcat_[1 * N * T * E];
     alignas(64) Real product_1[1 * N * H];
     alignas(64) Real sum_2[1 * H];
     alignas(64) Real sum_3[1 * H];
@@ -67,7 +66,6 @@ extern "C" int step(
     int64_t* labels = given_memory->labels;
     Real* db1 = given_memory->db1;
     Real* embcat = given_memory->embcat;
-    Real* embcat_ = given_memory->embcat_;
     Real* product_1 = given_memory->product_1;
     Real* sum_2 = given_memory->sum_2;
     Real* sum_3 = given_memory->sum_3;
@@ -103,10 +101,7 @@ extern "C" int step(
         const int64_t t = row % T;
         const int64_t n = row / T;
         const auto contexts_nt = contexts[n * T + t];
-        each(E, [=](int64_t e) INLINE {
-            embcat[(n * T + t) * E + e] = C[contexts_nt * E + e];
-            embcat_[(n * T + t) * E + e] = C[contexts_nt * E + e];
-        });
+        each(E, [=](int64_t e) INLINE { embcat[(n * T + t) * E + e] = C[contexts_nt * E + e]; });
     });
     // product_1
     product<1 * N, 1 * H, 1 * T * E, 1 * T * E, 1, 1 * H, 1, 1 * H, false>(embcat, W1, product_1);
@@ -180,7 +175,7 @@ extern "C" int step(
     clear(dC, 1 * V * E);
     add_rows<1 * N * T, 1 * E>(contexts, dembcat, dC);
     // dW1
-    product<1 * T * E, 1 * H, 1 * N, 1, 1 * T * E, 1 * H, 1, 1 * H, false>(embcat_, dhprebn, dW1);
+    product<1 * T * E, 1 * H, 1 * N, 1, 1 * T * E, 1 * H, 1, 1 * H, false>(embcat, dhprebn, dW1);
     descend<1 * V * E>(C, dC, Real(given_rate));
     descend<1 * T * E * H>(W1, dW1, Real(given_rate));
     descend<1 * H>(b1, db1, Real(given_rate));

@@ -12,29 +12,10 @@ static int forward(const Real* target, const Real* x, Real* losses, int64_t N, i
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
-static int backward_of_one_dloss(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    int64_t dloss_repeated, int threads
-) {
-    Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
-    const auto two_times_dloss = Real(2) * dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = two_times_dloss * (x[n] - target[n]);
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
-    });
-    return DONE;
-}
-
-template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    int64_t dloss_repeated, int threads
+    int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real, want_dx, want_dtarget>(dloss, target, x, dx, dtarget, N,
-                dloss_repeated, threads);
     Scratch scratch;
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     entries(N, threads, [=](int64_t n) INLINE {
@@ -48,15 +29,53 @@ static int backward(
 template <class Real>
 static int backward_wanted(
     const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
-    int64_t dloss_repeated, int threads
+    int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N,
-            dloss_repeated, threads);
+            threads);
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N,
-            dloss_repeated, threads);
+            threads);
     Scratch scratch;
     if (!dx) dx = scratch.of<Real>(N);
     if (!dtarget) dtarget = scratch.of<Real>(N);
-    return backward<Real>(dloss, target, x, dx, dtarget, N, dloss_repeated, threads);
+    return backward<Real>(dloss, target, x, dx, dtarget, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_dx = true, bool want_dtarget = true>
+static int at_once(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    const Real two_times_one_over_N_or_one = 2.0 * (1.0 / (reduction == 1.0 ? double(N) : 1.0));
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real dx_now = two_times_one_over_N_or_one * (x[n] - target[n]);
+            dx[n] = dx_now;
+            if constexpr (want_dtarget) dtarget[n] = -dx_now;
+            return square(x[n] - target[n]);
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    double reduction, int threads
+) {
+    if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, N,
+            reduction, threads);
+    if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, N,
+            reduction, threads);
+    Scratch scratch;
+    if (!dx) dx = scratch.of<Real>(N);
+    if (!dtarget) dtarget = scratch.of<Real>(N);
+    return at_once<Real>(target, x, dx, dtarget, loss_, N, reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)

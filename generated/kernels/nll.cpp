@@ -67,3 +67,81 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once_without_S(
+    const int64_t* labels, const Real* logprobs, const Real* weight, Real* loss_, Real* dlogprobs_,
+    int64_t C, int64_t N, int64_t S, double ignore_index, double reduction, int threads
+) {
+    if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* divisor_1 = scratch.of<Real>(1);
+    Real* total = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1, double* total) INLINE {
+        const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
+            return Several<Real, 2>{{choose(is_counted(labels[n], ignore_index),
+                    weight[counted_label(labels[n], ignore_index)], Real(0)),
+                    choose(is_counted(labels[n], ignore_index),
+                    -(weight[counted_label(labels[n], ignore_index)]
+                    * logprobs[n * C + counted_label(labels[n], ignore_index)]), Real(0))}};
+        });
+        divisor_1[0] += found.of[0];
+        total[0] += found.of[1];
+    }, Total(divisor_1, 1), Total(total, 1));
+    const int reduction_is_one = reduction == 1.0;
+    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
+            Real(1));
+    rows(N, C * N, threads, [=](int64_t n) INLINE {
+        const auto dlogprobs_constant = counted_label(labels[n], ignore_index);
+        const auto dlogprobs_constant_2 = -(weight[dlogprobs_constant]
+                * choose(is_counted(labels[n], ignore_index), one_over_divisor_1_or_one, Real(0)));
+        each(C, [=](int64_t c) INLINE {
+            dlogprobs_[n * C + c] = Real(0) + choose(c == dlogprobs_constant, dlogprobs_constant_2,
+                    Real(0));
+        });
+    });
+    return DONE;
+}
+
+template <class Real>
+static int at_once(
+    const int64_t* labels, const Real* logprobs, const Real* weight, Real* loss_, Real* dlogprobs_,
+    int64_t C, int64_t N, int64_t S, double ignore_index, double reduction, int threads
+) {
+    if (S == 1)
+        return at_once_without_S<Real>(labels, logprobs, weight, loss_, dlogprobs_, C, N, S,
+                ignore_index, reduction, threads);
+    if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
+    Scratch scratch;
+    Real* divisor_1 = scratch.of<Real>(1);
+    Real* total = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* divisor_1, double* total) INLINE {
+        const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
+            return Several<Real, 2>{{choose(is_counted(labels[n * S + s], ignore_index),
+                    weight[counted_label(labels[n * S + s], ignore_index)], Real(0)),
+                    choose(is_counted(labels[n * S + s], ignore_index),
+                    -(weight[counted_label(labels[n * S + s], ignore_index)]
+                    * logprobs[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]),
+                    Real(0))}};
+        });
+        divisor_1[0] += found.of[0];
+        total[0] += found.of[1];
+    }, Total(divisor_1, 1), Total(total, 1));
+    const int reduction_is_one = reduction == 1.0;
+    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
+            Real(1));
+    rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {
+        const int64_t c = row % C;
+        const int64_t n = row / C;
+        each(S, [=](int64_t s) INLINE {
+            dlogprobs_[(n * C + c) * S + s] = Real(0) + choose(c == counted_label(labels[n * S + s],
+                    ignore_index), -(weight[counted_label(labels[n * S + s], ignore_index)]
+                    * choose(is_counted(labels[n * S + s], ignore_index), one_over_divisor_1_or_one,
+                    Real(0))), Real(0));
+        });
+    });
+    return DONE;
+}
+EXPORTED(at_once, at_once)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import nll as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f3e39b671eb7659b38a98823c18514d412e7abdaa522b81f607dbacbd7a4d554"
+MODULE, DIGEST = lines, "d60a6c3bb64e3ce1789d37baf66072bb56e2e5f3ba1d25f3ec92f836c0cfaeff"
 kernels = Kernels(__file__)
 
 
@@ -39,3 +39,24 @@ def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     dlogprobs = dloss.new_empty(N, C, S)
     kernels.backward(dloss, labels, weight, dlogprobs, C, N, S)
     return dlogprobs
+
+
+def nll_at_once(
+    logprobs: Tensor, labels: Tensor, weight: Tensor | None, ignore_index: int, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    C = logprobs.shape[1]
+    weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logprobs, weight)],
+        torch.float32,
+    )
+    dtype = logprobs.dtype if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    logprobs, weight = logprobs.to(wide), weight.to(wide)
+    N, C, S = logprobs.shape
+    loss = logprobs.new_empty(())
+    dlogprobs = logprobs.new_empty(N, C, S)
+    kernels.at_once(labels, logprobs, weight, loss, dlogprobs, C, N, S, ignore_index, reduction)
+    return loss.to(dtype), dlogprobs, None, None, None, None

@@ -21,30 +21,10 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward_of_one_dloss(
-    const Real* advantage, const Real* dloss, const Real* logp, const Real* logp_old, Real* dlogp,
-    int64_t N, int64_t dloss_repeated, double beta, double clip, int threads
-) {
-    const Real one_minus_clip = 1.0 - clip;
-    const Real one_plus_clip = 1.0 + clip;
-    const auto dloss_2 = dloss[0];
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real ratio = exp(logp[n] - logp_old[n]);
-        dlogp[n] = dloss_2 * (ratio * (Real(beta) - choose(sign(advantage[n] * smaller(larger(ratio,
-                one_minus_clip), one_plus_clip) - advantage[n] * ratio) <= Real(-1), Real(0),
-                advantage[n])) - Real(beta));
-    });
-    return DONE;
-}
-
-template <class Real>
 static int backward(
     const Real* advantage, const Real* dloss, const Real* logp, const Real* logp_old, Real* dlogp,
-    int64_t N, int64_t dloss_repeated, double beta, double clip, int threads
+    int64_t N, double beta, double clip, int threads
 ) {
-    if (dloss_repeated)
-        return backward_of_one_dloss<Real>(advantage, dloss, logp, logp_old, dlogp, N,
-                dloss_repeated, beta, clip, threads);
     const Real one_minus_clip = 1.0 - clip;
     const Real one_plus_clip = 1.0 + clip;
     entries(N, threads, [=](int64_t n) INLINE {
@@ -56,3 +36,29 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+template <class Real>
+static int at_once(
+    const Real* advantage, const Real* logp, const Real* logp_old, Real* dlogp, Real* loss_,
+    int64_t N, double beta, double clip, double reduction, int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    const Real one_minus_clip = 1.0 - clip;
+    const Real one_plus_clip = 1.0 + clip;
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
+        total[0] += sum(first, last, [=](int64_t n) INLINE {
+            const Real ratio = exp(logp[n] - logp_old[n]);
+            dlogp[n] = one_over_N_or_one * (ratio * (Real(beta) - choose(sign(advantage[n]
+                    * smaller(larger(ratio, one_minus_clip), one_plus_clip) - advantage[n]
+                    * ratio) <= Real(-1), Real(0), advantage[n])) - Real(beta));
+            return Real(beta) * (logp_old[n] - logp[n] + ratio - Real(1)) - smaller(advantage[n]
+                    * ratio, advantage[n] * smaller(larger(ratio, one_minus_clip), one_plus_clip));
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+EXPORTED(at_once, at_once)

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import ppo as lines
-from ._running import Kernels, one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "99c56635d82805e2b9b98683bfdbbaea9b98edee2a1437806aeb3e45f8f8c1e4"
+MODULE, DIGEST = lines, "224feb835a6455c4004323ef6fe01af2e6f6c89b039f6827b432a29418c94084"
 kernels = Kernels(__file__)
 
 
@@ -40,6 +40,24 @@ def ppo_backward(
     dloss, logp, logp_old, advantage = (t.to(wide) for t in (dloss, logp, logp_old, advantage))
     N, = dloss.shape
     dlogp = dloss.new_empty(N)
-    dloss, dloss_repeated = one_number(dloss)
-    kernels.backward(advantage, dloss, logp, logp_old, dlogp, N, dloss_repeated, beta, clip)
+    kernels.backward(advantage, dloss, logp, logp_old, dlogp, N, beta, clip)
     return dlogp
+
+
+def ppo_at_once(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
+    )
+    dtype = logp.dtype if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
+    N, = logp.shape
+    dlogp = logp.new_empty(N)
+    loss = logp.new_empty(())
+    kernels.at_once(advantage, logp, logp_old, dlogp, loss, N, beta, clip, reduction)
+    return loss.to(dtype), dlogp, None, None, None, None, None

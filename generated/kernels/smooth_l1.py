@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import smooth_l1 as lines
-from ._running import Kernels, one_number
+from ._running import Kernels
 
-MODULE, DIGEST = lines, "663eac1516d90091b2600565450fd426be097162cb0e81edfd8600339d81c8bf"
+MODULE, DIGEST = lines, "ede97154f7c1bcf80665eea186114f56755e5fe1630b7340c0db37c5215f10e9"
 kernels = Kernels(__file__)
 
 
@@ -35,6 +35,22 @@ def smooth_l1_backward(
     N, = dloss.shape
     dx = dloss.new_empty(N)
     dtarget = dloss.new_empty(N) if need_target else None
-    dloss, dloss_repeated = one_number(dloss)
-    kernels.backward(dloss, target, x, dx, dtarget, N, dloss_repeated, beta)
+    kernels.backward(dloss, target, x, dx, dtarget, N, beta)
     return dx, dtarget
+
+
+def smooth_l1_at_once(
+    x: Tensor, target: Tensor, beta: float, reduction: str, need_x: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    x, target = x.to(wide), target.to(wide)
+    N, = x.shape
+    dx = x.new_empty(N) if need_x else None
+    dtarget = x.new_empty(N) if need_target else None
+    loss = x.new_empty(())
+    kernels.at_once(target, x, dx, dtarget, loss, N, beta, reduction)
+    return loss.to(dtype), dx, dtarget, None, None

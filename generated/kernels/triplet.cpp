@@ -77,3 +77,66 @@ static int backward_wanted(
             dnegative, C, N, eps, margin, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+template <class Real, bool want_danchor = true, bool want_dpositive = true, bool want_dnegative = true>
+static int at_once(
+    const Real* anchor, const Real* negative, const Real* positive, Real* danchor, Real* dpositive,
+    Real* dnegative, Real* loss_, int64_t C, int64_t N, double eps, double margin, double reduction,
+    int threads
+) {
+    Scratch scratch;
+    Real* total = scratch.of<Real>(1);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
+    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+        const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
+            return Several<Real, 2>{{square(anchor[n * C + c] - positive[n * C + c] + Real(eps)),
+                    square(anchor[n * C + c] - negative[n * C + c] + Real(eps))}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const Real dmissing = choose(square_root(sum_1) - square_root(sum_2)
+                + Real(margin) < Real(0), Real(0), one_over_N_or_one);
+        total[0] += larger(square_root(sum_1) - square_root(sum_2) + Real(margin), Real(0));
+        const auto danchor_constant = dmissing / square_root(sum_2);
+        const auto danchor_constant_2 = dmissing / square_root(sum_1);
+        each(C, [=](int64_t c) INLINE {
+            if constexpr (want_danchor) danchor[n * C + c] = danchor_constant * (negative[n * C + c]
+                    - anchor[n * C + c] - Real(eps)) + danchor_constant_2 * (anchor[n * C + c]
+                    - positive[n * C + c] + Real(eps));
+            if constexpr (want_dpositive) dpositive[n * C + c] = -(danchor_constant_2
+                    * (anchor[n * C + c] - positive[n * C + c] + Real(eps)));
+            if constexpr (want_dnegative) dnegative[n * C + c] = -(danchor_constant
+                    * (negative[n * C + c] - anchor[n * C + c] - Real(eps)));
+        });
+    }, Total(total, 1));
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = total[0] / N_or_one;
+    return DONE;
+}
+
+template <class Real>
+static int at_once_wanted(
+    const Real* anchor, const Real* negative, const Real* positive, Real* danchor, Real* dpositive,
+    Real* dnegative, Real* loss_, int64_t C, int64_t N, double eps, double margin, double reduction,
+    int threads
+) {
+    if (danchor && !dpositive && !dnegative) return at_once<Real, true, false, false>(anchor,
+            negative, positive, danchor, dpositive, dnegative, loss_, C, N, eps, margin, reduction,
+            threads);
+    if (!danchor && dpositive && !dnegative) return at_once<Real, false, true, false>(anchor,
+            negative, positive, danchor, dpositive, dnegative, loss_, C, N, eps, margin, reduction,
+            threads);
+    if (!danchor && !dpositive && dnegative) return at_once<Real, false, false, true>(anchor,
+            negative, positive, danchor, dpositive, dnegative, loss_, C, N, eps, margin, reduction,
+            threads);
+    if (!danchor && dpositive && dnegative) return at_once<Real, false, true, true>(anchor,
+            negative, positive, danchor, dpositive, dnegative, loss_, C, N, eps, margin, reduction,
+            threads);
+    Scratch scratch;
+    if (!danchor) danchor = scratch.of<Real>(N * C);
+    if (!dpositive) dpositive = scratch.of<Real>(N * C);
+    if (!dnegative) dnegative = scratch.of<Real>(N * C);
+    return at_once<Real>(anchor, negative, positive, danchor, dpositive, dnegative, loss_, C, N,
+            eps, margin, reduction, threads);
+}
+EXPORTED(at_once, at_once_wanted)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import triplet as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "eacbe1e0e29e56af1626257e98a6464a5b81d0ac29d6a3ab2a0bc0f557a0251e"
+MODULE, DIGEST = lines, "1cb5a73d295dfe7c3a6399df40e59448982be313ca9b6da767b9a87180fa3ff2"
 kernels = Kernels(__file__)
 
 
@@ -52,3 +52,24 @@ def triplet_backward(
         margin,
     )
     return danchor, dpositive, dnegative
+
+
+def triplet_at_once(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float, reduction: str,
+    need_anchor: bool = True, need_positive: bool = True, need_negative: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
+    N, C = anchor.shape
+    danchor = anchor.new_empty(N, C) if need_anchor else None
+    dpositive = anchor.new_empty(N, C) if need_positive else None
+    dnegative = anchor.new_empty(N, C) if need_negative else None
+    loss = anchor.new_empty(())
+    kernels.at_once(
+        anchor, negative, positive, danchor, dpositive, dnegative, loss, C, N, eps, margin,
+        reduction,
+    )
+    return loss.to(dtype), danchor, dpositive, dnegative, None, None, None

@@ -138,13 +138,17 @@ class AtOnce:
             @staticmethod
             def backward(ctx, dloss):
                 pairs = zip(ctx.given, ctx.saved_tensors, strict=True)
-                given = [t if t is not None else number for number, t in pairs]
-                gradients, ctx.gradients = ctx.gradients, None
-                needs = ctx.needs_input_grad
-                if gradients is None or torch.is_grad_enabled():  # a second time, or of a gradient
+                given = [number if t is None else t for number, t in pairs]
+                needs, gradients = ctx.needs_input_grad, ctx.gradients
+                if torch.is_grad_enabled():  # gradients of gradients: of the lines
                     return differentiated(lines, given, needs, dloss)
-                pairs = zip(gradients, given, needs, strict=True)
-                return *(target.scaled(g, dloss, t.dtype) if need else None for g, t, need in pairs),
+                ctx.gradients = None  # which the first backward changes in place
+                if gradients is None:
+                    _, *gradients = own(*given, *(needs[i] for i in asked))
+                found = [None] * len(given)
+                for i in (i for i, need in enumerate(needs) if need):
+                    found[i] = target.scaled(gradients[i], dloss, given[i].dtype)
+                return tuple(found)
 
         self.fast = WithGradients
 
@@ -160,17 +164,14 @@ class AtOnce:
             return self.lines(*given)
 
 
-def differentiated(lines: Callable, given: Sequence, needs: Sequence[bool], dloss: Tensor) -> tuple:
-    """The gradients by autograd of the lines, which may be differentiated again."""
-    again = torch.is_grad_enabled()
+def differentiated(
+    lines: Callable, given: Sequence, needs: Sequence[bool], dloss: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients as torch differentiates the lines, which can be differentiated again."""
     wanted = [i for i, need in enumerate(needs) if need]
-    with torch.enable_grad():
-        given = [*given]
-        for i in wanted:
-            given[i] = given[i] if again else given[i].detach().requires_grad_()
-        found = torch.autograd.grad(lines(*given), [given[i] for i in wanted], dloss, create_graph=again)
-    gradients = dict(zip(wanted, found, strict=True))
-    return tuple(gradients.get(i) for i in range(len(needs)))
+    inputs = [given[i] for i in wanted]
+    found = iter(torch.autograd.grad(lines(*given), inputs, dloss, create_graph=True))
+    return tuple(next(found) if need else None for need in needs)
 
 
 class Served:
