@@ -121,9 +121,9 @@ class _Around(Flattening):
             self.scale = ONE if divisor == ONE else over(ONE, divisor)
             axes = self.axes(layouts[self.output])
             loss = entry(results[self.output], *map(index, axes))
-            total, output = self.fresh("total"), self.fresh(self.output)
-            nodes.append(Node(total, (), self._counting(loss, axes), "sum", axes))
-            nodes.append(Node(output, (), over(entry(total), divisor)))
+            summed, output = self.fresh("loss_sum"), self.fresh(self.output)
+            nodes.append(Node(summed, (), self._counting(loss, axes), "sum", axes))
+            nodes.append(Node(output, (), over(entry(summed), divisor)))
             results[self.output], layouts[output] = output, ()
         loops = {n.name: n.value.replaced(self._changed) for n in nodes if isinstance(n, Node)}
         nodes = [replace(n, value=loops[n.name]) if n.name in loops else n for n in nodes]

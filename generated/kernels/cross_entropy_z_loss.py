@@ -42,27 +42,6 @@ def cross_entropy_z_loss_forward(
     )
 
 
-def cross_entropy_z_loss_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
-    sum_exp_logits_shifted: Tensor, counted: Tensor, sum_counted: Tensor, log_z: Tensor,
-    sum_of_labels_kept_is_not_0: Tensor, labels_kept: Tensor, label_smoothing: float,
-    z_weight: float,
-) -> Tensor:
-    """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, weight, labels_kept = (t.to(wide) for t in (dloss, logits, weight, labels_kept))
-    N, C, S = logits.shape
-    if C == 0:
-        raise ValueError("cross_entropy_z_loss divides by C, which is 0")
-    dlogits = dloss.new_empty(N, C, S)
-    kernels.backward(
-        counted, dloss, labels, labels_kept, log_z, logits, max_logits, sum_counted,
-        sum_exp_logits_shifted, sum_of_labels_kept_is_not_0, weight, dlogits, C, N, S,
-        label_smoothing, z_weight,
-    )
-    return dlogits
-
-
 def cross_entropy_z_loss_at_once(
     logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, z_weight: float,
     ignore_index: int,

@@ -27,22 +27,30 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(
-    const Real* counts_sum, const Real* dloss, const int64_t* labels, const Real* logit_maxes,
-    const Real* logits, Real* dlogits_, int64_t C, int64_t N, int threads
+static int at_once(
+    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
+    int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
-    const auto dloss_over_N = dloss[0] / Real(N);
-    const auto minus_dloss_over_N = -dloss_over_N;
-    rows(N, C * N, threads, [=](int64_t n) INLINE {
-        const auto logit_maxes_n = logit_maxes[n];
-        const auto counts_sum_n = counts_sum[n];
+    Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(1);
+    const Real one_over_N = 1.0 / double(N);
+    const Real minus_one_over_N = -(1.0 / double(N));
+    rows(N, C * N, threads, [=](int64_t n, double* sum_1, Real* counts) INLINE {
+        const Real logit_maxes = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
+        const Real counts_sum = sum(C, [=](int64_t c) INLINE {
+            const Real counts_now = exp(logits[n * C + c] - logit_maxes);
+            counts[c] = counts_now;
+            return counts_now;
+        });
+        sum_1[0] += log(counts_sum) - (logits[n * C + labels[n]] - logit_maxes);
         const auto labels_n = labels[n];
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = dloss_over_N * (exp(logits[n * C + c] - logit_maxes_n)
-                    / counts_sum_n) + choose(c == labels_n, minus_dloss_over_N, Real(0));
+            dlogits_[n * C + c] = one_over_N * (counts[c] / counts_sum) + choose(c == labels_n,
+                    minus_one_over_N, Real(0));
         });
-    });
+    }, Total(sum_1, 1), Kept<Real>(C));
+    loss[0] = sum_1[0] / Real(N);
     return DONE;
 }
-EXPORTED(backward, backward)
+EXPORTED(at_once, at_once)

@@ -27,13 +27,13 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor,
     return loss.to(dtype), logit_maxes, counts_sum
 
 
-def softmax_nll_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, counts_sum: Tensor,
-) -> Tensor:
-    """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits = dloss.to(wide), logits.to(wide)
+def softmax_nll_at_once(logits: Tensor, labels: Tensor) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    logits = logits.to(wide)
     N, C = logits.shape
-    dlogits = dloss.new_empty(N, C)
-    kernels.backward(counts_sum, dloss, labels, logit_maxes, logits, dlogits, C, N)
-    return dlogits
+    dlogits = logits.new_empty(N, C)
+    loss = logits.new_empty(())
+    kernels.at_once(labels, logits, dlogits, loss, C, N)
+    return loss.to(dtype), dlogits, None

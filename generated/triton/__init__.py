@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import threading
 
-from ._running import FOLDER, TARGET, problem, serves
+from . import _running
+from ._running import FOLDER, TARGET, problem
 from ._serving import OutOfDate, Served, tell
 
 __all__ = ["use"]
@@ -60,6 +61,6 @@ def _choose(target: str) -> None:
 def _load(name: str) -> None:
     kernels = importlib.import_module(f"{__name__}.{name}")
     try:
-        _served[name] = Served(kernels, TARGET, serves)
+        _served[name] = Served(kernels, _running)
     except OutOfDate as error:
         tell(f"{error}; it runs on torch")

@@ -34,6 +34,18 @@ def load(place, inside=None):
 
 
 @triton.jit
+def is_counted(label, ignored):
+    """Whether a label is not the one where nothing counts."""
+    return label != ignored
+
+
+@triton.jit
+def counted_label(label, ignored):
+    """The label; 0 where nothing counts."""
+    return tl.where(label == ignored, 0, label)
+
+
+@triton.jit
 def within(label, size):
     return (label >= 0) & (label < size)
 
@@ -81,6 +93,23 @@ def larger(x, y):
 @triton.jit
 def smaller(x, y):
     return tl.minimum(x, y, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def leave(parts_ptr, part, PARTS: tl.constexpr):
+    """The part of this program of a sum; those of programs that there are not are 0."""
+    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    tl.store(parts_ptr + program, part)
+    if program == 0:
+        i = tl.arange(0, PARTS)
+        count = tl.num_programs(0) * tl.num_programs(1)
+        tl.store(parts_ptr + i, tl.zeros([PARTS], part.dtype), mask=i >= count)
+
+
+@triton.jit
+def gathered(parts_ptr, PARTS: tl.constexpr):
+    """The sum of what programs have left, in one order."""
+    return tl.sum(tl.load(parts_ptr + tl.arange(0, PARTS)))
 
 
 @triton.jit

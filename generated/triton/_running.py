@@ -39,6 +39,13 @@ def serves(given: Sequence, recording: bool) -> bool:
     return False
 
 
+def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient for an upstream gradient of 1 as that for another one, in place."""
+    from ._launching import scaled
+
+    return scaled(gradient, upstream, dtype)
+
+
 def every(module: ModuleType) -> set[str]:
     """The names of the kernels of a module."""
     from ._launching import Record

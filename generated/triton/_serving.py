@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from torch.compiler import is_compiling
 
 PLAIN = (Tensor, torch.nn.Parameter)
 SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
+BEHIND = "_unchecked"  # how a function is called that another one calls behind its checks
 _told: set[str] = set()
 
 
@@ -111,19 +113,83 @@ class OnKernels:
         return getattr(self.lines, name)
 
 
+class AtOnce:
+    """Replaces the function behind the checks of a loss: computes the loss with its gradients, by
+    ``own``, where kernels serve and a gradient will be asked for. ``scaled`` multiplies a gradient
+    by what arrives, in place.
+    """
+
+    def __init__(self, lines: Callable, own: Callable, target: ModuleType):
+        self.lines, self.serves = lines, target.serves
+        names = [*inspect.signature(own).parameters]
+        count = len(inspect.signature(lines).parameters)
+        asked = [names.index(name.removeprefix("need_")) for name in names[count:]]
+        self.reduces = names[count - 1] == "reduction"
+
+        class WithGradients(Function):
+            @staticmethod
+            def forward(ctx, *given):
+                needs = ctx.needs_input_grad
+                loss, *ctx.gradients = own(*given, *(needs[i] for i in asked))
+                ctx.given = [None if isinstance(t, Tensor) else t for t in given]
+                ctx.save_for_backward(*(t if isinstance(t, Tensor) else None for t in given))
+                return loss
+
+            @staticmethod
+            def backward(ctx, dloss):
+                pairs = zip(ctx.given, ctx.saved_tensors, strict=True)
+                given = [number if t is None else t for number, t in pairs]
+                needs, gradients = ctx.needs_input_grad, ctx.gradients
+                if torch.is_grad_enabled() or not target.serves([dloss], False):
+                    return differentiated(lines, given, needs, dloss)
+                ctx.gradients = None  # which the first backward changes in place
+                if gradients is None:
+                    _, *gradients = own(*given, *(needs[i] for i in asked))
+                found = [None] * len(given)
+                for i in (i for i, need in enumerate(needs) if need):
+                    found[i] = target.scaled(gradients[i], dloss, given[i].dtype)
+                return tuple(found)
+
+        self.fast = WithGradients
+
+    def __call__(self, *given):
+        wanted = torch.is_grad_enabled() and any(
+            isinstance(t, Tensor) and t.requires_grad for t in given
+        )
+        if not wanted or (self.reduces and given[-1] == "none") or not self.serves(given, False):
+            return self.lines(*given)
+        try:
+            return self.fast.apply(*given)
+        except Refused:
+            return self.lines(*given)
+
+
+def differentiated(
+    lines: Callable, given: Sequence, needs: Sequence[bool], dloss: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients as torch differentiates the lines: to any order, for a batch of them."""
+    again = torch.is_grad_enabled()
+    inputs = [t for t, need in zip(given, needs, strict=True) if need]
+    with torch.enable_grad():
+        loss = lines(*given)
+    found = iter(torch.autograd.grad(loss, inputs, dloss, create_graph=again))
+    return tuple(next(found) if need else None for need in needs)
+
+
 class Served:
     """The functions of a module that kernels compute: ``places`` are (theirs, the module's own) by
     their names in it. Raises `OutOfDate`.
     """
 
-    def __init__(self, kernels: ModuleType, target: str, serves: Callable[..., bool]):
+    def __init__(self, kernels: ModuleType, target: ModuleType):
+        serves = target.serves
         self.lines = lines = kernels.MODULE
         text = SEAL.sub("", lines.__loader__.get_source(lines.__name__))
         name = lines.__name__.rpartition(".")[2]
         if hashlib.sha256(text.encode()).hexdigest() != kernels.DIGEST:
             raise OutOfDate(
                 f"the kernels of {name} belong to another version of the module; write them again:"
-                f" gradform {name} --target {target}"
+                f" gradform {name} --target {target.TARGET}"
             )
         self.places = {}
         for called, value in [*vars(lines).items()]:
@@ -135,6 +201,8 @@ class Served:
             elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
                 own = where_served(getattr(kernels, called), value, serves)
                 self.places[called] = own, value
+            elif called.endswith(BEHIND) and hasattr(kernels, at_once := called.removesuffix(BEHIND) + "_at_once"):
+                self.places[called] = AtOnce(value, getattr(kernels, at_once), target), value
 
     def put(self, ours: bool) -> None:
         """The kernels in their places, or the lines again."""

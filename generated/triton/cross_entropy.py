@@ -14,10 +14,24 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import cross_entropy as lines
-from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
-from ._launching import kernel
+from ._functions import (
+    aligned,
+    counted_label,
+    gathered,
+    is_counted,
+    larger,
+    largest,
+    leave,
+    load,
+    load_at,
+    placed,
+    rescaled,
+    total,
+    within,
+)
+from ._launching import PARTS, kernel, unscaled
 
-MODULE, DIGEST = lines, "4d5643d54406911f6003477c1a6ab377454d64c1982164857e2c3788b9e6d2aa"
+MODULE, DIGEST = lines, "c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01"
 
 
 @kernel("N | C S in tiles", alive=5, makes="max_logits sum_exp_logits_shifted counted losses")
@@ -104,16 +118,18 @@ def forward_in_chunks(
     tl.store(losses_ptr + row, losses)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_1:", makes="sum_1")
+@kernel("| C in tiles", alive=2, leaves="sum_1:", makes="sum_1")
 @triton.jit
-def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
+def backward(
+    weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
         c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_1 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+    leave(sum_1_ptr, tl.sum(sum_1), PARTS)
 
 
 @kernel("N C | S in tiles", alive=5, makes="dlogits")
@@ -122,7 +138,7 @@ def backward_2(
     counted_ptr, dloss_ptr, labels_ptr, logits_ptr, max_logits_ptr, sum_1_ptr,
     sum_exp_logits_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -130,7 +146,7 @@ def backward_2(
     inside = (row < rows) & (s < S)
     n = row // C
     dloss = load(dloss_ptr + n * S + s, inside)
-    sum_1 = load(sum_1_ptr)
+    sum_1 = gathered(sum_1_ptr, PARTS)
     counted = load(counted_ptr + n * S + s, inside)
     logits = load(logits_ptr + row * S + s, inside)
     max_logits = load(max_logits_ptr + n * S + s, inside)
@@ -147,6 +163,196 @@ def backward_2(
         + placed(label_smoothing_minus_one * dloss * counted, c, labels, C)
     )
     tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
+
+
+@kernel("N | S in tiles", alive=3, leaves="divisor_1:", makes="divisor_1")
+@triton.jit
+def at_once(
+    labels_ptr, weight_ptr, divisor_1_ptr, C, N, S, ignore_index, REAL: tl.constexpr,
+    PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    divisor_1 = tl.zeros([ROWS, BLOCK], REAL)
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside,
+        )
+        counted = tl.where(is_counted(labels, ignore_index), weight_at_labels, 0)
+        divisor_1 += tl.where(inside, counted, 0.0)
+    leave(divisor_1_ptr, tl.sum(divisor_1), PARTS)
+
+
+@kernel("| C in tiles", alive=2, leaves="sum_2:", makes="sum_2")
+@triton.jit
+def at_once_2(
+    weight_ptr, sum_2_ptr, C, REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        sum_2 += tl.where(c < C, weight, 0.0)
+    leave(sum_2_ptr, tl.sum(sum_2), PARTS)
+
+
+@kernel("N | C S in tiles", alive=10, leaves="loss_sum:", makes="dlogits loss_sum")
+@triton.jit
+def at_once_3(
+    divisor_1_ptr, labels_ptr, logits_ptr, sum_2_ptr, weight_ptr, dlogits_ptr, loss_sum_ptr, C, N,
+    S, ignore_index, label_smoothing, reduction_is_one, one_minus_label_smoothing,
+    label_smoothing_over_C, label_smoothing_minus_one, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor = tl.where(reduction_is_one, divisor_1, 1)
+    sum_2 = gathered(sum_2_ptr, PARTS)
+    weight = load(weight_ptr + c, c < C)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside = (n < N) & (c < C) & (s < S)
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        logits = load(logits_ptr + (n * C + c) * S + s, inside)
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        logits_shifted = logits - max_logits
+        exp_logits_shifted = tl.exp(logits_shifted)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
+        dlogits = (
+            tl.where(is_counted(labels, ignore_index), 1 / divisor, 0) * (
+                (label_smoothing * sum_2 / C + one_minus_label_smoothing * weight_at_labels) * probs
+                - label_smoothing_over_C * weight
+            )
+            + placed(
+                label_smoothing_minus_one * tl.where(
+                    is_counted(labels, ignore_index),
+                    1 / divisor,
+                    0,
+                ) * weight_at_labels,
+                c,
+                counted_label(labels, ignore_index),
+                C,
+            )
+        )
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        picked = weight_at_labels * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted))
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
+        sum_1 = total(weight * logprobs, inside, 1)
+        smoothing = tl.where(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, 0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss_sum += tl.where(inside_NS, tl.where(is_counted(labels, ignore_index), losses, 0), 0.0)
+    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+
+
+@at_once_3.long("N S | C in chunks", alive=5, leaves="loss_sum:")
+@triton.jit
+def at_once_3_in_chunks(
+    divisor_1_ptr, labels_ptr, logits_ptr, sum_2_ptr, weight_ptr, dlogits_ptr, loss_sum_ptr, rows,
+    C, S, ignore_index, label_smoothing, reduction_is_one, one_minus_label_smoothing,
+    label_smoothing_over_C, label_smoothing_minus_one, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([], REAL)
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor = tl.where(reduction_is_one, divisor_1, 1)
+    sum_2 = gathered(sum_2_ptr, PARTS)
+    for row in range(program, rows, tl.num_programs(0)):
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = max_logits_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+        sum_1 = tl.zeros([BLOCK], REAL)
+        max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        labels = load(labels_ptr + row)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+        )
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - max_logits
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
+            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / sum_exp_logits_shifted
+            dlogits = (
+                tl.where(is_counted(labels, ignore_index), 1 / divisor, 0) * (
+                    (
+                        label_smoothing * sum_2 / C + one_minus_label_smoothing * weight_at_labels
+                    ) * probs
+                    - label_smoothing_over_C * weight
+                )
+                + placed(
+                    label_smoothing_minus_one * tl.where(
+                        is_counted(labels, ignore_index),
+                        1 / divisor,
+                        0,
+                    ) * weight_at_labels,
+                    c,
+                    counted_label(labels, ignore_index),
+                    C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+        )
+        picked = weight_at_labels * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted))
+        smoothing = tl.where(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, 0)
+        losses = label_smoothing_minus_one * picked - smoothing
+        loss_sum += tl.where(is_counted(labels, ignore_index), losses, 0)
+    leave(loss_sum_ptr, loss_sum, PARTS)
+
+
+@kernel("", makes="loss")
+@triton.jit
+def at_once_4(divisor_1_ptr, loss_sum_ptr, loss_ptr, reduction_is_one, PARTS: tl.constexpr):
+    loss_sum = gathered(loss_sum_ptr, PARTS)
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    tl.store(loss_ptr, loss_sum / tl.where(reduction_is_one, divisor_1, 1))
 
 
 @kernel("N | C S in tiles", alive=3, makes="max_logits sum_exp_logits_shifted losses")
@@ -229,6 +435,132 @@ def plain_backward(
     tl.store(dlogits_ptr + row * S + s, dloss * probs + placed(-dloss, c, labels, C), mask=inside)
 
 
+@kernel("N | S in tiles", alive=3, leaves="divisor_1:", makes="divisor_1")
+@triton.jit
+def plain_at_once(
+    labels_ptr, divisor_1_ptr, N, S, ignore_index, REAL: tl.constexpr, PARTS: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    divisor_1 = tl.zeros([ROWS, BLOCK], REAL)
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside)
+        divisor_1 += tl.where(inside, is_counted(labels, ignore_index).to(REAL), 0.0)
+    leave(divisor_1_ptr, tl.sum(divisor_1), PARTS)
+
+
+@kernel("N | C S in tiles", alive=7, leaves="loss_sum:", makes="dlogits loss_sum")
+@triton.jit
+def plain_at_once_2(
+    divisor_1_ptr, labels_ptr, logits_ptr, dlogits_ptr, loss_sum_ptr, C, N, S, ignore_index,
+    reduction_is_one, REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor = tl.where(reduction_is_one, divisor_1, 1)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside = (n < N) & (c < C) & (s < S)
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        logits = load(logits_ptr + (n * C + c) * S + s, inside)
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        exp_logits_shifted = tl.exp(logits - max_logits)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
+        dlogits = (
+            tl.where(is_counted(labels, ignore_index), 1 / divisor, 0) * probs
+            + placed(
+                -tl.where(is_counted(labels, ignore_index), 1 / divisor, 0),
+                c,
+                counted_label(labels, ignore_index),
+                C,
+            )
+        )
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        picked = logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)
+        loss_sum += tl.where(inside_NS, tl.where(is_counted(labels, ignore_index), -picked, 0), 0.0)
+    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+
+
+@plain_at_once_2.long("N S | C in chunks", alive=3, leaves="loss_sum:")
+@triton.jit
+def plain_at_once_2_in_chunks(
+    divisor_1_ptr, labels_ptr, logits_ptr, dlogits_ptr, loss_sum_ptr, rows, C, S, ignore_index,
+    reduction_is_one, REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([], REAL)
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor = tl.where(reduction_is_one, divisor_1, 1)
+    for row in range(program, rows, tl.num_programs(0)):
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = max_logits_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+        labels = load(labels_ptr + row)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+        )
+        max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        picked = logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)
+        loss_sum += tl.where(is_counted(labels, ignore_index), -picked, 0)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            exp_logits_shifted = tl.exp(logits - max_logits)
+            probs = exp_logits_shifted / sum_exp_logits_shifted
+            dlogits = (
+                tl.where(is_counted(labels, ignore_index), 1 / divisor, 0) * probs
+                + placed(
+                    -tl.where(is_counted(labels, ignore_index), 1 / divisor, 0),
+                    c,
+                    counted_label(labels, ignore_index),
+                    C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+    leave(loss_sum_ptr, loss_sum, PARTS)
+
+
+@kernel("", makes="loss")
+@triton.jit
+def plain_at_once_3(divisor_1_ptr, loss_sum_ptr, loss_ptr, reduction_is_one, PARTS: tl.constexpr):
+    loss_sum = gathered(loss_sum_ptr, PARTS)
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    tl.store(loss_ptr, loss_sum / tl.where(reduction_is_one, divisor_1, 1))
+
+
 def cross_entropy_forward(
     logits: Tensor, labels: Tensor, weight: Tensor, label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -259,7 +591,7 @@ def cross_entropy_backward(
     N, S = dloss.shape
     if C == 0:
         raise ValueError("cross_entropy divides by C, which is 0")
-    sum_1 = dloss.new_empty((), dtype=wide)
+    sum_1 = dloss.new_empty(PARTS, dtype=wide)
     backward(weight, sum_1, C=C)
     dlogits = logits.new_empty(N, C, S)
     backward_2(
@@ -269,6 +601,41 @@ def cross_entropy_backward(
         label_smoothing_minus_one=label_smoothing - 1,
     )
     return dlogits
+
+
+def cross_entropy_at_once(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float,
+    ignore_index: int, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    if weight is None and label_smoothing == 0:
+        loss, dlogits = cross_entropy_plain_at_once(logits, labels, ignore_index, reduction)
+        return loss, dlogits, None, None, None, None, None
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy divides by C, which is 0")
+    divisor_1 = logits.new_empty(PARTS, dtype=wide)
+    at_once(labels, weight, divisor_1, C=C, N=N, S=S, ignore_index=ignore_index)
+    sum_2 = logits.new_empty(PARTS, dtype=wide)
+    at_once_2(weight, sum_2, C=C)
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    loss_sum = logits.new_empty(PARTS, dtype=wide)
+    at_once_3(
+        divisor_1, labels, logits, sum_2, weight, dlogits, loss_sum, C=C, N=N, S=S,
+        ignore_index=ignore_index, label_smoothing=label_smoothing, reduction_is_one=reduction == 1,
+        one_minus_label_smoothing=1 - label_smoothing, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_minus_one=label_smoothing - 1,
+        label_smoothing_is_not_zero=label_smoothing != 0,
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_4(divisor_1, loss_sum, loss, reduction_is_one=reduction == 1)
+    return loss, dlogits, None, None, None, None, None
 
 
 def cross_entropy_plain_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -294,3 +661,24 @@ def cross_entropy_plain_backward(
         dloss, labels, logits, max_logits, sum_exp_logits_shifted, dlogits, C=C, N=N, S=S,
     )
     return dlogits
+
+
+def cross_entropy_plain_at_once(
+    logits: Tensor, labels: Tensor, ignore_index: int, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    N, C, S = logits.shape
+    divisor_1 = logits.new_empty(PARTS, dtype=wide)
+    plain_at_once(labels, divisor_1, N=N, S=S, ignore_index=ignore_index)
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    loss_sum = logits.new_empty(PARTS, dtype=wide)
+    plain_at_once_2(
+        divisor_1, labels, logits, dlogits, loss_sum, C=C, N=N, S=S, ignore_index=ignore_index,
+        reduction_is_one=reduction == 1,
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    plain_at_once_3(divisor_1, loss_sum, loss, reduction_is_one=reduction == 1)
+    return loss, dlogits

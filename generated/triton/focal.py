@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import focal as lines
-from ._functions import larger, load, log1p, power, smaller
-from ._launching import kernel
+from ._functions import gathered, larger, leave, load, log1p, power, smaller
+from ._launching import PARTS, kernel, unscaled
 
-MODULE, DIGEST = lines, "c288af569f74cd495bbeb9052ba827966cbb09f3043465a360cdbd91236e2ffc"
+MODULE, DIGEST = lines, "a5c5e02b422c07f5eda44ebaff21d14c28cf88cae447880bcfbfc02542eb7f27"
 
 
 @kernel("| N in tiles", alive=6, makes="losses")
@@ -80,6 +80,63 @@ def backward(
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
 
 
+@kernel("| N in tiles", alive=17, leaves="loss_sum:", makes="dlogits dtarget loss_sum")
+@triton.jit
+def at_once(
+    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, N, alpha, gamma,
+    one_minus_alpha, number, one_over_N_or_one, zero_or_gamma_minus_one, number_2,
+    REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + n, n < N)
+        one_minus_target = 1 - target
+        balance = tl.where(number, alpha * target + one_minus_alpha * one_minus_target, 1)
+        logits = load(logits_ptr + n, n < N)
+        entropies = (
+            logits * one_minus_target
+            - (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
+        )
+        probs = 1 / (1 + tl.exp(-logits))
+        one_minus_probs = 1 - probs
+        one_minus_met = 1 - probs * target - one_minus_probs * one_minus_target
+        one_minus_met_to_gamma_minus_1 = power(one_minus_met, zero_or_gamma_minus_one)
+        one_minus_met_to_gamma = power(one_minus_met, gamma)
+        dlogits = balance * one_over_N_or_one * (
+            gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * target) * (
+                probs * one_minus_probs
+            )
+            + one_minus_met_to_gamma * (probs * one_minus_target - target * one_minus_probs)
+        )
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + n, dlogits, mask=n < N)
+        dtarget = one_over_N_or_one * (
+            balance * (
+                gamma * entropies * one_minus_met_to_gamma_minus_1 * (1 - 2 * probs)
+                - one_minus_met_to_gamma * logits
+            )
+            + number_2 * (entropies * one_minus_met_to_gamma)
+        )
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n, dtarget, mask=n < N)
+        met = probs * target + one_minus_target * one_minus_probs
+        likelihood = (
+            (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
+            - one_minus_target * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
+        )
+        loss_sum += tl.where(n < N, power(1 - met, gamma) * balance * -likelihood, 0.0)
+    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+
+
+@kernel("", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, N_or_one, PARTS: tl.constexpr):
+    loss_sum = gathered(loss_sum_ptr, PARTS)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
@@ -107,3 +164,27 @@ def focal_backward(
         number_2=2 * alpha - 1 if alpha >= 0 else 0,
     )
     return dlogits, dtarget
+
+
+def focal_at_once(
+    logits: Tensor, target: Tensor, alpha: float, gamma: float, reduction: str,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    N, = logits.shape
+    dlogits = logits.new_empty(N, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, dtype=unscaled(target)) if need_target else None
+    loss_sum = logits.new_empty(PARTS, dtype=wide)
+    at_once(
+        logits, target, dlogits, dtarget, loss_sum, N=N, alpha=alpha, gamma=gamma,
+        one_minus_alpha=1 - alpha, number=alpha >= 0,
+        one_over_N_or_one=1 / (N if reduction == 1 else 1),
+        zero_or_gamma_minus_one=0 if gamma == 0 else gamma - 1,
+        number_2=2 * alpha - 1 if alpha >= 0 else 0,
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dlogits, dtarget, None, None, None

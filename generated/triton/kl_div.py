@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import kl_div as lines
-from ._functions import load
-from ._launching import kernel
+from ._functions import gathered, leave, load
+from ._launching import PARTS, kernel, unscaled
 
-MODULE, DIGEST = lines, "8f59ab0afe740c5c297a5c31872bd94748c9e71215302de9da2040a9cbf9efed"
+MODULE, DIGEST = lines, "2afba57ac6449e92f7962f18ca7bd4a3b4266c28b81b5ee1e23f94687c5d5f95"
 
 
 @kernel("| BD=B*D in tiles", alive=3, makes="losses")
@@ -44,6 +44,38 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.co
         tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
 
 
+@kernel("| BD=B*D in tiles", alive=6, leaves="loss_sum:", makes="dx dtarget loss_sum")
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, BD, one_over_B_or_B_times_D_or_one,
+    REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + bd, bd < BD)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + bd, -(one_over_B_or_B_times_D_or_one * target), mask=bd < BD)
+        x = load(x_ptr + bd, bd < BD)
+        dtarget = one_over_B_or_B_times_D_or_one * (
+            tl.where(tl.abs(target) <= 0, 0, tl.log(target) + 1) - x
+        )
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
+        information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
+        losses = information - target * x
+        loss_sum += tl.where(bd < BD, losses, 0.0)
+    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+
+
+@kernel("", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, B_or_B_times_D_or_one, PARTS: tl.constexpr):
+    loss_sum = gathered(loss_sum_ptr, PARTS)
+    tl.store(loss_ptr, loss_sum / B_or_B_times_D_or_one)
+
+
 def kl_div_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
@@ -62,3 +94,26 @@ def kl_div_backward(
     dtarget = target.new_empty(B, D) if need_target else None
     backward(dloss, target, x, dx, dtarget, B=B, D=D)
     return dx, dtarget
+
+
+def kl_div_at_once(
+    x: Tensor, target: Tensor, reduction: str, need_x: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean", "batchmean"].index(reduction)
+    B, D = x.shape
+    dx = x.new_empty(B, D, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(B, D, dtype=unscaled(target)) if need_target else None
+    loss_sum = x.new_empty(PARTS, dtype=wide)
+    at_once(
+        target, x, dx, dtarget, loss_sum, B=B, D=D,
+        one_over_B_or_B_times_D_or_one=1 / (B if reduction == 2 else B * D if reduction == 1 else 1),
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(
+        loss_sum, loss,
+        B_or_B_times_D_or_one=B if reduction == 2 else B * D if reduction == 1 else 1,
+    )
+    return loss, dx, dtarget, None

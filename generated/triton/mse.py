@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import mse as lines
-from ._functions import load, square
-from ._launching import kernel
+from ._functions import gathered, leave, load, square
+from ._launching import PARTS, kernel, unscaled
 
-MODULE, DIGEST = lines, "0313145aff342259fbe967b02a10596ce4afc897fec4f1d35c6653fbdf53c055"
+MODULE, DIGEST = lines, "6a291bcbab22324152e74655f48add2b12db98361d3ca4c9708567750dbb18b4"
 
 
 @kernel("| N in tiles", alive=2, makes="losses")
@@ -43,6 +43,35 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.con
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
+@kernel("| N in tiles", alive=3, leaves="loss_sum:", makes="dx dtarget loss_sum")
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, two_times_one_over_N_or_one,
+    REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n, n < N)
+        target = load(target_ptr + n, n < N)
+        error = x - target
+        dx = two_times_one_over_N_or_one * error
+        if dx_ptr is not None:
+            tl.store(dx_ptr + n, dx, mask=n < N)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n, -dx, mask=n < N)
+        loss_sum += tl.where(n < N, square(error), 0.0)
+    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+
+
+@kernel("", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, N_or_one, PARTS: tl.constexpr):
+    loss_sum = gathered(loss_sum_ptr, PARTS)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def mse_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
@@ -59,3 +88,23 @@ def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = T
     dtarget = target.new_empty(N) if need_target else None
     backward(dloss, target, x, dx, dtarget, N=N)
     return dx, dtarget
+
+
+def mse_at_once(
+    x: Tensor, target: Tensor, reduction: str, need_x: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = ["sum", "mean"].index(reduction)
+    N, = x.shape
+    dx = x.new_empty(N, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(N, dtype=unscaled(target)) if need_target else None
+    loss_sum = x.new_empty(PARTS, dtype=wide)
+    at_once(
+        target, x, dx, dtarget, loss_sum, N=N,
+        two_times_one_over_N_or_one=2 * (1 / (N if reduction == 1 else 1)),
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, dtarget, None

@@ -14,10 +14,20 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import nll as lines
-from ._functions import aligned, load, load_at, placed, within
-from ._launching import kernel
+from ._functions import (
+    aligned,
+    counted_label,
+    gathered,
+    is_counted,
+    leave,
+    load,
+    load_at,
+    placed,
+    within,
+)
+from ._launching import PARTS, kernel, unscaled
 
-MODULE, DIGEST = lines, "f3e39b671eb7659b38a98823c18514d412e7abdaa522b81f607dbacbd7a4d554"
+MODULE, DIGEST = lines, "d60a6c3bb64e3ce1789d37baf66072bb56e2e5f3ba1d25f3ec92f836c0cfaeff"
 
 
 @kernel("N | S in tiles", alive=2, makes="losses")
@@ -55,6 +65,78 @@ def backward(
     tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
+@kernel("N | S in tiles", alive=5, leaves="divisor_1:, loss_sum:", makes="divisor_1 loss_sum")
+@triton.jit
+def at_once(
+    labels_ptr, logprobs_ptr, weight_ptr, divisor_1_ptr, loss_sum_ptr, C, N, S, ignore_index,
+    REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    divisor_1 = tl.zeros([ROWS, BLOCK], REAL)
+    loss_sum = tl.zeros([ROWS, BLOCK], REAL)
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside,
+        )
+        counted = tl.where(is_counted(labels, ignore_index), weight_at_labels, 0)
+        divisor_1 += tl.where(inside, counted, 0.0)
+        logprobs_at_labels = load_at(
+            logprobs_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+            inside,
+        )
+        losses = -(weight_at_labels * logprobs_at_labels)
+        loss_sum += tl.where(inside, tl.where(is_counted(labels, ignore_index), losses, 0), 0.0)
+    leave(divisor_1_ptr, tl.sum(divisor_1), PARTS)
+    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+
+
+@kernel("", makes="loss")
+@triton.jit
+def at_once_2(divisor_1_ptr, loss_sum_ptr, loss_ptr, reduction_is_one, PARTS: tl.constexpr):
+    loss_sum = gathered(loss_sum_ptr, PARTS)
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    tl.store(loss_ptr, loss_sum / tl.where(reduction_is_one, divisor_1, 1))
+
+
+@kernel("N C | S in tiles", alive=4, makes="dlogprobs")
+@triton.jit
+def at_once_3(
+    divisor_1_ptr, labels_ptr, weight_ptr, dlogprobs_ptr, rows, C, S, ignore_index,
+    reduction_is_one, PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = (row < rows) & (s < S)
+    c = row % C
+    n = row // C
+    labels = load(labels_ptr + n * S + s, inside)
+    weight_at_labels = load_at(
+        weight_ptr + counted_label(labels, ignore_index),
+        within(counted_label(labels, ignore_index), C),
+        inside,
+    )
+    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor = tl.where(reduction_is_one, divisor_1, 1)
+    dlogprobs = placed(
+        -(weight_at_labels * tl.where(is_counted(labels, ignore_index), 1 / divisor, 0)),
+        c,
+        counted_label(labels, ignore_index),
+        C,
+    )
+    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
+
+
 def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(
@@ -78,3 +160,31 @@ def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     dlogprobs = dloss.new_empty(N, C, S)
     backward(dloss, labels, weight, dlogprobs, C=C, N=N, S=S)
     return dlogprobs
+
+
+def nll_at_once(
+    logprobs: Tensor, labels: Tensor, weight: Tensor | None, ignore_index: int, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    C = logprobs.shape[1]
+    weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logprobs, weight)],
+        torch.float32,
+    )
+    dtype = logprobs.dtype if wide == torch.float32 else wide
+    reduction = ["sum", "mean"].index(reduction)
+    weight = weight.to(wide)
+    N, C, S = logprobs.shape
+    divisor_1 = logprobs.new_empty(PARTS, dtype=wide)
+    loss_sum = logprobs.new_empty(PARTS, dtype=wide)
+    at_once(labels, logprobs, weight, divisor_1, loss_sum, C=C, N=N, S=S, ignore_index=ignore_index)
+    loss = logprobs.new_empty((), dtype=dtype)
+    at_once_2(divisor_1, loss_sum, loss, reduction_is_one=reduction == 1)
+    dlogprobs = logprobs.new_empty(N, C, S, dtype=unscaled(logprobs))
+    at_once_3(
+        divisor_1, labels, weight, dlogprobs, C=C, N=N, S=S, ignore_index=ignore_index,
+        reduction_is_one=reduction == 1,
+    )
+    return loss, dlogprobs, None, None, None, None

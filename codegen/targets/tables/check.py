@@ -128,7 +128,7 @@ def _from_lines(
         arguments = arguments_of(drawn, program, DRAWS[1], generator, dims)
         passed = {name: value for name, value in arguments.items() if name not in left_out}
         there = [name for name in inputs if name in passed]
-        for wanted in _choices(there):
+        for wanted in (*_choices(there), ()):
             exact = None
             for dtype in FORMATS:  # float64 first
                 given = leaves_of(passed, dtype) | more

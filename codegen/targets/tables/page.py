@@ -62,11 +62,11 @@ class KernelPage(PlainFunctions):
             part = "plain_" * bool(pair.is_plain)
             self.own[name] = free(f"{part}{name}", taken)
         gradients = program.backward.results
-        own = [
-            self._loops("forward", program.forward, ()),
-            self._loops("backward", program.backward, gradients if self.asked() else ()),
-        ]
+        own = [self._loops("forward", program.forward, ())]
         self.at_once = self._at_once(pair)
+        if not self.at_once or self.outside.reductions:  # where entries are asked for
+            left_out = gradients if self.asked() else ()
+            own.append(self._loops("backward", program.backward, left_out))
         self.loops = [found for found in (*own, self.at_once) if found and found.kernels]
 
     @property
@@ -103,11 +103,9 @@ class KernelPage(PlainFunctions):
         return Loops(function, flat, tuple(self.prints(*given)))
 
     def _at_once(self, pair: Pair) -> Loops | None:
-        """A loss with its gradients, and what stands around it: for who reduces it, or masks
-        labels. None where a library has a part in it.
+        """A loss with its gradients, and what stands around it; None where the output is no number,
+        or a library has a part in it.
         """
-        if not (pair.outside.reductions or pair.outside.ignoring or self.masks):
-            return None
         gradients = self.program.backward.results
         found = with_gradients(self.program, gradients, around_of(pair))
         if found is None or any(isinstance(node, Whole) for node in found[1].nodes):

@@ -29,7 +29,7 @@ from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 from codegen.targets.triton.walking import Walk, walks
 
-CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
+CONSTANTS = ("REAL", "PARTS", "ALIGN", "ROWS", "BLOCK")
 WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -57,6 +57,7 @@ class Kernel(tables.Kernel):
 
     functions: tuple[Function, ...]
     exact: tuple[str, ...] = ()  # what it makes that is not rounded to 16 bits
+    left: tuple[str, ...] = ()  # sums of which every program leaves a part for the next kernels
 
 
 def kernels_of(
@@ -91,6 +92,17 @@ class _Kernels:
         self.entries = self.plan.entries()
         self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
+        self.left = {*self._left()} - {made for _, made in flat.results}
+
+    def _left(self) -> Iterator[str]:
+        """The numbers that programs add up together, and that kernels alone read."""
+        whole = [stage.reads for stage in self.plan.stages if isinstance(stage, Whole)]
+        read = frozenset().union(*whole)
+        for sweep in (stage for stage in self.plan.stages if isinstance(stage, Sweep)):
+            shape, of = shape_of(sweep), {node.name: node for node in sweep.nodes}
+            if shape.looped:
+                sums = (name for name in sweep.partial if of[name].kind == "sum")
+                yield from (name for name in sums if not of[name].axes and name not in read)
 
     def kernel(self, name: str, sweep: Sweep) -> Kernel:
         numbers: dict[Element, str] = {}
@@ -115,6 +127,7 @@ class _Kernels:
             flags=tuple(self.left_out),
             functions=tuple(functions),
             exact=tuple(n for n in sweep.stored if self.entries.get(n, "exact") == "exact"),
+            left=tuple(n for n in sweep.stored if n in self.left),
         )
 
     def computed(self, number: str, e: Element) -> Computed:
@@ -145,7 +158,8 @@ class _Kernels:
         stored = {*(of or sweep).stored}.intersection(sweep.stored)
         open = stored - self.needed if several else ()
         values = Values(sweep, walk.inlined)
-        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, open=open)
+        own = {"open": open, "left": self.left}
+        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, **own)
         lines = writer.lines()
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
@@ -198,6 +212,8 @@ class _Kernels:
         found: dict[str, list[str]] = {}
         for word, kind in (("sums", "sum"), ("largest", "max")):
             found[word] = [name for name in sweep.partial if nodes[name].kind == kind]
+            found[word] = [name for name in found[word] if name not in self.left]
+        found["leaves"] = [name for name in sweep.partial if name in self.left]
         found["keeps"] = [n for n in sweep.stored if of is not None and n not in of.stored]
         for word, names in found.items():
             axes = {own(n): " ".join(map(short, nodes[n].axes)) for n in names}

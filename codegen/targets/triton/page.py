@@ -38,13 +38,16 @@ class TritonPage(KernelPage):
         like, dtype = self.printer(function).like, ""
         if self.is_narrow:
             like, dtype = self._format(loops, name, name in piece.exact)
-        given = ", ".join(shape) or "()"
+        given = ", ".join(shape) or ("PARTS" if name in piece.left else "()")
         return f"{like}.new_empty({given}{f', dtype={dtype}' if dtype else ''})"
 
     def _format(self, loops: Loops, name: str, exact: bool) -> tuple[str, str]:
         """A tensor of the format, or any and the format."""
         function, result = loops.function, self._result(loops, name)
         like = self.printer(function).like
+        if loops is self.at_once and not exact:
+            own = result.removeprefix("d")
+            return (like, self.both) if result in self.outputs else (own, f"unscaled({own})")
         if exact or (self.outside.reductions and result in self.outputs):
             return like, self.wide
         if self._is_forward(loops):
@@ -68,6 +71,9 @@ class TritonPage(KernelPage):
         numbers = [f"{name}={name}" for name in (*piece.sizes, *piece.scalars)]
         numbers += [f"{number.name}={number.text}" for number in piece.computed]
         yield wrapped(piece.name, [*arrays, *numbers], indent=margin)
+
+    def loss_at_once(self) -> str:
+        return self.outputs[0] if self.is_narrow else super().loss_at_once()
 
     def multiplies_matrices(self, function: Function) -> bool:
         return not self.is_narrow and super().multiplies_matrices(function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.schedule.elements import ZERO, Axes, Element, index, is_number
@@ -17,9 +17,11 @@ from codegen.targets.triton.values import Values, own
 
 
 class Places(Expressions):
-    """Writes values of a sweep. ``memory`` are the axes of every array; ``numbers`` are those that
+    """Writes values of a sweep. ``left`` are numbers of which there are parts; ``memory`` are the axes of every array; ``numbers`` are those that
     are known before the kernel is called, by their names.
     """
+
+    left: Collection[str] = ()
 
     def __init__(
         self,
@@ -210,6 +212,9 @@ class Places(Expressions):
 
     def loaded(self, e: Element) -> str:
         test, entry = e.args if e.kind == "guard" else (None, e)
+        if entry.name in self.left:
+            name = self.names.of(entry.name)
+            return self.scopes.variable(e, name, (), lambda: f"gathered({name}_ptr, PARTS)")
         places = zip(self.memory[entry.name], entry.args, strict=True)
         picked = [(axis, arg) for axis, arg in places if _is_picked(arg)]
         axes = self.values.axes(entry.args)

@@ -23,11 +23,13 @@ NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
 
 
 class Sweeps(Places):
-    """Writes a sweep; ``open`` are results that may be left out."""
+    """Writes a sweep; ``open`` are results that may be left out, ``left`` sums of which every
+    program leaves a part to those who read them.
+    """
 
-    def __init__(self, *of: object, open: Collection[str]):
+    def __init__(self, *of: object, open: Collection[str], left: Collection[str]):
         super().__init__(*of)
-        self.open = open
+        self.open, self.left = open, left
         self.sums = [self.values.nodes[name] for name in self.sweep.partial]
 
     # -- the kernel -------------------------------------------------------------
@@ -166,6 +168,9 @@ class Sweeps(Places):
     def ended(self, node: Node) -> None:
         """Of what a program has added up over its rows, one part is stored."""
         total = self.whole(node, self.name(node))
+        if node.name in self.left:
+            self.scopes.line(f"leave({self.names.of(node.name)}_ptr, {total}, PARTS)")
+            return
         self.store(node, self.part_place(node), total, node.axes)
 
     def whole(self, node: Node, text: str) -> str:

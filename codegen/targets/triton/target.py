@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from codegen.digest import digest
 from codegen.header import header
 from codegen.targets.lean.pair import Pair
+from codegen.targets.lean.plain import FunctionText
 from codegen.targets.tables.kernel import environment, shared
 from codegen.targets.tables.page import imports_of, names_taken
 from codegen.targets.torch.wrapping import LONGEST
@@ -71,7 +72,7 @@ class TritonTarget:
                 header=header(program.source, program.source_hash),
                 name=program.name,
                 title=program.title,
-                imports=imports_of(program.name, lines, functions, _folder(kernels), LIBRARIES),
+                imports=imports_of(program.name, lines, functions, _folder(kernels, functions), LIBRARIES),
                 kernels=kernels,
                 functions=functions,
                 lines=lines,
@@ -90,11 +91,13 @@ class TritonTarget:
         return Beside(texts, self.shared(), "triton", self.folder, self.ends)
 
 
-def _folder(kernels: Sequence[str]) -> list[str]:
-    """What kernels import from their folder."""
+def _folder(kernels: Sequence[str], functions: Sequence[FunctionText]) -> list[str]:
+    """What kernels, and the functions that launch them, import from their folder."""
     called = {name for text in kernels for name in CALLED.findall(text)}
-    functions = sorted(called.intersection(SHARED.split()))
-    found = [f"from ._functions import {', '.join(functions)}"] if functions else []
+    shared = sorted(called.intersection(SHARED.split()))
+    found = [f"from ._functions import {', '.join(shared)}"] if shared else []
     if found and len(found[0]) > LONGEST:
-        found = ["from ._functions import (", *(f"    {name}," for name in functions), ")"]
-    return [*found, "from ._launching import kernel"]
+        found = ["from ._functions import (", *(f"    {name}," for name in shared), ")"]
+    lines = "\n".join(line for function in functions for line in function.lines)
+    others = [name for name in ("PARTS", "unscaled") if re.search(rf"\b{name}\b", lines)]
+    return [*found, f"from ._launching import {', '.join(sorted([*others, 'kernel']))}"]

@@ -96,6 +96,23 @@ def smaller(x, y):
 
 
 @triton.jit
+def leave(parts_ptr, part, PARTS: tl.constexpr):
+    """The part of this program of a sum; those of programs that there are not are 0."""
+    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    tl.store(parts_ptr + program, part)
+    if program == 0:
+        i = tl.arange(0, PARTS)
+        count = tl.num_programs(0) * tl.num_programs(1)
+        tl.store(parts_ptr + i, tl.zeros([PARTS], part.dtype), mask=i >= count)
+
+
+@triton.jit
+def gathered(parts_ptr, PARTS: tl.constexpr):
+    """The sum of what programs have left, in one order."""
+    return tl.sum(tl.load(parts_ptr + tl.arange(0, PARTS)))
+
+
+@triton.jit
 def rescaled(before, now):
     """What a sum of exponentials is multiplied by when the largest exponent so far grows."""
     return tl.where(before == now, 1.0, tl.exp(before - now))

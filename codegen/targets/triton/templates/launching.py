@@ -26,11 +26,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ._functions import add_parts
-from ._rules import REALS, Function, Launch, Part, TooLong, cut, power_of_two
+from ._functions import add_parts, scale
+from ._rules import PARTS, REALS, Function, Launch, Part, TooLong, cut, power_of_two
 from ._serving import Refused, tell
 
-PARTS, SUMMED = 16, 64  # parts, and entries of these, that are added up at once
+TOGETHER, SUMMED = 16, 64  # parts, and entries of these, that are added up at once
+SCALED = 4096  # entries of a gradient
 called: list[str] | None = None  # the names of kernels, for who watches
 
 
@@ -45,10 +46,10 @@ class Record:
         first.makes = [array for array in first.arrays if array in self.makes]
 
     def long(
-        self, space: str, *, alive: int = 1, sums: str = "", largest: str = "", keeps: str = ""
+        self, space: str, *, alive: int = 1, **said: str
     ) -> Callable[[Callable], Function]:
         def added(function) -> Function:
-            own = Function(function, space, alive, sums, largest, keeps)
+            own = Function(function, space, alive, **said)
             own.makes = [array for array in own.arrays if array in self.makes]
             self.functions.append(own)
             return own
@@ -90,12 +91,12 @@ class Record:
 
 
 def kernel(
-    space: str, *, alive: int = 1, sums: str = "", largest: str = "", makes: str = ""
+    space: str, *, alive: int = 1, makes: str = "", **said: str
 ) -> Callable[[Callable], Record]:
     """The record of a kernel; see above."""
 
     def recorded(function) -> Record:
-        first = Function(function, space, alive, sums, largest, "")
+        first = Function(function, space, alive, **said)
         return Record(function.fn.__name__, first, makes)
 
     return recorded
@@ -123,7 +124,7 @@ def launched(
         for name, part in launch.parts.items()
         if arrays[name] is not None
     }
-    constants = {"REAL": REALS.get(real, tl.float32), **launch.constants}
+    constants = {"REAL": REALS.get(real, tl.float32), "PARTS": PARTS, **launch.constants}
     numbers = function.numbers(launch.lengths, known, launch.rows)
     pairs = zip(function.given, numbers, strict=True)
     run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
@@ -150,5 +151,18 @@ def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: s
         block = min(SUMMED, power_of_two(size))
         real = REALS.get(parts.dtype, tl.float32)
         add_parts[(cut(size, block),)](
-            parts, result, len(parts), size, REAL=real, PARTS=PARTS, BLOCK=block
+            parts, result, len(parts), size, REAL=real, PARTS=TOGETHER, BLOCK=block
         )
+
+
+def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
+    """A gradient for an upstream gradient of 1 as that for another one, in place."""
+    size = gradient.numel()
+    with torch.cuda.device_of(gradient):
+        scale[(cut(size, SCALED),)](gradient, upstream, size, BLOCK=SCALED)
+    return gradient.to(dtype)
+
+
+def unscaled(tensor: Tensor) -> torch.dtype:
+    """The dtype of a gradient that is scaled later: in float16 it might vanish before that."""
+    return torch.float32 if tensor.dtype == torch.float16 else tensor.dtype

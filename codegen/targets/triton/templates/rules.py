@@ -44,6 +44,7 @@ class Limits:
 
 
 limits = Limits()
+PARTS = 1 << (limits.programs - 1).bit_length()  # of a number that they add up
 
 
 class TooLong(Exception):
@@ -96,7 +97,7 @@ class Launch:
 class Function:
     """A function in Triton, with what its record says."""
 
-    def __init__(self, function, space: str, alive: int, sums: str, largest: str, keeps: str):
+    def __init__(self, function, space: str, alive: int, **said: str):
         self.function, self.alive = function, alive
         rows, _, inner = space.partition("|")
         inner, _, how = inner.partition(" in ")
@@ -107,7 +108,9 @@ class Function:
         self.rows, self.inner = every[:count], every[count:]
         self.tile = self.inner[-1] if how == "tiles" else ""
         self.chunked = how == "chunks"
-        self.sums, self.largest, self.keeps = axes_of(sums), axes_of(largest), axes_of(keeps)
+        words = "sums", "largest", "keeps", "leaves"
+        found = [axes_of(said.get(word, "")) for word in words]
+        self.sums, self.largest, self.keeps, self.leaves = found
         self.parts = self.sums | self.largest
         self.by_rows = any({*axes} & {*self.rows} for axes in self.parts.values())
         annotations = function.fn.__annotations__
@@ -176,7 +179,8 @@ class Function:
         held = alive * math.prod(blocks[axis] for axis in others)
         while most > FEWEST and most * held > limits.resident // 2:
             most //= 2
-        while self.tile and self.rows and cut(of[last], most) > MOST_TILES:
+        tiles = limits.programs if self.leaves else MOST_TILES
+        while self.tile and self.rows and cut(of[last], most) > tiles:
             most *= 2
         return blocks | {last: min(blocks[last], most)}
 
@@ -184,10 +188,11 @@ class Function:
         self, of: Mapping[str, int], groups: int, blocks: Mapping[str, int]
     ) -> tuple[int, ...]:
         tiles = cut(of[self.tile], blocks[self.tile]) if self.tile else 1
-        shared = bool(self.parts) and not self.by_rows
+        shared = bool(self.parts or self.leaves) and not self.by_rows
         if not self.rows:
             return (min(tiles, limits.programs) if shared else tiles,)
-        groups = min(groups, limits.programs) if shared else groups
+        most = max(1, limits.programs // tiles) if self.leaves else limits.programs
+        groups = min(groups, most) if shared else groups
         return (groups, tiles) if self.tile else (groups,)
 
     def part(self, axes: Sequence[str], grid: tuple[int, ...], of: Mapping[str, int]) -> Part:
