@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import jinja2
@@ -27,7 +27,8 @@ class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
     the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
     that it can leave out; ``repeated`` and ``filled`` are arrays that may be one number everywhere
-    (see `Asked`).
+    (see `Asked`). Sums that are ``left`` stay in parts;
+    ``shapes`` are the sizes of what it writes.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Kernel:
     flags: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     filled: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:

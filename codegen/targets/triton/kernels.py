@@ -5,13 +5,14 @@ long for registers.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.schedule.asked import NOTHING, Asked
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.inlining import needed
+from codegen.schedule.moments import in_one_pass
 from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
@@ -23,6 +24,7 @@ from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.alive import alive
 from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
+from codegen.targets.triton.gathered import gathered
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
 from codegen.targets.triton.shape import Shape, shape_of
@@ -79,12 +81,13 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.plan = apart(planned(flat, GPU))
+        self.plan = gathered(apart(planned(in_one_pass(flat, _partial(flat)), GPU)))
         self.name, self.flat, self.left_out = name, self.plan.flat, left_out
         self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
         made = {made for _, made in flat.results} - {*left_out}
         self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
+        self.needed |= {n for s in self.plan.stages for n in getattr(s, "left", ())}
         self.entries = self.plan.entries()
         self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
@@ -106,6 +109,8 @@ class _Kernels:
             name=name,
             reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
+            left=sweep.left,
+            shapes={name: self.sizes_of(self.memory[name]) for name in sweep.stored},
             sizes=tuple(sorted(self.sizes(whole, used))),
             scalars=tuple(s for s in sorted(scalars) if named(s) in used),
             computed=tuple(self.computed(number, e) for e, number in numbers.items()),
@@ -130,7 +135,10 @@ class _Kernels:
         """Those that its functions take, or that say how many programs there are."""
         axes, names = {axis for node in whole.sweep.nodes for axis in node.space}, self.names()
         axes |= {axis for axis in self.codes if names.size(axis) in used}
-        return {self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,))}
+        return {*self.sizes_of(axes)}
+
+    def sizes_of(self, axes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,)))
 
     def function(
         self, suffix: str, walk: Walk, numbers: dict[Element, str], of: Sweep | None = None
@@ -162,7 +170,8 @@ class _Kernels:
 
     def made(self, lines: Sequence[str], walk: Walk, names: Names) -> dict[str, str]:
         """The sizes of several axes as one, along which no loop is, and of what they are made."""
-        used, loops = {*_words(lines)}, (*walk.shape.rows, *walk.shape.inner)
+        shape = walk.shape
+        used, loops = {*_words(lines)}, (*shape.rows, *shape.kept, *shape.inner)
         others = ((names.size(a), of) for a, of in walk.joined.items() if a not in loops)
         return {size: names.product(of) for size, of in others if size in used}
 
@@ -172,6 +181,7 @@ class _Kernels:
         used = {word for line in lines for word in _words([line])}
         arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]
         sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
+        sizes += ["parts"] * ("parts" in used)
         sizes += [names.of_codes[code] for code in sorted({*walk.codes.values()})]
         scalars = [named(name) for name in sorted(self.flat.scalars)]
         numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]
@@ -186,9 +196,11 @@ class _Kernels:
         """What the record of a kernel says."""
         sweep, shape = walk.sweep, walk.shape
         rows = " ".join(self.axis(a, walk) for a in shape.rows)
+        kept = " ".join(self.axis(a, walk) for a in shape.kept)
+        rows += " in parts" * shape.looped + f" for {kept}" * bool(kept)
         inner = " ".join(self.axis(a, walk) for a in shape.inner)
         how = " in tiles" if shape.tile else " in chunks" if shape.chunked else ""
-        yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
+        yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows.strip()}"'
         if alive > 1:
             yield f"alive={alive}"
         nodes, own = {node.name: node for node in sweep.nodes}, self.names().of
@@ -200,13 +212,23 @@ class _Kernels:
             axes = {own(n): " ".join(map(short, nodes[n].axes)) for n in names}
             told = ", ".join(f"{n}: {along}".strip() for n, along in axes.items())
             yield from [f'{word}="{told}"'] if told else []
+        if sweep.parts:
+            yield f'parts="{" ".join(own(node.name) for node in sweep.parts)}"'
         if of is None:
+            yield from [f'left="{" ".join(map(own, sweep.left))}"'] * bool(sweep.left)
             yield f'makes="{" ".join(map(own, sweep.stored))}"'
 
     def axis(self, axis: str, walk: Walk) -> str:
         joined = walk.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
+
+
+def _partial(flat: Flat) -> Callable[[str], bool]:
+    """Which sums run over rows."""
+    stages = planned(flat, GPU).stages
+    found = {name for stage in stages if isinstance(stage, Sweep) for name in stage.partial}
+    return found.__contains__
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:

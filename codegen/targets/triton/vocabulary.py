@@ -73,11 +73,11 @@ OF_NUMBERS = {
     "loggamma": "math.lgamma",
 }
 SHARED = f"""
-{OF_LIBRARY} aligned cube known largest larger lgamma load load_at placed power rescaled sign
+{OF_LIBRARY} added aligned cube known largest larger lgamma load load_at placed power rescaled sign
 smaller square total within
 """
 WORDS = f"""
-{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start parts program row rows
 range
 """
 TRITON = Taken(
