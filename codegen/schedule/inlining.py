@@ -21,6 +21,22 @@ def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whol
     return found[::-1]
 
 
+def without_copies(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
+    """With a reduction under the name of what is no more than that, if nothing else reads it."""
+    users = _users(nodes)
+    of = {node.name: node for node in nodes if isinstance(node, Node) and node.kind}
+    names: dict[str, str] = {}
+    for node in nodes:
+        value = getattr(node, "value", None)
+        if isinstance(node, Node) and not node.kind and value.kind == "entry":
+            made = of.get(value.name)
+            own = made and made.axes == node.axes and value.args == tuple(map(index, node.axes))
+            if own and made.name not in results and users[made.name] == [node]:
+                names[made.name] = node.name
+    found = [node for node in nodes if node.name not in names.values()]
+    return [replace(node, name=names.get(node.name, node.name)) for node in found]
+
+
 def inlined(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
     """Without the nodes that are cheaper to compute where they are read than to keep, or that are
     read at one place in the loops that would compute them.

@@ -33,7 +33,8 @@ class Sweep:
 
     ``stored`` are the values that it leaves in memory, ``partial`` those of them that each thread
     has a part of, as they are summed over some of the ``parallel`` axes; ``kept`` are those that a
-    row keeps for a later nest of its own.
+    row keeps for a later nest of its own. ``left`` are sums that stay in parts, and ``parts`` those
+    that it reads so, where a target has that.
     """
 
     parallel: Axes
@@ -42,6 +43,8 @@ class Sweep:
     stored: tuple[str, ...]
     partial: tuple[str, ...]
     kept: tuple[str, ...]
+    left: tuple[str, ...] = ()
+    parts: tuple[Node, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:

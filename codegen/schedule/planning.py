@@ -8,7 +8,7 @@ from itertools import combinations
 
 from codegen.schedule.costs import CPU, Costs, Walk
 from codegen.schedule.elements import Axes, index
-from codegen.schedule.inlining import inlined, needed
+from codegen.schedule.inlining import inlined, needed, without_copies
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.ordering import ordered
@@ -20,7 +20,7 @@ def planned(flat: Flat, costs: Costs = CPU) -> Plan:
     """The loops of a function that compute all of its results, over as few axes as can be."""
     flat = merged(flat)
     results = {made for _, made in flat.results}
-    nodes = inlined(needed(flat.nodes, results), results)
+    nodes = inlined(without_copies(needed(flat.nodes, results), results), results)
     stages = _stages(nodes, results, costs)
     return Plan(flat, tuple(stages), {node.name: node for node in nodes})
 

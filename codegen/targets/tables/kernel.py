@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import jinja2
@@ -26,7 +26,8 @@ class Computed:
 class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
     the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
-    that it can leave out.
+    that it can leave out. Sums that are ``left`` stay in parts; ``shapes`` are the sizes of what it
+    writes.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Kernel:
     scalars: tuple[str, ...]
     computed: tuple[Computed, ...] = ()
     flags: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:

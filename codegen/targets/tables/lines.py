@@ -120,8 +120,9 @@ class KernelLines:
         for name in piece.writes:
             memory = self.page.memory_for(self.loops, piece, name, self._shape(name))
             line = f"{self._name(name)} = {memory}"
-            if piece.flags and self.wanted[name] != by and self.wanted[name] <= self.asked:
-                asked = self.page.asks_for(self._results(self.wanted[name]), self.function)
+            wanted = self.wanted[name]
+            if piece.flags and by != wanted <= self.asked and name not in piece.left:
+                asked = self.page.asks_for(self._results(wanted), self.function)
                 line += f" {asked.removesuffix(':')} else None"
             yield broken(line, self.margin)
         yield from self.page.launched(piece, self._name, len(self.margin))
@@ -153,6 +154,9 @@ class KernelLines:
                     layouts.setdefault(value.name, value.dims)
         if name in layouts:
             return ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
+        for piece in self.loops.kernels:
+            if name in piece.shapes:  # what its language has beside the nodes
+                return [*piece.shapes[name]]
         node = next(node for node in self.flat.nodes if node.name == name)
         return [self.page.codes[axis] for axis in node.axes]
 

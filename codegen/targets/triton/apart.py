@@ -14,7 +14,7 @@ from codegen.schedule.nodes import Node, Whole
 from codegen.schedule.online import computed_again
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import sweep_of
-from codegen.targets.triton.shape import shape_of
+from codegen.targets.triton.shape import in_rows
 from codegen.targets.triton.values import own
 
 
@@ -35,7 +35,7 @@ def divided(sweep: Sweep) -> Iterator[Sweep]:
         for part in _before(sweep, elsewhere):
             yield from divided(part)
         return
-    for axis in (a for a in shape_of(sweep).rows if a not in sweep.rows):
+    for axis in (a for a in in_rows(sweep).rows if a not in sweep.rows):
         along = {node.name for node in sweep.nodes if axis in node.space}
         if any(_is_left(node, sweep) for node in sweep.nodes if node.name not in along):
             for part in _parts(sweep, along):

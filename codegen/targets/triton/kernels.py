@@ -5,12 +5,13 @@ long for registers.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element, scalars_of
 from codegen.schedule.inlining import needed
+from codegen.schedule.moments import in_one_pass
 from codegen.schedule.nodes import Flat, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
@@ -22,6 +23,7 @@ from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.alive import alive
 from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import Expressions, named
+from codegen.targets.triton.gathered import gathered
 from codegen.targets.triton.names import Names
 from codegen.targets.triton.scopes import INDENT
 from codegen.targets.triton.shape import Shape, shape_of
@@ -29,7 +31,7 @@ from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
 from codegen.targets.triton.walking import Walk, walks
 
-CONSTANTS = ("REAL", "PARTS", "ALIGN", "ROWS", "BLOCK")
+CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
 WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -57,7 +59,6 @@ class Kernel(tables.Kernel):
 
     functions: tuple[Function, ...]
     exact: tuple[str, ...] = ()  # what it makes that is not rounded to 16 bits
-    left: tuple[str, ...] = ()  # sums of which every program leaves a part for the next kernels
 
 
 def kernels_of(
@@ -83,26 +84,16 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.plan = apart(planned(flat, GPU))
+        self.plan = gathered(apart(planned(in_one_pass(flat, _partial(flat)), GPU)))
         self.name, self.flat, self.left_out = name, self.plan.flat, left_out
         self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
         made = {made for _, made in flat.results} - {*left_out}
         self.needed = {node.name for node in needed([*self.plan.nodes.values()], made)}
+        self.needed |= {n for s in self.plan.stages for n in getattr(s, "left", ())}
         self.entries = self.plan.entries()
         self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
-        self.left = {*self._left()} - {made for _, made in flat.results}
-
-    def _left(self) -> Iterator[str]:
-        """The numbers that programs add up together, and that kernels alone read."""
-        whole = [stage.reads for stage in self.plan.stages if isinstance(stage, Whole)]
-        read = frozenset().union(*whole)
-        for sweep in (stage for stage in self.plan.stages if isinstance(stage, Sweep)):
-            shape, of = shape_of(sweep), {node.name: node for node in sweep.nodes}
-            if shape.looped:
-                sums = (name for name in sweep.partial if of[name].kind == "sum")
-                yield from (name for name in sums if not of[name].axes and name not in read)
 
     def kernel(self, name: str, sweep: Sweep) -> Kernel:
         numbers: dict[Element, str] = {}
@@ -121,13 +112,14 @@ class _Kernels:
             name=name,
             reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
+            left=sweep.left,
+            shapes={name: self.sizes_of(self.memory[name]) for name in sweep.stored},
             sizes=tuple(sorted(self.sizes(whole, used))),
             scalars=tuple(s for s in sorted(scalars) if named(s) in used),
             computed=tuple(self.computed(number, e) for e, number in numbers.items()),
             flags=tuple(self.left_out),
             functions=tuple(functions),
             exact=tuple(n for n in sweep.stored if self.entries.get(n, "exact") == "exact"),
-            left=tuple(n for n in sweep.stored if n in self.left),
         )
 
     def computed(self, number: str, e: Element) -> Computed:
@@ -146,7 +138,10 @@ class _Kernels:
         """Those that its functions take, or that say how many programs there are."""
         axes, names = {axis for node in whole.sweep.nodes for axis in node.space}, self.names()
         axes |= {axis for axis in self.codes if names.size(axis) in used}
-        return {self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,))}
+        return {*self.sizes_of(axes)}
+
+    def sizes_of(self, axes: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.codes[a] for axis in axes for a in self.flat.joined.get(axis, (axis,)))
 
     def function(
         self, suffix: str, walk: Walk, numbers: dict[Element, str], of: Sweep | None = None
@@ -158,8 +153,7 @@ class _Kernels:
         stored = {*(of or sweep).stored}.intersection(sweep.stored)
         open = stored - self.needed if several else ()
         values = Values(sweep, walk.inlined)
-        own = {"open": open, "left": self.left}
-        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, **own)
+        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, open=open)
         lines = writer.lines()
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
@@ -179,7 +173,8 @@ class _Kernels:
 
     def made(self, lines: Sequence[str], walk: Walk, names: Names) -> dict[str, str]:
         """The sizes of several axes as one, along which no loop is, and of what they are made."""
-        used, loops = {*_words(lines)}, (*walk.shape.rows, *walk.shape.inner)
+        shape = walk.shape
+        used, loops = {*_words(lines)}, (*shape.rows, *shape.kept, *shape.inner)
         others = ((names.size(a), of) for a, of in walk.joined.items() if a not in loops)
         return {size: names.product(of) for size, of in others if size in used}
 
@@ -189,6 +184,7 @@ class _Kernels:
         used = {word for line in lines for word in _words([line])}
         arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]
         sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
+        sizes += ["parts"] * ("parts" in used)
         sizes += [names.of_codes[code] for code in sorted({*walk.codes.values()})]
         scalars = [named(name) for name in sorted(self.flat.scalars)]
         numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]
@@ -203,29 +199,39 @@ class _Kernels:
         """What the record of a kernel says."""
         sweep, shape = walk.sweep, walk.shape
         rows = " ".join(self.axis(a, walk) for a in shape.rows)
+        kept = " ".join(self.axis(a, walk) for a in shape.kept)
+        rows += " in parts" * shape.looped + f" for {kept}" * bool(kept)
         inner = " ".join(self.axis(a, walk) for a in shape.inner)
         how = " in tiles" if shape.tile else " in chunks" if shape.chunked else ""
-        yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows}"'
+        yield f'"{f"{rows} | {inner}{how}".strip() if inner else rows.strip()}"'
         if alive > 1:
             yield f"alive={alive}"
         nodes, own = {node.name: node for node in sweep.nodes}, self.names().of
         found: dict[str, list[str]] = {}
         for word, kind in (("sums", "sum"), ("largest", "max")):
             found[word] = [name for name in sweep.partial if nodes[name].kind == kind]
-            found[word] = [name for name in found[word] if name not in self.left]
-        found["leaves"] = [name for name in sweep.partial if name in self.left]
         found["keeps"] = [n for n in sweep.stored if of is not None and n not in of.stored]
         for word, names in found.items():
             axes = {own(n): " ".join(map(short, nodes[n].axes)) for n in names}
             told = ", ".join(f"{n}: {along}".strip() for n, along in axes.items())
             yield from [f'{word}="{told}"'] if told else []
+        if sweep.parts:
+            yield f'parts="{" ".join(own(node.name) for node in sweep.parts)}"'
         if of is None:
+            yield from [f'left="{" ".join(map(own, sweep.left))}"'] * bool(sweep.left)
             yield f'makes="{" ".join(map(own, sweep.stored))}"'
 
     def axis(self, axis: str, walk: Walk) -> str:
         joined = walk.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
+
+
+def _partial(flat: Flat) -> Callable[[str], bool]:
+    """Which sums run over rows."""
+    stages = planned(flat, GPU).stages
+    found = {name for stage in stages if isinstance(stage, Sweep) for name in stage.partial}
+    return found.__contains__
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:

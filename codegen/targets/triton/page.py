@@ -36,9 +36,12 @@ class TritonPage(KernelPage):
         """
         function = loops.function
         like, dtype = self.printer(function).like, ""
+        if name in piece.left:
+            sizes = ", ".join(f"{size}={size}" for size in piece.sizes)
+            shape = [f"{piece.name}.parts({sizes})", *shape]
         if self.is_narrow:
-            like, dtype = self._format(loops, name, name in piece.exact)
-        given = ", ".join(shape) or ("PARTS" if name in piece.left else "()")
+            like, dtype = self._format(loops, name, name in (*piece.exact, *piece.left))
+        given = ", ".join(shape) or "()"
         return f"{like}.new_empty({given}{f', dtype={dtype}' if dtype else ''})"
 
     def _format(self, loops: Loops, name: str, exact: bool) -> tuple[str, str]:

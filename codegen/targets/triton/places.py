@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.schedule.elements import ZERO, Axes, Element, index, is_number
@@ -16,12 +16,13 @@ from codegen.targets.triton.shape import Shape
 from codegen.targets.triton.values import Values, own
 
 
+REDUCED = {"sum": "total", "max": "largest"}  # functions that reduce a block along an axis
+
+
 class Places(Expressions):
-    """Writes values of a sweep. ``left`` are numbers of which there are parts; ``memory`` are the axes of every array; ``numbers`` are those that
+    """Writes values of a sweep. ``memory`` are the axes of every array; ``numbers`` are those that
     are known before the kernel is called, by their names.
     """
-
-    left: Collection[str] = ()
 
     def __init__(
         self,
@@ -73,6 +74,8 @@ class Places(Expressions):
         if shape.rows == (axis,):
             return self.row()
         name = self.names.index(axis)
+        if axis in shape.kept:
+            return self.scopes.variable(name, name, [axis], lambda: self.part_of_kept(axis))
         if axis in shape.rows:
             return self.scopes.variable(name, name, shape.rows, lambda: self.part_of_row(axis))
         block, first = shape.block(axis), ""
@@ -92,6 +95,13 @@ class Places(Expressions):
         if sizes:
             text = f"{text} // {sizes[0] if len(sizes) == 1 else '(' + ' * '.join(sizes) + ')'}"
         return f"{text} % {self.size(axis)}" if place else text
+
+    def part_of_kept(self, axis: str) -> str:
+        """The place along one of the axes that the grid keeps apart."""
+        kept, text = self.shape.kept, "tl.program_id(2).to(tl.int64)"
+        if after := kept[kept.index(axis) + 1 :]:
+            text = f"{text} // ({self.names.product(after)})"
+        return f"{text} % {self.size(axis)}" if axis != kept[0] else text
 
     def mask(self, axes: Iterable[str]) -> str:
         """Whether the entries lie inside of these axes."""
@@ -164,7 +174,7 @@ class Places(Expressions):
 
     def reduced(self, node: Node) -> str:
         """A reduction along a row that lies in registers."""
-        function = {"sum": "total", "max": "largest"}[node.kind]
+        function = REDUCED[node.kind]
         dims = [self.shape.dim(a) for a in node.along if a in self.shape.inner]
         value, mask = self.values.of[node.name], self.mask(node.space)
         text = self.text(value)
@@ -212,17 +222,19 @@ class Places(Expressions):
 
     def loaded(self, e: Element) -> str:
         test, entry = e.args if e.kind == "guard" else (None, e)
-        if entry.name in self.left:
-            name = self.names.of(entry.name)
-            return self.scopes.variable(e, name, (), lambda: f"gathered({name}_ptr, PARTS)")
         places = zip(self.memory[entry.name], entry.args, strict=True)
         picked = [(axis, arg) for axis, arg in places if _is_picked(arg)]
         axes = self.values.axes(entry.args)
         labels = [part.name for _, arg in picked for part in arg.entries]
         name = "_at_".join([self.names.of(entry.name), *labels])
+        of_parts = next((node for node in self.sweep.parts if node.name == entry.name), None)
 
         def text() -> str:
             place = self.place(entry.name, entry.args)
+            if of_parts:
+                mask, size = self.mask(axes) or "True", self.names.product(of_parts.axes) or "1"
+                pointer = f"{self.names.of(entry.name)}_ptr"
+                return f"added({pointer}, {place or 0}, parts, {size}, {mask}, REAL)"
             masks = [self.mask(axes), *([self.text(test)] if test else [])]
             masks = [mask for mask in masks if mask]
             mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)

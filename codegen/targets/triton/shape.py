@@ -7,7 +7,7 @@ A program that walks along a row has just that one: what has no other axis is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.schedule.elements import Axes
 from codegen.schedule.ordering import ordered
@@ -18,7 +18,9 @@ from codegen.targets.tables.names import short
 @dataclass(frozen=True)
 class Shape:
     """``tile`` is that of the ``inner`` axes which the grid cuts; ``looped`` says whether programs
-    walk over rows, for sums that each has a part of; ``chunked`` whether they walk along a row.
+    walk over rows, for sums that each has a part of, or reads in parts: those that these have one
+    value for each place along, are ``kept`` apart by the grid. ``chunked`` says whether they walk
+    along a row.
     """
 
     rows: Axes
@@ -26,6 +28,7 @@ class Shape:
     tile: str
     looped: bool
     chunked: bool = False
+    kept: Axes = ()
 
     @property
     def several(self) -> bool:
@@ -46,6 +49,27 @@ class Shape:
 
 
 def shape_of(sweep: Sweep) -> Shape:
+    shape, sums = in_rows(sweep), [node for node in sweep.nodes if node.name in sweep.partial]
+    sums += sweep.parts
+    kept = tuple(axis for axis in shape.rows if any(axis in node.axes for node in sums))
+    walked = tuple(axis for axis in shape.rows if axis not in kept)
+    if not sums or (kept and not walked) or any({*kept} & {*node.along} for node in sums):
+        return shape
+    is_of_all = not shape.rows and bool(sweep.partial)
+    return replace(shape, rows=walked, kept=kept, looped=bool(walked) or is_of_all)
+
+
+def in_chunks(sweep: Sweep) -> Shape:
+    """Along the row, whose longest axis is the last; what the grid cuts alone is no row."""
+    shape, in_tiles = in_rows(sweep), shape_of(sweep)
+    if shape.inner == (shape.tile,):
+        return in_tiles
+    inner = tuple(sorted(shape.inner, key=lambda axis: axis.count("*")))
+    looped = in_tiles.looped and not in_tiles.kept
+    return replace(shape, inner=inner, tile="", chunked=bool(inner), looped=looped)
+
+
+def in_rows(sweep: Sweep) -> Shape:
     nodes, rows = sweep.nodes, sweep.rows
     sums = [node for node in nodes if node.name in sweep.partial]
     inner = ordered({a for node in nodes for a in node.space} - {*rows}, nodes)
@@ -54,5 +78,4 @@ def shape_of(sweep: Sweep) -> Shape:
     moved = [a for a in inner if a not in reduced and a != tile]
     moved = [a for a in moved if not any(a in node.axes for node in sums)]
     rows = (*rows, *moved)
-    looped = bool(sums) and not any({*node.axes} & {*rows} for node in sums)
-    return Shape(rows, tuple(a for a in inner if a not in moved), tile, looped)
+    return Shape(rows, tuple(a for a in inner if a not in moved), tile, looped=False)

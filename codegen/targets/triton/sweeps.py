@@ -14,7 +14,7 @@ from itertools import chain
 from codegen.schedule.elements import index
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
-from codegen.targets.triton.places import Places, factor
+from codegen.targets.triton.places import REDUCED, Places, factor
 from codegen.targets.triton.scopes import INDENT
 from codegen.targets.triton.values import own
 
@@ -23,13 +23,11 @@ NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
 
 
 class Sweeps(Places):
-    """Writes a sweep; ``open`` are results that may be left out, ``left`` sums of which every
-    program leaves a part to those who read them.
-    """
+    """Writes a sweep; ``open`` are results that may be left out."""
 
-    def __init__(self, *of: object, open: Collection[str], left: Collection[str]):
+    def __init__(self, *of: object, open: Collection[str]):
         super().__init__(*of)
-        self.open, self.left = open, left
+        self.open = open
         self.sums = [self.values.nodes[name] for name in self.sweep.partial]
 
     # -- the kernel -------------------------------------------------------------
@@ -38,7 +36,9 @@ class Sweeps(Places):
         shape, scopes = self.shape, self.scopes
         walked = (shape.rows or (shape.tile,)) if shape.looped else ()
         chunked = shape.inner if shape.chunked else ()
-        scopes.scopes[0].axes = frozenset({*shape.rows, *shape.inner} - {*walked, *chunked})
+        scopes.scopes[0].axes = frozenset(
+            {*shape.rows, *shape.kept, *shape.inner} - {*walked, *chunked}
+        )
         if not shape.looped:
             if chunked and shape.rows:
                 self.row()  # before what begins as nothing
@@ -131,18 +131,30 @@ class Sweeps(Places):
                 value = f"tl.where({test}, {value}, {NONE[node.kind]})" if test else value
                 self.store(node, self.part_place(node), value, (*self.shape.rows, *node.axes))
         elif node.name in self.sweep.stored:
-            self.store(node, self.place(node.name, own(node).args), None, node.axes)
+            once = self.is_once(node.axes)
+            depth = self.scopes.depth(node.axes) if once else len(self.scopes.scopes)
+            with self.scopes.outside(depth):
+                self.store(node, self.place(node.name, own(node).args), None, node.axes, once)
 
     def begun(self, node: Node) -> None:
         """What is added up entry by entry begins as nothing."""
         shape = self.shape
         lengths = ["ROWS" if {*node.space} & {*shape.rows} else "1"] * shape.several
-        lengths += [shape.block(a) if a in node.space else "1" for a in shape.inner]
+        lengths += [
+            shape.block(a) if a in {*node.space} - {*self.within(node)} else "1"
+            for a in shape.inner
+        ]
         lengths = [length for length in lengths if length != "1" or not shape.chunked]
         none = f"tl.zeros([{', '.join(lengths)}], REAL)"
         if node.kind != "sum":
             none = f"tl.full([{', '.join(lengths)}], {NONE[node.kind]}, REAL)"
         self.scopes.line(f"{self.name(node)} = {none}")
+
+    def within(self, node: Node) -> Sequence[str]:
+        """The axes of a row along which it is reduced in each row: one number is left to add."""
+        if self.shape.chunked or not {*node.axes} & {*self.shape.inner}:
+            return ()
+        return [axis for axis in self.shape.inner if axis in node.along]
 
     def added(self, node: Node) -> None:
         """One entry more."""
@@ -151,7 +163,11 @@ class Sweeps(Places):
         def text() -> str:
             mask = self.once(node, self.mask(node.space))
             now = self.text(value)
-            now = f"tl.where({mask}, {now}, {NONE[node.kind]})" if mask else now
+            for axis in reversed(self.within(node)):
+                now = f"{REDUCED[node.kind]}({now}, {mask or True}, {self.shape.dim(axis)})"
+                mask = "True"
+            if mask and mask != "True":
+                now = f"tl.where({mask}, {now}, {NONE[node.kind]})"
             return f"{name} += {now}" if node.kind == "sum" else f"{name} = larger({name}, {now})"
 
         self.fitting(text)
@@ -168,18 +184,15 @@ class Sweeps(Places):
     def ended(self, node: Node) -> None:
         """Of what a program has added up over its rows, one part is stored."""
         total = self.whole(node, self.name(node))
-        if node.name in self.left:
-            self.scopes.line(f"leave({self.names.of(node.name)}_ptr, {total}, PARTS)")
-            return
         self.store(node, self.part_place(node), total, node.axes)
 
     def whole(self, node: Node, text: str) -> str:
         """A value that was added up entry by entry, reduced along its dimensions."""
         if self.shape.chunked and not {*node.space} & {*self.shape.inner}:
             return text  # a number of one row after another
-        if self.shape.chunked or not node.axes:
+        if self.shape.chunked or not {*node.axes} & {*self.shape.inner}:
             return f"tl.sum({text})" if node.kind == "sum" else f"largest({text}, True)"
-        for dim in sorted({*map(self.shape.dim, node.along)}):
+        for dim in sorted({self.shape.dim(a) for a in node.along if a not in self.within(node)}):
             of_sum = f"tl.sum({text}, axis={dim}, keep_dims=True)"
             text = of_sum if node.kind == "sum" else f"largest({text}, True, {dim})"
         return text
@@ -187,19 +200,38 @@ class Sweeps(Places):
     # -- what is stored -------------------------------------------------------------
 
     def part_place(self, node: Node) -> str:
-        """Where the part of a program, or of a row, lies of what is added up over rows."""
-        rows, tile = self.shape.rows, self.shape.tile
-        found = "program" if self.shape.looped else self.row()
-        if tile and rows and tile not in node.axes:
-            found = f"{found} * tl.num_programs(1) + tl.program_id(1)"
-        for axis in (axis for axis in node.axes if axis not in rows):
-            found = f"{factor(found)} * {self.size(axis)} + {self.text(index(axis))}"
-        return found
+        """Where the part of a program, or of a row, lies of what is added up over rows: one part
+        after the other, each as the result lies in memory.
+        """
+        shape = self.shape
+        over = [axis for axis in shape.rows if axis not in node.axes]
+        found = "program" if shape.looped else self.row() if over == [*shape.rows] else ""
+        for axis in () if found else over:
+            at = self.text(index(axis))
+            found = f"{factor(found)} * {self.size(axis)} + {at}" if found else at
+        if shape.tile and shape.rows and shape.tile not in node.axes:
+            found = f"{factor(found)} * " if found else ""
+            found = f"{found}tl.num_programs(1) + tl.program_id(1)" if found else "tl.program_id(1)"
+        place = self.place(node.name, own(node).args)
+        sizes = "".join(f" * {self.size(axis)}" for axis in node.axes)
+        found = f"{factor(found)}{sizes}" if found else ""
+        return " + ".join(text for text in (found, place) if text)
 
-    def store(self, node: Node, place: str, value: str | None, axes: Iterable[str]) -> None:
-        """A line for what is ``value``, or what the node computes."""
+    def is_once(self, axes: Iterable[str]) -> str:
+        """Whether a program is that one which stores what is the same for all rows."""
+        shape = self.shape
+        if not shape.looped or {*axes} & {*shape.rows}:
+            return ""
+        tile = shape.tile and shape.rows and shape.tile not in axes
+        return "(program == 0)" + " & (tl.program_id(1) == 0)" * bool(tile)
+
+    def store(
+        self, node: Node, place: str, value: str | None, axes: Iterable[str], once: str = ""
+    ) -> None:
+        """A line for what is ``value``, or what the node computes; ``once`` asks who stores it."""
         pointer, mask = f"{self.names.of(node.name)}_ptr", self.mask(axes)
         where = f"{pointer} + {place}" if place else pointer
+        mask = f"({mask}) & {once}" if mask and once else mask or once
         masked = f", mask={mask}" if mask else ""
 
         def text() -> str:

@@ -73,11 +73,11 @@ OF_NUMBERS = {
     "loggamma": "math.lgamma",
 }
 SHARED = f"""
-{OF_LIBRARY} aligned counted_label cube gathered is_counted known largest larger leave lgamma load load_at placed power
-rescaled sign smaller square total within
+{OF_LIBRARY} added aligned counted_label is_counted cube known largest larger lgamma load load_at placed power rescaled sign
+smaller square total within
 """
 WORDS = f"""
-{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN PARTS unscaled before start program row rows
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start parts program row rows
 range
 """
 TRITON = Taken(

@@ -14,12 +14,13 @@ from itertools import chain, pairwise
 from codegen.schedule.elements import Axes, Element, with_indices
 from codegen.schedule.inlining import needed
 from codegen.schedule.merging import Joined, is_met
-from codegen.schedule.online import computed_again, in_chunks
+from codegen.schedule.online import computed_again
+from codegen.schedule.online import in_chunks as read_in_chunks
 from codegen.schedule.plan import Nest, Sweep
 from codegen.schedule.rows import sweep_of
 from codegen.targets.tables.names import short
 from codegen.targets.triton.apart import divided
-from codegen.targets.triton.shape import Shape, shape_of
+from codegen.targets.triton.shape import Shape, in_chunks, in_rows, shape_of
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,8 @@ def walks(whole: Walk) -> list[Walk]:
         if one is None:
             return []
         for each in chain(*map(divided, parts_of(one.sweep))):
-            found.append(replace(one, sweep=each, shape=_chunked(shape_of(each))))
+            found.append(replace(one, sweep=each, shape=in_chunks(each)))
     return found
-
-
-def _chunked(shape: Shape) -> Shape:
-    """Along the row, whose longest axis is the last; what the grid cuts alone is no row."""
-    inner = tuple(sorted(shape.inner, key=lambda axis: axis.count("*")))
-    tile = shape.tile if len(inner) == 1 else ""
-    return replace(shape, inner=inner, tile=tile, chunked=bool(inner) and not tile)
 
 
 def _without_tile(sweep: Sweep) -> Sweep | None:
@@ -74,7 +68,7 @@ def _without_tile(sweep: Sweep) -> Sweep | None:
 
 def _of_all_rows(sweep: Sweep) -> Sweep:
     """With every axis of its rows as a parallel one, if each of these leaves something else."""
-    rows = shape_of(sweep).rows
+    rows = in_rows(sweep).rows
     left = [node for node in sweep.nodes if node.name in {*sweep.stored, *sweep.partial}]
     is_of_all = all({*rows} <= {*node.space} for node in left)
     return replace(sweep, parallel=rows, tiles=False) if is_of_all else sweep
@@ -158,7 +152,7 @@ def parts_of(sweep: Sweep) -> list[Sweep]:
     inner = {*shape_of(sweep).inner}
     apart = [of[name] for name in sweep.partial if {*of[name].axes} & inner]
     if not apart:
-        return [in_chunks(sweep)]
+        return [read_in_chunks(sweep)]
     needed: set[str] = set()
 
     def again(e: Element) -> Element | None:
@@ -182,7 +176,7 @@ def parts_of(sweep: Sweep) -> list[Sweep]:
     )
     nest = Nest(apart[0].axes, tuple(apart))
     columns = replace(sweep, nests=(nest,), stored=tuple(names), partial=tuple(names), kept=())
-    return [in_chunks(main), columns] if main.nests else [columns]
+    return [read_in_chunks(main), columns] if main.nests else [columns]
 
 
 def _without(nest: Nest, names: list[str]) -> Nest:
