@@ -280,22 +280,61 @@ def test_a_gradient_that_is_not_wanted_has_no_place(wanted, given):
     assert_same(ours, torch.autograd.grad(layer_norm(**arguments).square().sum(), leaves), 1e-12)
 
 
-def test_what_a_sum_hands_back_is_not_copied(given):
+# -- losses with their gradients ------------------------------------------------
+
+
+def test_a_loss_comes_with_its_gradients_in_one_kernel(given):
     x, y = drawn(6, 7).requires_grad_(), drawn(6, 7, seed=1)
-    with kernels_called("mse"):
-        (ours,) = torch.autograd.grad(mse(x, y), x)
-    (dloss,) = (a for a in given[-1][1] if isinstance(a, torch.Tensor) and a.dim() == 0)
-    assert dloss.item() == 1 / 42
-    assert_same([ours], torch.autograd.grad(mse(x, y), x), 1e-15)
+    with kernels_called("mse") as called:
+        (ours,) = torch.autograd.grad(3 * mse(x, y), x)
+        assert called == ["at_once"]
+        mse(x.detach(), y), mse(x, y, reduction="none")
+        assert called == ["at_once", "forward", "forward"]
+    assert_same([ours], torch.autograd.grad(3 * mse(x, y), x), 1e-15)
 
 
 @pytest.mark.parametrize("more", [{}, {"weight": drawn(3).abs()}, {"label_smoothing": 0.2}])
-def test_what_is_usual_and_what_is_not(more):
-    """One weight for all classes is not the same as none where labels are smoothed."""
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_options_ignored_labels_and_reductions(more, reduction):
+    """A label that is ignored may be none of the classes, or one of them."""
     arguments = {"logits": drawn(4, 3), "labels": torch.tensor([0, 2, -100, 1]), **more}
-    assert_same(*both(cross_entropy, arguments, ["logits"]), 1e-14)
-    arguments["weight"] = torch.tensor(0.3).double().expand(3)
-    assert_same(*both(cross_entropy, arguments, ["logits"]), 1e-14)
+    for ignored in (-100, 2, 7):
+        arguments["labels"][2] = ignored
+        own = {**arguments, "ignore_index": ignored, "reduction": reduction}
+        assert_same(*both(cross_entropy, own, ["logits"]), 1e-14)
+    own["labels"] = torch.full((4,), ignored)  # of nothing the mean is NaN
+    assert_same(*both(cross_entropy, own, ["logits"]), 1e-14)
+
+
+def test_a_label_that_is_out_of_range_is_refused_as_the_lines_do():
+    logits, labels = drawn(4, 3).requires_grad_(), torch.tensor([0, 3, -100, 1])
+    with kernels.use("cpp"), pytest.raises(RuntimeError, match="out of bounds"):
+        cross_entropy(logits, labels)
+
+
+@pytest.mark.parametrize("loss", [mse, softmax_nll], ids=lambda loss: loss.__name__)
+def test_gradients_of_a_loss_may_be_asked_for_again_and_differentiated(loss):
+    x = drawn(4, 3).requires_grad_()
+    y = drawn(4, 3, seed=1) if loss is mse else torch.tensor([0, 2, 1, 1])
+    with kernels.use("cpp"):
+        value = loss(x, y)
+        first = [torch.autograd.grad(n * value, x, retain_graph=True)[0] for n in (1, 2, 1)]
+        assert torch.equal(first[1], 2 * first[0]) and torch.equal(first[2], first[0])
+        batch = torch.autograd.grad(
+            value, x, torch.arange(3.0).double(), True, is_grads_batched=True
+        )
+        assert_same([batch[0][2]], [first[1]], 1e-14)
+        assert torch.autograd.gradgradcheck(lambda x: loss(x, y), x)
+
+
+def test_a_gradient_in_16_bits_is_not_rounded_before_it_is_scaled():
+    """The scale of a loss is there so that small gradients do not vanish in float16."""
+    x = torch.full((512, 512), 1e-3, dtype=torch.float16, requires_grad=True)
+    y = torch.zeros_like(x)
+    with kernels.use("cpp"):
+        (ours,) = torch.autograd.grad(mse(x, y).float() * 2**16, x)
+    assert_same([ours], torch.autograd.grad(mse(x, y).float() * 2**16, x), 1e-3)
+    assert ours.min() > 0
 
 
 def test_what_was_changed_in_place_after_a_loss_is_told_of():
@@ -470,7 +509,7 @@ def test_a_wrong_kernel_is_not_written():
         generated_with(lambda kernel: kernel.replace("Real(2)", more))
     with pytest.raises(QuestionError, match="cannot build"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return DOES"))
-    with pytest.raises(UnprovedError, match="no test call reached backward, forward"):
+    with pytest.raises(UnprovedError, match="no test call reached at_once, backward, forward"):
         generated_with(lambda kernel: kernel.replace("return DONE", "return OUT_OF_RANGE"))
 
 

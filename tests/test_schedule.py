@@ -7,9 +7,8 @@ import pytest
 from generating import forward_file
 
 from codegen.build import program_of
-from codegen.schedule.asked import Asked, usually
 from codegen.schedule.costs import CPU, GPU
-from codegen.schedule.elements import Element, entry, index, number, over, plus, size
+from codegen.schedule.elements import Element, call, entry, index, number, over, plus, size
 from codegen.schedule.flattening import flat
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, Node, Whole
@@ -203,39 +202,20 @@ def test_a_kernel_in_cpp_has_one_loop_over_axes_that_are_always_met_together():
         assert ("y[nc] = x[nc] / Real(NC) / Real(C);" in text) == (value is both)
 
 
-# -- what is asked of a kernel ----------------------------------------------------------
-
-SMOOTHED = Element("multiply", (Element("scalar", name="smoothing"), entry("weight", C)))
-LOSSES = (
-    Node("total", (), entry("weight", C), "sum", ("C",)),
-    Node("y", ("N", "C"), plus(entry("x", N, C), SMOOTHED)),
-    Node("z", ("N",), over(entry("total"), number(2))),
-)
+# -- when a value is computed -----------------------------------------------------------
 
 
-def smoothed(*nodes):
-    arrays = (Array("x", ("N", "C"), ()), Array("weight", ("C",), ()))
-    results = tuple((n.name, n.name) for n in nodes if n.name != "total")
-    return Flat(arrays, ("smoothing",), nodes, {}, results, (), {})
-
-
-def test_what_is_usual_is_computed_with_less():
-    """The number is 0 and the argument one number, where that saves a read or a reduction."""
-    asked = Asked(filled=("weight",), zero=("smoothing",))
-    found = usually(smoothed(*LOSSES[:2]), asked)
-    assert found.nodes == (Node("y", ("N", "C"), entry("x", N, C)),)
-    total, y, z = usually(smoothed(*LOSSES), asked).nodes
-    assert total.value == entry("weight") and y == found.nodes[0] and z == LOSSES[2]
-    assert usually(smoothed(LOSSES[0], LOSSES[2]), asked) is None
-    assert usually(smoothed(*LOSSES), Asked(filled=("weight",))) is None
-
-
-def test_an_array_that_is_one_number_has_no_index():
-    value = plus(entry("x", N, C), entry("dloss", N, C))
-    arrays = tuple(Array(name, ("N", "C"), ()) for name in ("x", "dloss"))
-    found = Flat(arrays, (), (Node("y", ("N", "C"), value),), {}, (("y", "y"),), (), {})
-    (kernel,) = kernels_of("forward", found, {"N": "N", "C": "C"}, Asked(repeated=("dloss",)))
-    ((condition, special),) = kernel.special
-    assert condition == "dloss_repeated" and kernel.repeated == ("dloss",)
-    assert "const auto dloss_2 = dloss[0];" in "\n".join(special.lines)
-    assert "dloss[nc]" in "\n".join(kernel.lines)
+def test_what_a_later_sweep_reads_is_computed_in_it():
+    """A norm that is summed over rows comes first; the exponentials are in no memory then."""
+    nodes = (
+        Node("norm", (), entry("weight", N), "sum", ("N",)),
+        Node("e", ("N", "C"), call("exp", entry("x", N, C))),
+        Node("s", ("N",), entry("e", N, C), "sum", ("C",)),
+        Node("total", (), over(entry("s", N), entry("weight", N)), "sum", ("N",)),
+        Node("y", ("N", "C"), over(over(entry("e", N, C), entry("s", N)), entry("norm"))),
+        Node("loss", (), over(entry("total"), entry("norm"))),
+    )
+    arrays = (Array("x", ("N", "C"), ()), Array("weight", ("N",), ()))
+    results = (("loss", "loss"), ("y", "y"))
+    stages = planned(Flat(arrays, (), nodes, {}, results, (), {})).stages
+    assert [stage.stored for stage in stages] == [("norm",), ("total", "y"), ("loss",)]

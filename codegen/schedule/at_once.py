@@ -133,7 +133,7 @@ class _Around(Flattening):
             nodes=tuple(nodes),
             layouts=layouts,
             results=tuple(results.items()),
-            ignored={label: self.around.index for label in self.masks.values()},
+            ignored=dict.fromkeys(self.masks.values(), self.around.index),
         )
 
     def _divisor(self, nodes: list[Node]) -> Element:
@@ -156,7 +156,9 @@ class _Around(Flattening):
         """0 where a label is ignored."""
         at = at or tuple(map(index, axes))
         for label, _ in self.around.ignored:
-            value = choose(Element("counts", (Element("label", at, label),), self.around.index), value, ZERO)
+            value = choose(
+                Element("counts", (Element("label", at, label),), self.around.index), value, ZERO
+            )
         return value
 
     def _changed(self, e: Element) -> Element | None:

@@ -70,7 +70,9 @@ class CppTarget:
         lines = header(program.source, program.source_hash)
         kernels = [each for kernel in launched for each in _as_printed(kernel)]
         kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
-        functions = [f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())]
+        functions = [
+            f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())
+        ]
         building, training = STEP if step else ("", "")
         folder = [*filter(None, (building, "from ._running import Kernels", training))]
         text = self._printed(

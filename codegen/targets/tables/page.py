@@ -221,5 +221,3 @@ def imports_of(
     found += [""] * bool(found)
     found += [*["import torch"] * ("torch." in code), *libraries, "from torch import Tensor", ""]
     return [*found, f"from .. import {name} as {lines}", *folder]
-
-

@@ -59,7 +59,7 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
             continue
         own = [n for n in before.nodes if n.name in {*before.partial} & sweep.reads]
         others = [stage for stage in stages if stage is not sweep]
-        read = frozenset().union(*(stage.reads for stage in others[: place]))
+        read = frozenset().union(*(stage.reads for stage in others[:place]))
         own = [n for n in own if n.kind == "sum" and n.name not in read]
         tile = shape_of(before).tile
         if not own or len({tile in node.axes for node in own}) > 1 or sweep.parts:

@@ -15,7 +15,6 @@ from codegen.targets.triton.scopes import Scopes
 from codegen.targets.triton.shape import Shape
 from codegen.targets.triton.values import Values, own
 
-
 REDUCED = {"sum": "total", "max": "largest"}  # functions that reduce a block along an axis
 
 

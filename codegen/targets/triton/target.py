@@ -63,7 +63,9 @@ class TritonTarget:
         kernels = [f.text(k.name) for page in pages for k in page.kernels for f in k.functions]
         if not kernels:
             return ()
-        functions = [f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())]
+        functions = [
+            f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())
+        ]
         lines = pages[0].own["lines"]
         text = (
             environment(TEMPLATES)
@@ -72,7 +74,9 @@ class TritonTarget:
                 header=header(program.source, program.source_hash),
                 name=program.name,
                 title=program.title,
-                imports=imports_of(program.name, lines, functions, _folder(kernels, functions), LIBRARIES),
+                imports=imports_of(
+                    program.name, lines, functions, _folder(kernels, functions), LIBRARIES
+                ),
                 kernels=kernels,
                 functions=functions,
                 lines=lines,

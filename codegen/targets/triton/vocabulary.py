@@ -73,7 +73,8 @@ OF_NUMBERS = {
     "loggamma": "math.lgamma",
 }
 SHARED = f"""
-{OF_LIBRARY} added aligned counted_label is_counted cube known largest larger lgamma load load_at placed power rescaled sign
+{OF_LIBRARY} added aligned counted_label cube is_counted known larger largest lgamma load load_at
+placed power rescaled sign
 smaller square total within
 """
 WORDS = f"""

@@ -167,7 +167,9 @@ class Function:
         *others, last = blocks
         held = alive * math.prod(blocks[axis] for axis in others)
         most = power_of_two(limits.chunk if self.chunked else limits.tile)
-        if any(self.tile in axes for axes in self.parts.values()) or (self.shared and not self.kept):
+        if any(self.tile in axes for axes in self.parts.values()) or (
+            self.shared and not self.kept
+        ):
             most = min(most, COLUMNS)
         while most > FEWEST and most * held > limits.resident // 4:
             most //= 2
