@@ -320,10 +320,9 @@ def test_gradients_of_a_loss_may_be_asked_for_again_and_differentiated(loss):
         value = loss(x, y)
         first = [torch.autograd.grad(n * value, x, retain_graph=True)[0] for n in (1, 2, 1)]
         assert torch.equal(first[1], 2 * first[0]) and torch.equal(first[2], first[0])
-        batch = torch.autograd.grad(
-            value, x, torch.arange(3.0).double(), True, is_grads_batched=True
-        )
-        assert_same([batch[0][2]], [first[1]], 1e-14)
+        upstreams = torch.arange(3.0, dtype=x.dtype)
+        (batch,) = torch.autograd.grad(value, x, upstreams, True, is_grads_batched=True)
+        assert_same([batch[2]], [first[1]], 1e-14)
         assert torch.autograd.gradgradcheck(lambda x: loss(x, y), x)
 
 

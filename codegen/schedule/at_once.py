@@ -156,9 +156,7 @@ class _Around(Flattening):
         """0 where a label is ignored."""
         at = at or tuple(map(index, axes))
         for label, _ in self.around.ignored:
-            value = choose(
-                Element("counts", (Element("label", at, label),), self.around.index), value, ZERO
-            )
+            value = choose(self._test(label, at), value, ZERO)
         return value
 
     def _changed(self, e: Element) -> Element | None:
@@ -181,7 +179,10 @@ class _Around(Flattening):
         return None
 
     def _counts(self, e: Element) -> Element:
-        return Element("counts", (Element("label", e.args, self.masks[e.name]),), self.around.index)
+        return self._test(self.masks[e.name], e.args)
+
+    def _test(self, label: str, at: tuple[Element, ...]) -> Element:
+        return Element("counts", (Element("label", at, label),), self.around.index)
 
 
 def is_refused(step: Step) -> bool:

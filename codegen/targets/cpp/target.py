@@ -63,6 +63,7 @@ class CppTarget:
         """
         program, taken = pairs[0].program, names_taken(pairs)
         pages = [KernelPage(pair.under_own_name(), taken, kernels_of) for pair in pairs]
+        pages[0].plain = next(iter(pages[1:]), None)
         step, page = training_of(program), pages[0]
         launched = [kernel for page in pages for kernel in page.kernels]
         if not launched:
@@ -70,9 +71,7 @@ class CppTarget:
         lines = header(program.source, program.source_hash)
         kernels = [each for kernel in launched for each in _as_printed(kernel)]
         kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
-        functions = [
-            f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())
-        ]
+        functions = [function for page in pages for function in page.written()]
         building, training = STEP if step else ("", "")
         folder = [*filter(None, (building, "from ._running import Kernels", training))]
         text = self._printed(

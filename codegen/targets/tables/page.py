@@ -57,6 +57,7 @@ class KernelPage(PlainFunctions):
         self.prints, self.codes = prints, dict(program.sizes)
         self.renamed = {}  # what is made is called as the results are
         self.pair, self.at_once = pair, None
+        self.plain: KernelPage | None = None  # of the calls that pass nothing optional
         self.own = {name: free(name, taken) for name in ("kernels", "lines")}
         for name in ("forward", "backward", "at_once"):
             part = "plain_" * bool(pair.is_plain)
@@ -73,14 +74,12 @@ class KernelPage(PlainFunctions):
     def kernels(self) -> list[Kernel]:
         return [kernel for loops in self.loops for kernel in loops.kernels]
 
-    def written(self, plain: KernelPage | None = None) -> Iterator[FunctionText]:
-        """The functions, without formats that no line names; ``plain`` has those of the calls that
-        pass nothing optional.
-        """
+    def written(self) -> Iterator[FunctionText]:
+        """The functions, without formats that no line names."""
         for loops in self.loops:
             self.current = loops
             if loops is self.at_once:
-                text = self._with_gradients(plain)
+                text = self._with_gradients()
             else:
                 text = self.forward() if self._is_forward(loops) else self.backward()
             helper = rf"{self.own['lines']}._\1"
@@ -113,7 +112,7 @@ class KernelPage(PlainFunctions):
         function, nodes = found
         return self._printed("at_once", function, nodes, gradients if gradients[1:] else ())
 
-    def _with_gradients(self, plain: KernelPage | None) -> FunctionText:
+    def _with_gradients(self) -> FunctionText:
         """The function that computes a loss with its gradients."""
         function, forward = self.at_once.function, self.program.forward
         optional = {p.name for p in forward.tensors if p.default is not None}
@@ -131,8 +130,8 @@ class KernelPage(PlainFunctions):
             words = SUM, *(word for word, _ in self.outside.divisors)
             lines.append(f"{REDUCTION} = {list(words)}.index({REDUCTION})".replace("'", '"'))
         lines += [*self._widened(function.tensors), *self.lines(function)]
-        if plain is not None and plain.at_once:
-            lines[:0] = self._left_to(plain)
+        if self.plain is not None and self.plain.at_once:
+            lines[:0] = self._left_to(self.plain)
         gradients = [f"d{p.name}" if p.role == "input" else "None" for p in given]
         gradients += ["None"] * bool(self.outside.reductions)
         if self.pair.is_plain:

@@ -60,13 +60,12 @@ class TritonTarget:
         """
         program, taken = pairs[0].program, names_taken(pairs)
         pages = [TritonPage(pair.under_own_name(), taken) for pair in pairs]
+        pages[0].plain = next(iter(pages[1:]), None)
         kernels = [f.text(k.name) for page in pages for k in page.kernels for f in k.functions]
         if not kernels:
             return ()
-        functions = [
-            f for page in pages for f in page.written(*pages[1:] if page is pages[0] else ())
-        ]
-        lines = pages[0].own["lines"]
+        functions = [function for page in pages for function in page.written()]
+        lines, folder = pages[0].own["lines"], _folder(kernels, functions)
         text = (
             environment(TEMPLATES)
             .get_template("kernels.py.jinja")
@@ -74,9 +73,7 @@ class TritonTarget:
                 header=header(program.source, program.source_hash),
                 name=program.name,
                 title=program.title,
-                imports=imports_of(
-                    program.name, lines, functions, _folder(kernels, functions), LIBRARIES
-                ),
+                imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
                 kernels=kernels,
                 functions=functions,
                 lines=lines,
