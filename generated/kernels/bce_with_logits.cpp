@@ -59,10 +59,10 @@ static int at_once(
     Real* dlogits, Real* dtarget, Real* loss_, int64_t C, int64_t N, double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_C_times_N_or_one = 1.0 / (reduction == 1.0 ? double(C) * double(N) : 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
-        total[0] += sum(C, [=](int64_t c) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
+        loss_sum[0] += sum(C, [=](int64_t c) INLINE {
             const auto log1p_exp_minus_abs_logits_nc = log1p(exp(-absolute(logits[n * C + c])));
             if constexpr (want_dlogits) dlogits[n * C + c] = -(one_over_C_times_N_or_one
                     * weight[n * C + c]) * (pos_weight[c] * target[n * C + c] + Real(1) / (Real(1)
@@ -77,9 +77,9 @@ static int at_once(
                     + (larger(logits[n * C + c], Real(0)) + log1p_exp_minus_abs_logits_nc)
                     * (target[n * C + c] - Real(1))) * weight[n * C + c]);
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real C_times_N_or_one = (reduction == 1.0 ? double(C) * double(N) : 1.0);
-    loss_[0] = total[0] / C_times_N_or_one;
+    loss_[0] = loss_sum[0] / C_times_N_or_one;
     return DONE;
 }
 
@@ -151,10 +151,10 @@ static int plain_at_once(
 ) {
     const int64_t NC = N * C;
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_C_times_N_or_one = 1.0 / (reduction == 1.0 ? double(C) * double(N) : 1.0);
-    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t nc) INLINE {
+    tiles(NC, NC, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t nc) INLINE {
             if constexpr (want_dlogits) dlogits[nc] = one_over_C_times_N_or_one * (Real(1)
                     / (Real(1) + exp(-logits[nc])) - target[nc]);
             if constexpr (want_dtarget) dtarget[nc] = -(one_over_C_times_N_or_one * logits[nc]);
@@ -162,9 +162,9 @@ static int plain_at_once(
                     + (larger(logits[nc], Real(0)) + log1p(exp(-absolute(logits[nc]))))
                     * (target[nc] - Real(1)));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real C_times_N_or_one = (reduction == 1.0 ? double(C) * double(N) : 1.0);
-    loss_[0] = total[0] / C_times_N_or_one;
+    loss_[0] = loss_sum[0] / C_times_N_or_one;
     return DONE;
 }
 

@@ -84,10 +84,10 @@ static int at_once(
     int64_t C, int64_t N, double eps, double margin, double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real minus_one_over_N_or_one = -(1.0 / (reduction == 1.0 ? double(N) : 1.0));
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
             return Several<Real, 3>{{x1[n * C + c] * x2[n * C + c], square(x1[n * C + c]),
                     square(x2[n * C + c])}};
@@ -99,7 +99,7 @@ static int at_once(
         const Real dcosine = choose(target[n] == Real(1), minus_one_over_N_or_one,
                 choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
                 one_over_N_or_one, Real(0)));
-        total[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
+        loss_sum[0] += choose(target[n] == Real(1), Real(1) - product_ / norms,
                 choose((target[n] == Real(-1)) & (product_ / norms - Real(margin) >= Real(0)),
                 product_ / norms - Real(margin), Real(0)));
         const auto dcosine_over_norms = dcosine / norms;
@@ -111,9 +111,9 @@ static int at_once(
             if constexpr (want_dx2) dx2[n * C + c] = dcosine_over_norms * x1[n * C + c]
                     - dx2_constant * x2[n * C + c];
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 

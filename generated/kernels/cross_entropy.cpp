@@ -169,7 +169,7 @@ static int at_once_without_S(
     Scratch scratch;
     Real* divisor_1 = scratch.of<Real>(1);
     Real* sum_2 = scratch.of<Real>(1);
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1) INLINE {
         divisor_1[0] += sum(first, last, [=](int64_t n) INLINE {
             return choose(is_counted(labels[n], ignore_index),
@@ -187,7 +187,7 @@ static int at_once_without_S(
     const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
             Real(1));
     const auto dlogits_constant = Real(label_smoothing) * sum_2[0] / Real(C);
-    rows(N, C * N, threads, [=](int64_t n, double* total, Real* exp_logits_shifted) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum, Real* exp_logits_shifted) INLINE {
         const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
                 max_logits_raw);
@@ -211,13 +211,13 @@ static int at_once_without_S(
             return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw
                     - log_sum_exp_logits_shifted);
         });
-        total[0] += choose(is_counted(labels[n], ignore_index), label_smoothing_minus_one
+        loss_sum[0] += choose(is_counted(labels[n], ignore_index), label_smoothing_minus_one
                 * (weight[dlogits_constant_4] * (logits[n * C + dlogits_constant_4]
                 - zero_or_max_logits_raw - log_sum_exp_logits_shifted))
                 - choose(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, Real(0)),
                 Real(0));
-    }, Total(total, 1), Kept<Real>(C));
-    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    }, Total(loss_sum, 1), Kept<Real>(C));
+    loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
     return DONE;
 }
 
@@ -234,7 +234,7 @@ static int at_once(
     Scratch scratch;
     Real* divisor_1 = scratch.of<Real>(1);
     Real* sum_2 = scratch.of<Real>(1);
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     rows(N, N * S, threads, [=](int64_t n, double* divisor_1) INLINE {
         divisor_1[0] += sum(S, [=](int64_t s) INLINE {
             return choose(is_counted(labels[n * S + s], ignore_index),
@@ -252,7 +252,7 @@ static int at_once(
     const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
             Real(1));
     const auto dlogits_constant = Real(label_smoothing) * sum_2[0] / Real(C);
-    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw,
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss_sum, Real* max_logits_raw,
             Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
             Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_1,
             Real* sum_1_block, double* sum_1_total) INLINE {
@@ -293,7 +293,7 @@ static int at_once(
             });
         }, cleared(sum_1_block, sum_1_total, S));
         each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
-        total[0] += sum(S, [=](int64_t s) INLINE {
+        loss_sum[0] += sum(S, [=](int64_t s) INLINE {
             return choose(is_counted(labels[n * S + s], ignore_index), label_smoothing_minus_one
                     * (weight[counted_label(labels[n * S + s], ignore_index)]
                     * (logits[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]
@@ -301,9 +301,9 @@ static int at_once(
                     - log(sum_exp_logits_shifted[s]))) - choose(label_smoothing_is_not_zero,
                     label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
         });
-    }, Total(total, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+    }, Total(loss_sum, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
-    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
     return DONE;
 }
 EXPORTED(at_once, at_once)
@@ -416,7 +416,7 @@ static int plain_at_once_without_S(
     if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* divisor_1 = scratch.of<Real>(1);
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1) INLINE {
         divisor_1[0] += sum(first, last, [=](int64_t n) INLINE {
             return choose(is_counted(labels[n], ignore_index), Real(1), Real(0));
@@ -425,7 +425,7 @@ static int plain_at_once_without_S(
     const int reduction_is_one = reduction == 1.0;
     const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
             Real(1));
-    rows(N, C * N, threads, [=](int64_t n, double* total, Real* exp_logits_shifted) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum, Real* exp_logits_shifted) INLINE {
         const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
                 max_logits_raw);
@@ -434,7 +434,7 @@ static int plain_at_once_without_S(
             exp_logits_shifted[c] = exp_logits_shifted_now;
             return exp_logits_shifted_now;
         });
-        total[0] += choose(is_counted(labels[n], ignore_index),
+        loss_sum[0] += choose(is_counted(labels[n], ignore_index),
                 -(logits[n * C + counted_label(labels[n], ignore_index)] - zero_or_max_logits_raw
                 - log(sum_exp_logits_shifted)), Real(0));
         const auto dlogits_constant = choose(is_counted(labels[n], ignore_index),
@@ -446,8 +446,8 @@ static int plain_at_once_without_S(
                     / sum_exp_logits_shifted) + choose(c == dlogits_constant_2, dlogits_constant_3,
                     Real(0));
         });
-    }, Total(total, 1), Kept<Real>(C));
-    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    }, Total(loss_sum, 1), Kept<Real>(C));
+    loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
     return DONE;
 }
 
@@ -462,7 +462,7 @@ static int plain_at_once(
     if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* divisor_1 = scratch.of<Real>(1);
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     rows(N, N * S, threads, [=](int64_t n, double* divisor_1) INLINE {
         divisor_1[0] += sum(S, [=](int64_t s) INLINE {
             return choose(is_counted(labels[n * S + s], ignore_index), Real(1), Real(0));
@@ -471,7 +471,7 @@ static int plain_at_once(
     const int reduction_is_one = reduction == 1.0;
     const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
             Real(1));
-    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw,
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss_sum, Real* max_logits_raw,
             Real* exp_logits_shifted, Real* sum_exp_logits_shifted,
             Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total) INLINE {
         each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
@@ -500,15 +500,15 @@ static int plain_at_once(
                         one_over_divisor_1_or_one, Real(0)), Real(0));
             });
         }
-        total[0] += sum(S, [=](int64_t s) INLINE {
+        loss_sum[0] += sum(S, [=](int64_t s) INLINE {
             return choose(is_counted(labels[n * S + s], ignore_index),
                     -(logits[(n * C + (counted_label(labels[n * S + s], ignore_index))) * S + s]
                     - choose(-max_logits_raw[s] == Real(infinity), Real(0), max_logits_raw[s])
                     - log(sum_exp_logits_shifted[s])), Real(0));
         });
-    }, Total(total, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
+    }, Total(loss_sum, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S));
-    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
     return DONE;
 }
 EXPORTED(plain_at_once, plain_at_once)

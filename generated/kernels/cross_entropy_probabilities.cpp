@@ -174,12 +174,12 @@ static int at_once_without_S(
     int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_times_one_or_one = 1.0 / (reduction == 1.0 ? double(N) * 1.0 : 1.0);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
         const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
             return Several<Real, 2>{{weight[c] * one_over_N_times_one_or_one
                     * (label_smoothing_minus_one * target[n * C + c] - label_smoothing_over_C),
@@ -202,10 +202,10 @@ static int at_once_without_S(
             return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
                     * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
         });
-        total[0] += -sum_1;
-    }, Total(total, 1));
+        loss_sum[0] += -sum_1;
+    }, Total(loss_sum, 1));
     const Real N_times_one_or_one = (reduction == 1.0 ? double(N) * 1.0 : 1.0);
-    loss_[0] = total[0] / N_times_one_or_one;
+    loss_[0] = loss_sum[0] / N_times_one_or_one;
     return DONE;
 }
 
@@ -219,12 +219,12 @@ static int at_once(
         return at_once_without_S<Real, want_dlogits, want_dtarget>(logits, target, weight, dlogits,
                 dtarget, loss_, C, N, S, label_smoothing, reduction, threads);
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_times_S_or_one = 1.0 / (reduction == 1.0 ? double(N) * double(S) : 1.0);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
-    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw, Real* sum_2,
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss_sum, Real* max_logits_raw, Real* sum_2,
             Real* sum_2_block, double* sum_2_total, Real* sum_in_logprobs,
             Real* sum_in_logprobs_block, double* sum_in_logprobs_total, Real* sum_1,
             Real* sum_1_block, double* sum_1_total) INLINE {
@@ -271,11 +271,12 @@ static int at_once(
             });
         }, cleared(sum_1_block, sum_1_total, S));
         each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
-        total[0] += sum(S, [=](int64_t s) INLINE { return -sum_1[s]; });
-    }, Total(total, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+        loss_sum[0] += sum(S, [=](int64_t s) INLINE { return -sum_1[s]; });
+    }, Total(loss_sum, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
+            Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
     const Real N_times_S_or_one = (reduction == 1.0 ? double(N) * double(S) : 1.0);
-    loss_[0] = total[0] / N_times_S_or_one;
+    loss_[0] = loss_sum[0] / N_times_S_or_one;
     return DONE;
 }
 
@@ -441,9 +442,9 @@ static int plain_at_once_without_S(
     int64_t N, int64_t S, double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_times_one_or_one = 1.0 / (reduction == 1.0 ? double(N) * 1.0 : 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
         const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
             return Several<Real, 2>{{target[n * C + c], logits[n * C + c]}};
         });
@@ -463,10 +464,10 @@ static int plain_at_once_without_S(
             return (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
                     * target[n * C + c];
         });
-        total[0] += -sum_1;
-    }, Total(total, 1));
+        loss_sum[0] += -sum_1;
+    }, Total(loss_sum, 1));
     const Real N_times_one_or_one = (reduction == 1.0 ? double(N) * 1.0 : 1.0);
-    loss_[0] = total[0] / N_times_one_or_one;
+    loss_[0] = loss_sum[0] / N_times_one_or_one;
     return DONE;
 }
 
@@ -479,9 +480,9 @@ static int plain_at_once(
         return plain_at_once_without_S<Real, want_dlogits, want_dtarget>(logits, target, dlogits,
                 dtarget, loss_, C, N, S, reduction, threads);
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_times_S_or_one = 1.0 / (reduction == 1.0 ? double(N) * double(S) : 1.0);
-    rows(N, C * N * S, threads, [=](int64_t n, double* total, Real* max_logits_raw, Real* sum_2,
+    rows(N, C * N * S, threads, [=](int64_t n, double* loss_sum, Real* max_logits_raw, Real* sum_2,
             Real* sum_2_block, double* sum_2_total, Real* sum_in_logprobs,
             Real* sum_in_logprobs_block, double* sum_in_logprobs_total, Real* sum_1,
             Real* sum_1_block, double* sum_1_total) INLINE {
@@ -519,11 +520,12 @@ static int plain_at_once(
             });
         }, cleared(sum_1_block, sum_1_total, S));
         each(S, [=](int64_t s) INLINE { sum_1[s] = Real(sum_1_total[s]); });
-        total[0] += sum(S, [=](int64_t s) INLINE { return -sum_1[s]; });
-    }, Total(total, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S),
-            Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S));
+        loss_sum[0] += sum(S, [=](int64_t s) INLINE { return -sum_1[s]; });
+    }, Total(loss_sum, 1), Kept<Real>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
+            Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+            Kept<double>(S));
     const Real N_times_S_or_one = (reduction == 1.0 ? double(N) * double(S) : 1.0);
-    loss_[0] = total[0] / N_times_S_or_one;
+    loss_[0] = loss_sum[0] / N_times_S_or_one;
     return DONE;
 }
 

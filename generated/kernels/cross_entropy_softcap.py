@@ -37,25 +37,6 @@ def cross_entropy_softcap_forward(
     return loss.to(dtype), max_capped, sum_exp_capped_shifted, counted, sum_counted
 
 
-def cross_entropy_softcap_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_capped: Tensor,
-    sum_exp_capped_shifted: Tensor, counted: Tensor, sum_counted: Tensor, labels_kept: Tensor,
-    label_smoothing: float, cap: float,
-) -> Tensor:
-    """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, weight, labels_kept = (t.to(wide) for t in (dloss, logits, weight, labels_kept))
-    N, C, S = logits.shape
-    if C == 0:
-        raise ValueError("cross_entropy_softcap divides by C, which is 0")
-    dlogits = dloss.new_empty(N, C, S)
-    kernels.backward(
-        counted, dloss, labels, labels_kept, logits, max_capped, sum_counted,
-        sum_exp_capped_shifted, weight, dlogits, C, N, S, cap, label_smoothing,
-    )
-    return dlogits
-
-
 def cross_entropy_softcap_at_once(
     logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, cap: float,
     ignore_index: int,

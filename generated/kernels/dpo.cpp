@@ -60,11 +60,11 @@ static int at_once(
     double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
     const Real beta_times_one_over_N_or_one = beta * (1.0 / (reduction == 1.0 ? double(N) : 1.0));
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             const Real dchosen_now = -(beta_times_one_over_N_or_one * (Real(1) / (Real(1)
                     + exp((Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
                     - rejected[n])))))));
@@ -74,9 +74,9 @@ static int at_once(
                     - rejected[n])), Real(0)) - log1p(exp(-absolute(Real(beta) * (chosen[n]
                     - reference_chosen[n] + (reference_rejected[n] - rejected[n]))))));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 

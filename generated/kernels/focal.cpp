@@ -76,14 +76,14 @@ static int at_once(
     double alpha, double gamma, double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
     const int number_constant = alpha >= 0.0;
     const Real one_minus_alpha = 1.0 - alpha;
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const Real number_constant_2 = (alpha >= 0.0 ? 2.0 * alpha - 1.0 : 0.0);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             const auto log1p_exp_minus_abs_logits_n = log1p(exp(-absolute(logits[n])));
             const Real probs = Real(1) / (Real(1) + exp(-logits[n]));
             const Real entropies_ = logits[n] * (Real(1) - target[n]) - (smaller(logits[n], Real(0))
@@ -108,9 +108,9 @@ static int at_once(
                     - log1p_exp_minus_abs_logits_n) * target[n] - (Real(1) - target[n])
                     * (larger(logits[n], Real(0)) + log1p_exp_minus_abs_logits_n));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 

@@ -37,25 +37,47 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(
-    const Real* dloss, const Real* found_plus_wrong, const Real* share, const Real* target,
-    Real* dprobs, int64_t C, int64_t N, double alpha, double beta, double gamma, int threads
+static int at_once(
+    const Real* probs, const Real* target, Real* loss, Real* dprobs, int64_t C, int64_t N,
+    double alpha, double beta, double gamma, double smooth, int threads
 ) {
     Scratch scratch;
+    Real* sum_1 = scratch.of<Real>(C);
+    Real* sum_2 = scratch.of<Real>(C);
+    Real* sum_3 = scratch.of<Real>(C);
+    Real* share = scratch.of<Real>(C);
     Real* dshare = scratch.of<Real>(C);
     Real* d_found_plus_wrong = scratch.of<Real>(C);
-    const Real number_constant = pow(gamma, (-1.0)) - 1.0;
-    const auto dloss_over_gamma = dloss[0] / Real(gamma);
-    entries(C, threads, [=](int64_t c) INLINE {
-        const Real dshare_now = dloss_over_gamma * pow(share[c], number_constant);
-        dshare[c] = dshare_now;
-        d_found_plus_wrong[c] = -(dshare_now * share[c] / found_plus_wrong[c]);
-    });
+    Real* dwrong = scratch.of<Real>(C);
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_1, Real* sum_2, Real* sum_3) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_1[c] += probs[n * C + c] * target[n * C + c];
+            sum_2[c] += probs[n * C + c] * (Real(1) - target[n * C + c]);
+            sum_3[c] += target[n * C + c] * (Real(1) - probs[n * C + c]);
+        });
+    }, Columns(sum_1, C), Columns(sum_2, C), Columns(sum_3, C));
+    const Real number_constant = pow(gamma, (-1.0));
+    const Real one_over_gamma = 1.0 / gamma;
+    const Real number_constant_2 = pow(gamma, (-1.0)) - 1.0;
+    tiles(C, C, threads, [=](int64_t first, int64_t last, double* loss) INLINE {
+        loss[0] += sum(first, last, [=](int64_t c) INLINE {
+            const Real share_now = (Real(alpha) * sum_3[c] + Real(beta) * sum_2[c]) / (sum_1[c]
+                    + Real(smooth) + (Real(alpha) * sum_3[c] + Real(beta) * sum_2[c]));
+            share[c] = share_now;
+            const Real dshare_now = one_over_gamma * pow(share_now, number_constant_2);
+            dshare[c] = dshare_now;
+            const Real d_found_plus_wrong_now = -(dshare_now * share_now / (sum_1[c] + Real(smooth)
+                    + (Real(alpha) * sum_3[c] + Real(beta) * sum_2[c])));
+            d_found_plus_wrong[c] = d_found_plus_wrong_now;
+            dwrong[c] = d_found_plus_wrong_now + dshare_now / (sum_1[c] + Real(smooth)
+                    + (Real(alpha) * sum_3[c] + Real(beta) * sum_2[c]));
+            return pow(share_now, number_constant);
+        });
+    }, Total(loss, 1));
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        dprobs[n * C + c] = Real(beta) * (d_found_plus_wrong[c] + dshare[c] / found_plus_wrong[c])
-                * (Real(1) - target[n * C + c]) + (d_found_plus_wrong[c] - Real(alpha)
-                * (d_found_plus_wrong[c] + dshare[c] / found_plus_wrong[c])) * target[n * C + c];
+        dprobs[n * C + c] = Real(beta) * dwrong[c] * (Real(1) - target[n * C + c])
+                + (d_found_plus_wrong[c] - Real(alpha) * dwrong[c]) * target[n * C + c];
     });
     return DONE;
 }
-EXPORTED(backward, backward)
+EXPORTED(at_once, at_once)

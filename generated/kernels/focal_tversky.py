@@ -31,14 +31,15 @@ def focal_tversky_forward(
     return loss.to(dtype), found_plus_wrong, share
 
 
-def focal_tversky_backward(
-    dloss: Tensor, target: Tensor, found_plus_wrong: Tensor, share: Tensor, alpha: float,
-    beta: float, gamma: float,
-) -> Tensor:
-    """The gradient of probs."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, target = dloss.to(wide), target.to(wide)
-    N, C = target.shape
-    dprobs = dloss.new_empty(N, C)
-    kernels.backward(dloss, found_plus_wrong, share, target, dprobs, C, N, alpha, beta, gamma)
-    return dprobs
+def focal_tversky_at_once(
+    probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
+    dtype = probs.dtype if wide == torch.float32 else wide
+    probs, target = probs.to(wide), target.to(wide)
+    N, C = probs.shape
+    loss = probs.new_empty(())
+    dprobs = probs.new_empty(N, C)
+    kernels.at_once(probs, target, loss, dprobs, C, N, alpha, beta, gamma, smooth)
+    return loss.to(dtype), dprobs, None, None, None, None, None

@@ -86,15 +86,13 @@ static int backward_without_S(
     const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
     Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
 ) {
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(groups * K);
     rows(N * groups, groups * K * N, threads, [=](int64_t row, double* dbias,
-            double* sum_3) INLINE {
+            double* dgain) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
             if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
-            if constexpr (want_dgain) sum_3[g * K + k] += dy[(n * groups + g) * K + k]
+            if constexpr (want_dgain) dgain[g * K + k] += dy[(n * groups + g) * K + k]
                     * xhat[(n * groups + g) * K + k];
             return Several<Real, 2>{{gain[g * K + k] * (dy[(n * groups + g) * K + k]
                     * xhat[(n * groups + g) * K + k]), gain[g * K + k]
@@ -110,12 +108,7 @@ static int backward_without_S(
                     * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one
                     * xhat[(n * groups + g) * K + k] - sum_2_over_K_over_one);
         });
-    }, Total(dbias, want_dbias ? groups * K : 0), Total(sum_3, want_dgain ? groups * K : 0));
-    if constexpr (want_dgain) {
-        entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
-            dgain[g * K + k] = sum_3[g * K + k];
-        });
-    }
+    }, Total(dbias, want_dbias ? groups * K : 0), Total(dgain, want_dgain ? groups * K : 0));
     return DONE;
 }
 
@@ -127,9 +120,7 @@ static int backward(
     if (S == 1)
         return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, xhat,
                 dbias, dx, dgain, K, N, S, groups, threads);
-    Scratch scratch;
-    Real* sum_3 = scratch.of<Real>(groups * K);
-    rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* sum_3,
+    rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* dgain,
             Real* sum_xhat_unflatten_dy, Real* sum_xhat_unflatten_dy_block,
             double* sum_xhat_unflatten_dy_total) INLINE {
         const int64_t g = row % groups;
@@ -153,7 +144,7 @@ static int backward(
         });
         const auto found = reduced<Real, want_dx ? 1 : 0, false>((want_dx || want_dgain) ? K : 0,
                 [=](int64_t k) INLINE {
-            if constexpr (want_dgain) sum_3[g * K + k] += sum_xhat_unflatten_dy[k];
+            if constexpr (want_dgain) dgain[g * K + k] += sum_xhat_unflatten_dy[k];
             return Several<Real, 1>{{gain[g * K + k] * sum_xhat_unflatten_dy[k]}};
         });
         const Real sum_1 = found.of[0];
@@ -168,13 +159,8 @@ static int backward(
                         * xhat[((n * groups + g) * K + k) * S + s] - sum_2_over_K_over_S);
             });
         }
-    }, Total(dbias, want_dbias ? groups * K : 0), Total(sum_3, want_dgain ? groups * K : 0),
+    }, Total(dbias, want_dbias ? groups * K : 0), Total(dgain, want_dgain ? groups * K : 0),
             Kept<Real>(K), Kept<Real>(K), Kept<double>(K));
-    if constexpr (want_dgain) {
-        entries(groups, K, threads, [=](int64_t g, int64_t k) INLINE {
-            dgain[g * K + k] = sum_3[g * K + k];
-        });
-    }
     return DONE;
 }
 

@@ -37,10 +37,10 @@ static int at_once(
     double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             dx[n] = one_over_N_or_one * (choose(target[n] != Real(-1), Real(1), Real(0))
                     + choose(sign(Real(margin) - x[n]) <= Real(-1), Real(0),
                     -choose(target[n] != Real(1), Real(1), Real(0))));
@@ -48,9 +48,9 @@ static int at_once(
                     + choose(absolute(target[n] - Real(1)) <= Real(0), Real(0), larger(Real(margin)
                     - x[n], Real(0)));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 EXPORTED(at_once, at_once)

@@ -54,12 +54,12 @@ static int at_once(
     double delta, double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const Real minus_delta = -delta;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             const Real dx_now = one_over_N_or_one * smaller(larger(x[n] - target[n], minus_delta),
                     Real(delta));
             dx[n] = dx_now;
@@ -67,9 +67,9 @@ static int at_once(
             return smaller(absolute(x[n] - target[n]), Real(delta)) * (absolute(x[n] - target[n])
                     - Real(0.5) * smaller(absolute(x[n] - target[n]), Real(delta)));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 

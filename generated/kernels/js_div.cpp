@@ -27,33 +27,49 @@ static int forward(const Real* p, const Real* q, Real* loss, int64_t C, int64_t 
 EXPORTED(forward, forward)
 
 template <class Real, bool want_dp = true, bool want_dq = true>
-static int backward(
-    const Real* dloss, const Real* p, const Real* q, Real* dp, Real* dq, int64_t C, int64_t N,
-    int threads
+static int at_once(
+    const Real* p, const Real* q, Real* dp, Real* dq, Real* loss, int64_t C, int64_t N, int threads
 ) {
-    const int64_t NC = N * C;
-    const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
-    entries(NC, threads, [=](int64_t nc) INLINE {
-        const Real d_p_plus_q = -choose(absolute(p[nc] + q[nc]) <= Real(0), Real(0),
-                dloss_over_two_over_N * (log(p[nc] / Real(2) + Real(0.5) * q[nc]) + Real(1)));
-        if constexpr (want_dp) dp[nc] = d_p_plus_q + choose(absolute(p[nc]) <= Real(0), Real(0),
-                dloss_over_two_over_N * (log(p[nc]) + Real(1)));
-        if constexpr (want_dq) dq[nc] = d_p_plus_q + choose(absolute(q[nc]) <= Real(0), Real(0),
-                dloss_over_two_over_N * (log(q[nc]) + Real(1)));
-    });
+    Scratch scratch;
+    Real* sum_4 = scratch.of<Real>(1);
+    const Real one_over_two_over_N = 1.0 / 2.0 / double(N);
+    rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
+        const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
+            const auto log_p_nc = log(p[n * C + c]);
+            const auto log_q_nc = log(q[n * C + c]);
+            const Real d_p_plus_q = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+                    Real(0), one_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
+                    * q[n * C + c]) + Real(1)));
+            if constexpr (want_dp) dp[n * C + c] = d_p_plus_q
+                    + choose(absolute(p[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
+                    * (log_p_nc + Real(1)));
+            if constexpr (want_dq) dq[n * C + c] = d_p_plus_q
+                    + choose(absolute(q[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
+                    * (log_q_nc + Real(1)));
+            return Several<Real, 3>{{choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
+                    Real(0), log((p[n * C + c] + q[n * C + c]) / Real(2)) * (p[n * C + c]
+                    + q[n * C + c]) / Real(2)), choose(absolute(p[n * C + c]) <= Real(0), Real(0),
+                    log_p_nc * p[n * C + c]), choose(absolute(q[n * C + c]) <= Real(0), Real(0),
+                    log_q_nc * q[n * C + c])}};
+        });
+        const Real sum_1 = found.of[0];
+        const Real sum_2 = found.of[1];
+        const Real sum_3 = found.of[2];
+        sum_4[0] += -sum_1 - Real(0.5) * -sum_2 - Real(0.5) * -sum_3;
+    }, Total(sum_4, 1));
+    loss[0] = sum_4[0] / Real(N);
     return DONE;
 }
 
 template <class Real>
-static int backward_wanted(
-    const Real* dloss, const Real* p, const Real* q, Real* dp, Real* dq, int64_t C, int64_t N,
-    int threads
+static int at_once_wanted(
+    const Real* p, const Real* q, Real* dp, Real* dq, Real* loss, int64_t C, int64_t N, int threads
 ) {
-    if (dp && !dq) return backward<Real, true, false>(dloss, p, q, dp, dq, C, N, threads);
-    if (!dp && dq) return backward<Real, false, true>(dloss, p, q, dp, dq, C, N, threads);
+    if (dp && !dq) return at_once<Real, true, false>(p, q, dp, dq, loss, C, N, threads);
+    if (!dp && dq) return at_once<Real, false, true>(p, q, dp, dq, loss, C, N, threads);
     Scratch scratch;
     if (!dp) dp = scratch.of<Real>(N * C);
     if (!dq) dq = scratch.of<Real>(N * C);
-    return backward<Real>(dloss, p, q, dp, dq, C, N, threads);
+    return at_once<Real>(p, q, dp, dq, loss, C, N, threads);
 }
-EXPORTED(backward, backward_wanted)
+EXPORTED(at_once, at_once_wanted)

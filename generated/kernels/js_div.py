@@ -25,14 +25,16 @@ def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
     return loss.to(dtype)
 
 
-def js_div_backward(
-    dloss: Tensor, p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
-) -> tuple:
-    """The gradients of p and q."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, p, q = dloss.to(wide), p.to(wide), q.to(wide)
+def js_div_at_once(
+    p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(p.dtype, q.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    p, q = p.to(wide), q.to(wide)
     N, C = p.shape
-    dp = dloss.new_empty(N, C) if need_p else None
-    dq = dloss.new_empty(N, C) if need_q else None
-    kernels.backward(dloss, p, q, dp, dq, C, N)
-    return dp, dq
+    dp = p.new_empty(N, C) if need_p else None
+    dq = p.new_empty(N, C) if need_q else None
+    loss = p.new_empty(())
+    kernels.at_once(p, q, dp, dq, loss, C, N)
+    return loss.to(dtype), dp, dq

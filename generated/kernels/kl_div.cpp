@@ -55,11 +55,11 @@ static int at_once(
 ) {
     const int64_t BD = B * D;
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_B_or_B_times_D_or_one = 1.0 / (reduction == 2.0 ? double(B)
             : (reduction == 1.0 ? double(B) * double(D) : 1.0));
-    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t bd) INLINE {
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t bd) INLINE {
             const auto log_target_bd = log(target[bd]);
             if constexpr (want_dx) dx[bd] = -(one_over_B_or_B_times_D_or_one * target[bd]);
             if constexpr (want_dtarget) dtarget[bd] = one_over_B_or_B_times_D_or_one
@@ -68,10 +68,10 @@ static int at_once(
             return choose(absolute(target[bd]) <= Real(0), Real(0), log_target_bd * target[bd])
                     - target[bd] * x[bd];
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real B_or_B_times_D_or_one = (reduction == 2.0 ? double(B) : (reduction == 1.0 ? double(B)
             * double(D) : 1.0));
-    loss_[0] = total[0] / B_or_B_times_D_or_one;
+    loss_[0] = loss_sum[0] / B_or_B_times_D_or_one;
     return DONE;
 }
 

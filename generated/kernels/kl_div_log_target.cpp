@@ -53,11 +53,11 @@ static int at_once(
 ) {
     const int64_t BD = B * D;
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_B_or_B_times_D_or_one = 1.0 / (reduction == 2.0 ? double(B)
             : (reduction == 1.0 ? double(B) * double(D) : 1.0));
-    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t bd) INLINE {
+    tiles(BD, BD, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t bd) INLINE {
             const auto exp_target_bd = exp(target[bd]);
             const Real losses = exp_target_bd * (target[bd] - x[bd]);
             const Real exp_target_times_dloss = one_over_B_or_B_times_D_or_one * exp_target_bd;
@@ -66,10 +66,10 @@ static int at_once(
                     + one_over_B_or_B_times_D_or_one * losses;
             return losses;
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real B_or_B_times_D_or_one = (reduction == 2.0 ? double(B) : (reduction == 1.0 ? double(B)
             * double(D) : 1.0));
-    loss_[0] = total[0] / B_or_B_times_D_or_one;
+    loss_[0] = loss_sum[0] / B_or_B_times_D_or_one;
     return DONE;
 }
 

@@ -51,20 +51,20 @@ static int at_once(
     double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             const Real dx_now = -(one_over_N_or_one * tanh(target[n] - x[n]));
             dx[n] = dx_now;
             if constexpr (want_dtarget) dtarget[n] = -dx_now;
             return absolute(x[n] - target[n]) + log1p(exp(-(Real(2) * absolute(x[n] - target[n]))))
                     - Real(0.6931471805599453);
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 

@@ -76,8 +76,9 @@ static int at_once_without_S(
     if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* divisor_1 = scratch.of<Real>(1);
-    Real* total = scratch.of<Real>(1);
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1, double* total) INLINE {
+    Real* loss_sum = scratch.of<Real>(1);
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* divisor_1,
+            double* loss_sum) INLINE {
         const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
             return Several<Real, 2>{{choose(is_counted(labels[n], ignore_index),
                     weight[counted_label(labels[n], ignore_index)], Real(0)),
@@ -86,10 +87,10 @@ static int at_once_without_S(
                     * logprobs[n * C + counted_label(labels[n], ignore_index)]), Real(0))}};
         });
         divisor_1[0] += found.of[0];
-        total[0] += found.of[1];
-    }, Total(divisor_1, 1), Total(total, 1));
+        loss_sum[0] += found.of[1];
+    }, Total(divisor_1, 1), Total(loss_sum, 1));
     const int reduction_is_one = reduction == 1.0;
-    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
     const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
             Real(1));
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -115,8 +116,8 @@ static int at_once(
     if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* divisor_1 = scratch.of<Real>(1);
-    Real* total = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* divisor_1, double* total) INLINE {
+    Real* loss_sum = scratch.of<Real>(1);
+    rows(N, N * S, threads, [=](int64_t n, double* divisor_1, double* loss_sum) INLINE {
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             return Several<Real, 2>{{choose(is_counted(labels[n * S + s], ignore_index),
                     weight[counted_label(labels[n * S + s], ignore_index)], Real(0)),
@@ -126,10 +127,10 @@ static int at_once(
                     Real(0))}};
         });
         divisor_1[0] += found.of[0];
-        total[0] += found.of[1];
-    }, Total(divisor_1, 1), Total(total, 1));
+        loss_sum[0] += found.of[1];
+    }, Total(divisor_1, 1), Total(loss_sum, 1));
     const int reduction_is_one = reduction == 1.0;
-    loss_[0] = total[0] / choose(reduction_is_one, divisor_1[0], Real(1));
+    loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
     const auto one_over_divisor_1_or_one = Real(1) / choose(reduction_is_one, divisor_1[0],
             Real(1));
     rows(N * C, C * N * S, threads, [=](int64_t row) INLINE {

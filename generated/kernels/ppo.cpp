@@ -43,12 +43,12 @@ static int at_once(
     int64_t N, double beta, double clip, double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const Real one_minus_clip = 1.0 - clip;
     const Real one_plus_clip = 1.0 + clip;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             const Real ratio = exp(logp[n] - logp_old[n]);
             dlogp[n] = one_over_N_or_one * (ratio * (Real(beta) - choose(sign(advantage[n]
                     * smaller(larger(ratio, one_minus_clip), one_plus_clip) - advantage[n]
@@ -56,9 +56,9 @@ static int at_once(
             return Real(beta) * (logp_old[n] - logp[n] + ratio - Real(1)) - smaller(advantage[n]
                     * ratio, advantage[n] * smaller(larger(ratio, one_minus_clip), one_plus_clip));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 EXPORTED(at_once, at_once)

@@ -62,14 +62,14 @@ static int at_once(
     double reduction, int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     if constexpr (!want_dx) dx = scratch.of<Real>(N);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const int beta_above_zero = beta > 0.0;
     const Real minus_beta = -beta;
     const Real beta_over_two = beta / 2.0;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* total) INLINE {
-        total[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
             const Real dx_now = one_over_N_or_one * choose(beta_above_zero, smaller(larger(x[n]
                     - target[n], minus_beta), Real(beta)) / Real(beta),
                     choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]), (x[n]
@@ -82,9 +82,9 @@ static int at_once(
                     absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
                     / Real(beta)));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 

@@ -85,9 +85,9 @@ static int at_once(
     int threads
 ) {
     Scratch scratch;
-    Real* total = scratch.of<Real>(1);
+    Real* loss_sum = scratch.of<Real>(1);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
-    rows(N, C * N, threads, [=](int64_t n, double* total) INLINE {
+    rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
         const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
             return Several<Real, 2>{{square(anchor[n * C + c] - positive[n * C + c] + Real(eps)),
                     square(anchor[n * C + c] - negative[n * C + c] + Real(eps))}};
@@ -96,7 +96,7 @@ static int at_once(
         const Real sum_2 = found.of[1];
         const Real dmissing = choose(square_root(sum_1) - square_root(sum_2)
                 + Real(margin) < Real(0), Real(0), one_over_N_or_one);
-        total[0] += larger(square_root(sum_1) - square_root(sum_2) + Real(margin), Real(0));
+        loss_sum[0] += larger(square_root(sum_1) - square_root(sum_2) + Real(margin), Real(0));
         const auto danchor_constant = dmissing / square_root(sum_2);
         const auto danchor_constant_2 = dmissing / square_root(sum_1);
         each(C, [=](int64_t c) INLINE {
@@ -108,9 +108,9 @@ static int at_once(
             if constexpr (want_dnegative) dnegative[n * C + c] = -(danchor_constant
                     * (negative[n * C + c] - anchor[n * C + c] - Real(eps)));
         });
-    }, Total(total, 1));
+    }, Total(loss_sum, 1));
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
-    loss_[0] = total[0] / N_or_one;
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 
