@@ -82,8 +82,8 @@ def _with_outputs_read(program: Program) -> Program:
 
 def is_small(layout: Layout, program: Program) -> bool:
     """Whether an input has all the axes of a value, and more."""
-    own = _axes(layout)
-    return any(own < _axes(p.layout) for p in program.forward.parameters)
+    own = _axes(layout, program)
+    return any(own < _axes(p.layout, program) for p in program.forward.parameters)
 
 
 @dataclass(frozen=True)
@@ -280,5 +280,12 @@ def _loads(step: Step) -> set[str]:
     return {value.name for value in values_in(step) if isinstance(value, Load)}
 
 
-def _axes(layout: Layout) -> set:
-    return {dim.axis for dim in layout if not dim.one}
+def _axes(layout: Layout, program: Program) -> set[str]:
+    """Those of a layout, each that others were flattened into as these."""
+    of_code = {code: axis for axis, code in program.sizes}
+    parts = {of_code.get(whole, whole): lengths for whole, lengths in program.flattened}
+    found = {dim.axis.name for dim in layout if not dim.one}
+    while flat := found & parts.keys():
+        found -= flat
+        found |= {of_code.get(length, length) for axis in flat for length in parts[axis]}
+    return found

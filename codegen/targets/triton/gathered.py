@@ -65,6 +65,9 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
         if not own or len({tile in node.axes for node in own}) > 1 or sweep.parts:
             continue
         later = results.union(*(stage.reads for stage in others[place:]))
+        every = {axis for node in sweep.nodes for axis in node.space}
+        if any(n.name in later and not every.issuperset(n.axes) for n in own):
+            continue
         renamed = {n.name: f"{n.name}_parts" for n in own if n.name in later}
         parts = [replace(n, name=renamed.get(n.name, n.name)) for n in own]
         totals = [

@@ -1,31 +1,66 @@
-"""The plain functions of a lean module on kernels in Triton, which take 16 bits as they are."""
+"""The plain functions of a lean module on kernels in Triton, which take 16 bits as they are.
+
+So do products of matrices and convolutions, which torch adds up in float32: what they multiply has
+the format of the arguments among it. Other lines of torch compute in float32 at least.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 from codegen.program import Function, Parameter
+from codegen.program.arrays import Contract, ContractAdd
+from codegen.program.reads import Convolve
+from codegen.schedule.nodes import Whole
 from codegen.targets.lean.pair import Pair
+from codegen.targets.lean.plain import promoted
 from codegen.targets.tables.lines import Loops
 from codegen.targets.tables.page import KernelPage
-from codegen.targets.torch.wrapping import wrapped
+from codegen.targets.torch.lines import broken
+from codegen.targets.torch.wrapping import free, wrapped
 from codegen.targets.triton.kernels import Kernel, kernels_of
+
+PRODUCTS = (Contract, ContractAdd, Convolve)
 
 
 class TritonPage(KernelPage):
-    """Tensors are made wider only beside lines of torch."""
+    """Tensors are made wider only beside lines of torch that are no products."""
 
     def __init__(self, pair: Pair, taken: frozenset[str]):
         super().__init__(pair, taken, kernels_of)
+        self.own["operand"] = free("operand", taken)
 
     @property
     def is_narrow(self) -> bool:
         """Whether kernels alone compute the function that is being written."""
         return len(self.current.kernels) == len(self.current.pieces)
 
+    @property
+    def operands(self) -> frozenset[str]:
+        """What products read, where no other line of torch is in the function."""
+        wholes = [piece for piece in self.current.pieces if isinstance(piece, Whole)]
+        if not all(isinstance(piece.value, PRODUCTS) for piece in wholes):
+            return frozenset()
+        return frozenset().union(*(piece.reads for piece in wholes))
+
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
         given = [p for p in tensors if p.role == "given"]  # masks may be of any format
-        return super()._widened(given if self.is_narrow else tensors)
+        if self.is_narrow:
+            return super()._widened(given)
+        if not self.operands:
+            return super()._widened(tensors)
+        own = [p for p in tensors if p.name in self.operands and p.role not in self.indices]
+        floats = [p for p in tensors if p.role in ("input", "adjoint")]
+        deciding = [p.name for p in own if p in floats] or [p.name for p in floats]
+        names = ", ".join(p.name for p in own)
+        converted = ", ".join(f"{p.name}.to({self.own['operand']})" for p in own)
+        lines = [broken(f"{self.own['operand']} = {promoted(deciding)}")]
+        lines += [broken(f"{names} = {converted}")] if len(own) > 1 else []
+        return [*lines, *super()._widened([p for p in given if p not in own])]
+
+    @property
+    def like(self) -> str:
+        return self.printer(self.current.function).like
 
     def returned(self, name: str) -> str:
         return name if self.is_narrow else super().returned(name)
@@ -34,12 +69,13 @@ class TritonPage(KernelPage):
         """In the dtype of the inputs, or of the argument that a gradient is of; what is passed on,
         or is a part of a loss, is not rounded.
         """
-        function = loops.function
-        like, dtype = self.printer(function).like, ""
+        like, dtype = self.like, ""
         if name in piece.left:
             sizes = ", ".join(f"{size}={size}" for size in piece.sizes)
             shape = [f"{piece.name}.parts({sizes})", *shape]
-        if self.is_narrow:
+        if name in self.operands:
+            dtype = self.own["operand"]
+        elif self.is_narrow or self.operands:
             like, dtype = self._format(loops, name, name in (*piece.exact, *piece.left))
         given = ", ".join(shape) or "()"
         return f"{like}.new_empty({given}{f', dtype={dtype}' if dtype else ''})"

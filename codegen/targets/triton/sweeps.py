@@ -214,7 +214,7 @@ class Sweeps(Places):
             found = f"{found}tl.num_programs(1) + tl.program_id(1)" if found else "tl.program_id(1)"
         place = self.place(node.name, own(node).args)
         sizes = "".join(f" * {self.size(axis)}" for axis in node.axes)
-        found = f"{factor(found)}{sizes}" if found else ""
+        found = f"{factor(found) if sizes else found}{sizes}" if found else ""
         return " + ".join(text for text in (found, place) if text)
 
     def is_once(self, axes: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ class Limits:
     where rows are short. The variable GRADFORM_TRITON changes them, as in "resident=64 programs=3".
     """
 
-    resident: int = 65536
+    resident: int = 98304
     tile: int = 1024
     chunk: int = 8192
     programs: int = 132
