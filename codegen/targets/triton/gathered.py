@@ -51,24 +51,31 @@ def _with(small: Sweep, sweep: Sweep) -> Sweep:
 
 def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Sweep:
     """The sweep at a place with the sums that it reads in parts. What else needs one of them has it
-    from there: the sweeps before leave the parts under a name of their own.
+    from there: the sweeps before leave the parts under a name of their own. One number is read in
+    parts by all kernels that need it.
     """
     sweep = stages[place]
     for i, before in enumerate(stages[:place]):
-        if isinstance(before, Whole) or not shape_of(before).looped or before.left:
+        if isinstance(before, Whole) or not shape_of(before).looped:
             continue
+        again = [n for n in before.nodes if n.name in before.left and n.name in sweep.reads]
+        sweep = replace(sweep, parts=(*sweep.parts, *again))
         own = [n for n in before.nodes if n.name in {*before.partial} & sweep.reads]
+        if before.left:
+            continue
         others = [stage for stage in stages if stage is not sweep]
         read = frozenset().union(*(stage.reads for stage in others[:place]))
         own = [n for n in own if n.kind == "sum" and n.name not in read]
         tile = shape_of(before).tile
-        if not own or len({tile in node.axes for node in own}) > 1 or sweep.parts:
+        if not own or len({tile in node.axes for node in own}) > 1:
             continue
         later = results.union(*(stage.reads for stage in others[place:]))
         every = {axis for node in sweep.nodes for axis in node.space}
         if any(n.name in later and not every.issuperset(n.axes) for n in own):
             continue
-        renamed = {n.name: f"{n.name}_parts" for n in own if n.name in later}
+        left = {n.name for n in own if not n.axes} - results
+        left -= frozenset().union(*(s.reads for s in others[place:] if isinstance(s, Whole)))
+        renamed = {n.name: f"{n.name}_parts" for n in own if n.name in later - left}
         parts = [replace(n, name=renamed.get(n.name, n.name)) for n in own]
         totals = [
             Node(n.name, n.axes, entry(renamed[n.name], *map(index, n.axes)))
@@ -78,7 +85,7 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
         stages[i] = _renamed(before, renamed, tuple(node.name for node in parts))
         nests = (Nest((), tuple(totals)), *sweep.nests) if totals else sweep.nests
         stored = (*renamed, *sweep.stored)
-        sweep = replace(sweep, nests=nests, stored=stored, parts=tuple(parts))
+        sweep = replace(sweep, nests=nests, stored=stored, parts=(*sweep.parts, *parts))
     return sweep
 
 

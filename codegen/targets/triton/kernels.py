@@ -184,7 +184,7 @@ class _Kernels:
         used = {word for line in lines for word in _words([line])}
         arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]
         sizes = ["rows"] if "rows" in used and len(shape.rows) > 1 else []
-        sizes += ["parts"] * ("parts" in used)
+        sizes += [f"{self.names().of(node.name)}_count" for node in sweep.parts]
         sizes += [names.of_codes[code] for code in sorted({*walk.codes.values()})]
         scalars = [named(name) for name in sorted(self.flat.scalars)]
         numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]

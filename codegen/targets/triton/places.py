@@ -233,7 +233,8 @@ class Places(Expressions):
             if of_parts:
                 mask, size = self.mask(axes) or "True", self.names.product(of_parts.axes) or "1"
                 pointer = f"{self.names.of(entry.name)}_ptr"
-                return f"added({pointer}, {place or 0}, parts, {size}, {mask}, REAL)"
+                count = f"{self.names.of(entry.name)}_count"
+                return f"added({pointer}, {place or 0}, {count}, {size}, {mask}, REAL)"
             masks = [self.mask(axes), *([self.text(test)] if test else [])]
             masks = [mask for mask in masks if mask]
             mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)

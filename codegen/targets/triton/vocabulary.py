@@ -78,9 +78,9 @@ placed power rescaled sign
 smaller square total within
 """
 WORDS = f"""
-{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start parts program row rows
+{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows
 range
 """
 TRITON = Taken(
-    frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units")
+    frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units", "_count")
 )

@@ -47,6 +47,8 @@ def walks(whole: Walk) -> list[Walk]:
         if one is None:
             return []
         for each in chain(*map(divided, parts_of(one.sweep))):
+            own = tuple(node for node in whole.sweep.parts if node.name in each.reads)
+            each = replace(each, parts=own)
             found.append(replace(one, sweep=each, shape=in_chunks(each)))
     return found
 

@@ -117,7 +117,7 @@ class Record:
             if arrays[name] is not None and name not in self.left
         }
         known = {n: float(v) if type(v) is float else v for n, v in known.items()}
-        known |= {"parts": len(arrays[name]) for name in function.in_parts[:1]}
+        known |= {f"{name}_count": len(arrays[name]) for name in function.in_parts}
         constants = {"REAL": REALS.get(real, tl.float32), **launch.constants}
         numbers = function.numbers({**launch.lengths, "rows": launch.rows}, known)
         pairs = zip(function.given, numbers, strict=True)
