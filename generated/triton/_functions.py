@@ -96,23 +96,6 @@ def smaller(x, y):
 
 
 @triton.jit
-def leave(parts_ptr, part, PARTS: tl.constexpr):
-    """The part of this program of a sum; those of programs that there are not are 0."""
-    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
-    tl.store(parts_ptr + program, part)
-    if program == 0:
-        i = tl.arange(0, PARTS)
-        count = tl.num_programs(0) * tl.num_programs(1)
-        tl.store(parts_ptr + i, tl.zeros([PARTS], part.dtype), mask=i >= count)
-
-
-@triton.jit
-def gathered(parts_ptr, PARTS: tl.constexpr):
-    """The sum of what programs have left, in one order."""
-    return tl.sum(tl.load(parts_ptr + tl.arange(0, PARTS)))
-
-
-@triton.jit
 def rescaled(before, now):
     """What a sum of exponentials is multiplied by when the largest exponent so far grows."""
     return tl.where(before == now, 1.0, tl.exp(before - now))
@@ -147,17 +130,52 @@ def power(x, exponent):
 
 
 @triton.jit
-def add_parts(
-    parts_ptr, result_ptr, count, size, REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Long: the parts of a sum that programs have left, added in one fixed order."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    total = tl.zeros([PARTS, BLOCK], REAL)
+def added(
+    parts_ptr, at, count, size, inside, REAL: tl.constexpr, AT_ONCE: tl.constexpr = 16,
+    LARGEST: tl.constexpr = False,
+):  # fmt: skip
+    """Long: parts of ``size`` entries that programs have left, as one, in one fixed order: their
+    sum at a place, or at a block of places, or the largest entry.
+    """
+    at = tl.zeros([], tl.int64) + at
+    inside = (at == at) & inside
+    PARTS: tl.constexpr = AT_ONCE if len(at.shape) > 0 else 512
+    part = tl.arange(0, PARTS)
+    for _ in tl.static_range(len(at.shape)):
+        part = tl.expand_dims(part, -1)
+    if len(at.shape) > 0:
+        at, inside = tl.expand_dims(at, 0), tl.expand_dims(inside, 0)
+    nothing = float("-inf") if LARGEST else 0.0
+    total = tl.zeros_like(part + at).to(REAL) + nothing
     for first in range(0, count, PARTS):
-        part = first + tl.arange(0, PARTS).to(tl.int64)[:, None]
-        inside = (part < count) & (at < size)
-        total += tl.load(parts_ptr + part * size + at, mask=inside, other=0.0)
-    tl.store(result_ptr + at, tl.sum(total, axis=0, keep_dims=True), mask=at < size)
+        there = (first + part < count) & inside
+        value = tl.load(parts_ptr + (first + part) * size + at, mask=there, other=nothing)
+        total = larger(total, value) if LARGEST else total + value
+    return largest(total, True, 0) if LARGEST else tl.sum(total, axis=0)
+
+
+@triton.jit
+def add_one(
+    parts_ptr, result_ptr, count, size, REAL: tl.constexpr, LARGEST: tl.constexpr,
+    PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    if result_ptr is not None:
+        at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        total = added(parts_ptr, at, count, size, at < size, REAL, PARTS, LARGEST)
+        tl.store(result_ptr + at, total.reshape([BLOCK]), mask=at < size)
+
+
+@triton.jit
+def add_parts(
+    parts_1_ptr, result_1_ptr, parts_2_ptr, result_2_ptr, parts_3_ptr, result_3_ptr, parts_4_ptr,
+    result_4_ptr, count_1, size_1, count_2, size_2, count_3, size_3, count_4, size_4,
+    REAL: tl.constexpr, LARGEST: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Long: the parts of four sums at most, in one launch."""
+    add_one(parts_1_ptr, result_1_ptr, count_1, size_1, REAL, LARGEST, PARTS, BLOCK)
+    add_one(parts_2_ptr, result_2_ptr, count_2, size_2, REAL, LARGEST, PARTS, BLOCK)
+    add_one(parts_3_ptr, result_3_ptr, count_3, size_3, REAL, LARGEST, PARTS, BLOCK)
+    add_one(parts_4_ptr, result_4_ptr, count_4, size_4, REAL, LARGEST, PARTS, BLOCK)
 
 
 @triton.jit

@@ -3,16 +3,18 @@
 and what adds up the parts of sums that they leave. It depends on sizes and dtypes alone: results
 have the same bits each time, on every device.
 
-    @kernel("N | C", alive=3, sums="dgain: C", makes="dgain dx")
+    @kernel("N in parts | C", alive=3, sums="dgain: C", makes="dgain dx")
     @triton.jit
     def backward(dy_ptr, ..., C, N, eps, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 
 A program computes ``ROWS`` rows along N at once, and all of a row along C, which lies in registers:
 ``BLOCK`` is the next power of two. ``alive`` are the values of that length that there are at once.
-"C in tiles" is cut by the grid, "C in chunks" is walked along by one program. Functions that are
-``long`` come into use where a row does not fit; what they ``keep`` is passed on among them.
-Of ``sums``, along these axes, and of the ``largest``, each program leaves a part. What it ``makes``
-are the last arrays. "N=M" is an axis of which the size is called M.
+"C in tiles" is cut by the grid, "C in chunks" is walked along by one program. "N in parts" is
+walked over by programs that share the rows, "for G" by others for each place along G. Functions
+that are ``long`` come into use where a row does not fit; what they ``keep`` is passed on among
+them. Of ``sums``, along these axes, and of the ``largest``, each program leaves a part. These are
+added when all have ended, but for what is ``left`` so: kernels that read it as ``parts`` do that.
+What a kernel ``makes`` are the last arrays. "N=M" is an axis of which the size is called M.
 
 A kernel is called with its arrays, None for what is not wanted, and with sizes and numbers by name.
 """
@@ -27,11 +29,11 @@ import triton.language as tl
 from torch import Tensor
 
 from ._functions import add_parts, scale
-from ._rules import PARTS, REALS, Function, Launch, Part, TooLong, cut, power_of_two
+from ._rules import REALS, Function, Launch, TooLong, cut
 from ._serving import Refused, tell
 
-TOGETHER, SUMMED = 16, 64  # parts, and entries of these, that are added up at once
-SCALED = 4096  # entries of a gradient
+PARTS, SUMMED, AT_ONCE = 64, 64, 4  # parts, entries of these, and sums that are added up at once
+SCALED = 4096  # entries of a gradient that are scaled at once
 called: list[str] | None = None  # the names of kernels, for who watches
 
 
@@ -40,21 +42,18 @@ class Record:
     launched is remembered for sizes.
     """
 
-    def __init__(self, name: str, first: Function, makes: str):
-        self.name, self.first, self.makes = name, first, {*makes.split()}
-        self.functions, self.launches = [first], {}
-        first.makes = [array for array in first.arrays if array in self.makes]
+    def __init__(self, name: str, first: Function, makes: str, left: str):
+        self.name, self.first, self.makes, self.left = name, first, {*makes.split()}, left.split()
+        self.functions, self.launches = [], {}
+        self.add(first)
 
-    def long(
-        self, space: str, *, alive: int = 1, **said: str
-    ) -> Callable[[Callable], Function]:
-        def added(function) -> Function:
-            own = Function(function, space, alive, **said)
-            own.makes = [array for array in own.arrays if array in self.makes]
-            self.functions.append(own)
-            return own
+    def add(self, function: Function) -> Function:
+        function.makes = [array for array in function.arrays if array in self.makes]
+        self.functions.append(function)
+        return function
 
-        return added
+    def long(self, space: str, **said) -> Callable[[Callable], Function]:
+        return lambda function: self.add(Function(function, space, **said))
 
     def __call__(self, *given: Tensor | None, **known: float) -> None:
         """Raises `Refused` where a row is too long."""
@@ -62,21 +61,21 @@ class Record:
             name: None if array is None else array.contiguous()
             for name, array in zip(self.first.arrays, given, strict=True)
         }
-        own = [array for array in arrays.values() if array is not None]
-        wide = any(array.dtype is torch.float64 for array in own)
-        real = torch.float64 if wide else torch.float32
-        sizes = tuple(number for number in known.values() if type(number) is int)
-        if sizes not in self.launches:
-            self.launches[sizes] = self.planned(known)
-        known = {n: float(v) if type(v) is float else v for n, v in known.items()}
-        with torch.cuda.device_of(own[0]):
-            for function, launch in self.launches[sizes]:
-                launched(function, launch, arrays, known, real)
+        wide = any(a is not None and a.dtype is torch.float64 for a in arrays.values())
+        with torch.cuda.device_of(next(a for a in arrays.values() if a is not None)):
+            for function, launch in self.planned(known):
+                self.launched(function, launch, arrays, known, wide)
         if called is not None:
             called.append(self.name)
 
-    def planned(self, sizes: Mapping[str, int]) -> list[tuple[Function, Launch]]:
+    def planned(self, known: Mapping[str, float]) -> list[tuple[Function, Launch]]:
         """What computes it for these sizes. Raises `Refused`."""
+        sizes = tuple(number for number in known.values() if type(number) is int)
+        if sizes not in self.launches:
+            self.launches[sizes] = self._planned(known)
+        return self.launches[sizes]
+
+    def _planned(self, sizes: Mapping[str, float]) -> list[tuple[Function, Launch]]:
         first, *longer = self.functions
         try:
             if not longer:
@@ -89,70 +88,74 @@ class Record:
             tell(f"{self.name}: a row of {dict(sizes)} is too long; it runs on torch")
             raise Refused from None
 
+    def parts(self, **known: float) -> int:
+        """How many there are of each sum that is left so."""
+        every = (launch.parts for _, launch in self.planned(known))
+        return next(parts[self.left[0]] for parts in every if self.left[0] in parts)
 
-def kernel(
-    space: str, *, alive: int = 1, makes: str = "", **said: str
-) -> Callable[[Callable], Record]:
+    def launched(
+        self,
+        function: Function,
+        launch: Launch,
+        arrays: dict[str, Tensor | None],
+        known: Mapping[str, float],
+        wide: bool,
+    ) -> None:
+        """Runs a function: ``arrays`` by their names, where what is left out is None; ``known`` are
+        sizes and numbers.
+        """
+        made = [arrays[name] for name in function.makes]
+        if made and not function.keeps and all(array is None for array in made):
+            return
+        real = torch.float64 if wide else torch.float32
+        given = next(array for array in arrays.values() if array is not None)
+        for name, axes in function.keeps.items():
+            arrays[name] = given.new_empty([launch.lengths[axis] for axis in axes], dtype=real)
+        parts = {
+            name: given.new_empty((count, arrays[name].numel()), dtype=real)
+            for name, count in launch.parts.items()
+            if arrays[name] is not None and name not in self.left
+        }
+        known = {n: float(v) if type(v) is float else v for n, v in known.items()}
+        known |= {f"{name}_count": len(arrays[name]) for name in function.in_parts}
+        constants = {"REAL": REALS.get(real, tl.float32), **launch.constants}
+        numbers = function.numbers({**launch.lengths, "rows": launch.rows}, known)
+        pairs = zip(function.given, numbers, strict=True)
+        run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
+        if triton.knobs.runtime.interpret:
+            from ._interpreting import interpreted
+
+            numbers = [interpreted(n, constants["REAL"]) for n in numbers]
+        places = [parts.get(name, arrays[name]) for name in function.arrays]
+        constants = {name: constants[name] for name in function.constants}
+        run[launch.grid](*places, *numbers, **constants, num_warps=launch.warps)
+        for is_largest in (False, True):
+            own = [name for name in parts if (name in function.largest) is is_largest]
+            for first in range(0, len(own), AT_ONCE):
+                pairs = [(parts[name], arrays[name]) for name in own[first : first + AT_ONCE]]
+                added(pairs, constants_of(real, is_largest))
+
+
+def kernel(space: str, *, makes: str = "", left: str = "", **said) -> Callable[[Callable], Record]:
     """The record of a kernel; see above."""
-
-    def recorded(function) -> Record:
-        first = Function(function, space, alive, **said)
-        return Record(function.fn.__name__, first, makes)
-
-    return recorded
+    return lambda function: Record(
+        function.fn.__name__, Function(function, space, **said), makes, left
+    )
 
 
-def launched(
-    function: Function,
-    launch: Launch,
-    arrays: dict[str, Tensor | None],
-    known: Mapping[str, float],
-    real: torch.dtype,
-) -> None:
-    """Runs a function: ``arrays`` by their names, where what is left out is None; ``known`` are
-    sizes and numbers.
-    """
-    made = [arrays[name] for name in function.makes]
-    if made and not function.keeps and all(array is None for array in made):
-        return
-    given = next(array for array in arrays.values() if array is not None)
-    for name, axes in function.keeps.items():
-        shape = [launch.lengths[axis] for axis in axes]
-        arrays[name] = given.new_empty(shape, dtype=real)
-    parts = {
-        name: given.new_empty(part.shape, dtype=real)
-        for name, part in launch.parts.items()
-        if arrays[name] is not None
-    }
-    constants = {"REAL": REALS.get(real, tl.float32), "PARTS": PARTS, **launch.constants}
-    numbers = function.numbers(launch.lengths, known, launch.rows)
-    pairs = zip(function.given, numbers, strict=True)
-    run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
-    if triton.knobs.runtime.interpret:
-        from ._interpreting import interpreted
-
-        numbers = [interpreted(n, constants["REAL"]) for n in numbers]
-    places = [parts.get(name, arrays[name]) for name in function.arrays]
-    constants = {name: constants[name] for name in function.constants}
-    run[launch.grid](*places, *numbers, **constants, num_warps=launch.warps)
-    for name, part in parts.items():
-        added(function, launch.parts[name], part, arrays[name], name)
+def constants_of(real: torch.dtype, is_largest: bool) -> dict[str, object]:
+    real = REALS.get(real, tl.float32)
+    return {"REAL": real, "LARGEST": is_largest, "PARTS": PARTS, "BLOCK": SUMMED}
 
 
-def added(function: Function, part: Part, parts: Tensor, result: Tensor, name: str) -> None:
-    """The parts of a sum, in one order."""
-    if name in function.largest:
-        result.copy_(parts.amax(part.along).permute(part.order).reshape(result.shape))
-    elif function.by_rows:
-        sums = parts.sum(part.along) if part.along else parts
-        result.copy_(sums.permute(part.order).reshape(result.shape))
-    else:
-        size = result.numel()
-        block = min(SUMMED, power_of_two(size))
-        real = REALS.get(parts.dtype, tl.float32)
-        add_parts[(cut(size, block),)](
-            parts, result, len(parts), size, REAL=real, PARTS=TOGETHER, BLOCK=block
-        )
+def added(pairs: list[tuple[Tensor, Tensor]], constants: Mapping[str, object]) -> None:
+    """The parts of some sums, in one order, become these: in one launch."""
+    most = max(result.numel() for _, result in pairs)
+    none = [(None, None)] * (AT_ONCE - len(pairs))
+    arrays = [array for pair in (*pairs, *none) for array in pair]
+    counts = [number for parts, _ in pairs for number in parts.shape]
+    counts += [0] * (2 * len(none))
+    add_parts[(cut(most, SUMMED),)](*arrays, *counts, **constants)
 
 
 def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:

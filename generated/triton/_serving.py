@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import get_origin
 
 import torch
 from torch import Tensor
@@ -114,17 +115,16 @@ class OnKernels:
 
 
 class AtOnce:
-    """Replaces the function behind the checks of a loss: computes the loss with its gradients, by
-    ``own``, where kernels serve and a gradient will be asked for. ``scaled`` multiplies a gradient
-    by what arrives, in place.
+    """Replaces the function behind the checks of a loss, or the Function of one: computes the loss
+    with its gradients, by ``own``, where kernels serve and a gradient will be asked for.
     """
 
     def __init__(self, lines: Callable, own: Callable, target: ModuleType):
         self.lines, self.serves = lines, target.serves
         names = [*inspect.signature(own).parameters]
-        count = len(inspect.signature(lines).parameters)
-        asked = [names.index(name.removeprefix("need_")) for name in names[count:]]
-        self.reduces = names[count - 1] == "reduction"
+        needs = [name for name in names if name.startswith("need_")]
+        asked = [names.index(name.removeprefix("need_")) for name in needs]
+        self.reduces = "reduction" in names
 
         class WithGradients(Function):
             @staticmethod
@@ -164,6 +164,30 @@ class AtOnce:
             return self.lines(*given)
 
 
+class LossOnKernels(AtOnce):
+    """Replaces the Function of a loss, whose first output that is."""
+
+    def __init__(self, lines: OnKernels, own: Callable, target: ModuleType):
+        super().__init__(lambda *given: first_of(lines.apply(*given)), own, target)
+        self.function = lines
+        self.several = get_origin(inspect.signature(lines.forward).return_annotation) is tuple
+
+    def apply(self, *given):
+        return (self(*given),) if self.several else self(*given)
+
+    def __getattr__(self, name: str):
+        return getattr(self.function, name)
+
+
+def first_of(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
+    return outputs[0] if isinstance(outputs, tuple) else outputs
+
+
+def at_once_of(name: str) -> str:
+    """What computes the loss with its gradients that a function computes."""
+    return name.removesuffix(BEHIND).removesuffix("_forward") + "_at_once"
+
+
 def differentiated(
     lines: Callable, given: Sequence, needs: Sequence[bool], dloss: Tensor
 ) -> tuple[Tensor | None, ...]:
@@ -192,17 +216,21 @@ class Served:
                 f" gradform {name} --target {target.TARGET}"
             )
         self.places = {}
+        self.behind = any(name.endswith(BEHIND) for name in vars(lines))
         for called, value in [*vars(lines).items()]:
             if isinstance(value, type) and issubclass(value, Function):
-                own = getattr(kernels, value.forward.__name__, None)
-                if own is not None:
-                    forward = or_lines(own, value.forward)
-                    self.places[called] = OnKernels(value, forward, serves), value
+                name = value.forward.__name__
+                if own := getattr(kernels, name, None):
+                    own = OnKernels(value, or_lines(own, value.forward), serves)
+                    if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
+                        own = LossOnKernels(own, at_once, target)
+                    self.places[called] = own, value
             elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
                 own = where_served(getattr(kernels, called), value, serves)
                 self.places[called] = own, value
-            elif called.endswith(BEHIND) and hasattr(kernels, at_once := called.removesuffix(BEHIND) + "_at_once"):
-                self.places[called] = AtOnce(value, getattr(kernels, at_once), target), value
+            elif called.endswith(BEHIND) and hasattr(kernels, at_once_of(called)):
+                own = AtOnce(value, getattr(kernels, at_once_of(called)), target)
+                self.places[called] = own, value
 
     def put(self, ours: bool) -> None:
         """The kernels in their places, or the lines again."""

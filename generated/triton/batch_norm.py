@@ -14,116 +14,95 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import batch_norm as lines
-from ._functions import aligned, load, square
+from ._functions import added, aligned, larger, load, smaller, square
 from ._launching import kernel
 
 MODULE, DIGEST = lines, "737773148a9e94d58147a7ee055bd99d374414b3e9f66ec298c967ebd68b6038"
 
 
-@kernel("N | C in tiles", alive=2, sums="sum_1: C", makes="sum_1")
+@kernel(
+    "N in parts | C in tiles", alive=10, sums="sum_shifted: C, sum_squares: C",
+    left="sum_shifted sum_squares", makes="shift sum_shifted sum_squares",
+)
 @triton.jit
 def forward(
-    x_ptr, sum_1_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_1 += tl.where(inside, x, 0.0)
-    tl.store(sum_1_ptr + program * C + c, tl.sum(sum_1, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("| C in tiles", makes="mean")
-@triton.jit
-def forward_2(sum_1_ptr, mean_ptr, C, N, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_1 = load(sum_1_ptr + c, c < C)
-    tl.store(mean_ptr + c, sum_1 / N, mask=c < C)
-
-
-@kernel("N | C in tiles", alive=3, sums="sum_diff: C", makes="sum_diff")
-@triton.jit
-def forward_3(
-    mean_ptr, x_ptr, sum_diff_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_diff = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    mean = load(mean_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_diff += tl.where(inside, x - mean, 0.0)
-    tl.store(sum_diff_ptr + program * C + c, tl.sum(sum_diff, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("N | C in tiles", alive=5, sums="sum_2: C", makes="sum_2")
-@triton.jit
-def forward_4(
-    mean_ptr, sum_diff_ptr, x_ptr, sum_2_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    C = aligned(C, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    mean = load(mean_ptr + c, c < C)
-    sum_diff = load(sum_diff_ptr + c, c < C)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (c < C)
-        x = load(x_ptr + n * C + c, inside)
-        sum_2 += tl.where(inside, square(x - mean - sum_diff / N), 0.0)
-    tl.store(sum_2_ptr + program * C + c, tl.sum(sum_2, axis=0, keep_dims=True), mask=c < C)
-
-
-@kernel("| C in tiles", makes="inv_std")
-@triton.jit
-def forward_5(sum_2_ptr, inv_std_ptr, C, N, eps, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_2 = load(sum_2_ptr + c, c < C)
-    tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_2 / (N - 1) + eps), mask=c < C)
-
-
-@kernel("N | C in tiles", alive=5, makes="y")
-@triton.jit
-def forward_6(
-    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, y_ptr, C, N,
+    x_ptr, shift_ptr, sum_shifted_ptr, sum_squares_ptr, C, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
+    sum_shifted = tl.zeros([ROWS, BLOCK], REAL)
+    sum_squares = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
+    x = load(x_ptr + c, c < C)
+    x_2 = load(x_ptr + (N - 1) * C + c, c < C)
+    x_3 = load(x_ptr + N // 2 * C + c, c < C)
+    shift = larger(smaller(x, x_2), smaller(larger(x, x_2), x_3))
+    tl.store(shift_ptr + c, shift, mask=(c < C) & (program == 0))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        x_4 = load(x_ptr + n * C + c, inside)
+        sum_shifted += tl.where(inside, x_4 - shift, 0.0)
+        sum_squares += tl.where(inside, square(x_4 - shift), 0.0)
+    tl.store(
+        sum_shifted_ptr + program * C + c,
+        tl.sum(sum_shifted, axis=0, keep_dims=True),
+        mask=c < C,
+    )
+    tl.store(
+        sum_squares_ptr + program * C + c,
+        tl.sum(sum_squares, axis=0, keep_dims=True),
+        mask=c < C,
+    )
+
+
+@kernel(
+    "N in parts | C in tiles", alive=19, parts="sum_shifted sum_squares",
+    makes="mean sum_diff inv_std y",
+)
+@triton.jit
+def forward_2(
+    bias_ptr, gain_ptr, shift_ptr, sum_shifted_ptr, sum_squares_ptr, x_ptr, mean_ptr, sum_diff_ptr,
+    inv_std_ptr, y_ptr, sum_shifted_count, sum_squares_count, C, N, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    shift = load(shift_ptr + c, c < C)
+    sum_shifted = added(sum_shifted_ptr, c, sum_shifted_count, C, c < C, REAL)
+    mean = shift + sum_shifted / N
+    tl.store(mean_ptr + c, mean, mask=(c < C) & (program == 0))
+    sum_diff = sum_shifted - N * (mean - shift)
+    tl.store(sum_diff_ptr + c, sum_diff, mask=(c < C) & (program == 0))
+    sum_squares = added(sum_squares_ptr, c, sum_squares_count, C, c < C, REAL)
+    inv_std = 1 / tl.sqrt(larger(sum_squares - sum_shifted * sum_shifted / N, 0) / (N - 1) + eps)
+    tl.store(inv_std_ptr + c, inv_std, mask=(c < C) & (program == 0))
     bias = load(bias_ptr + c, c < C)
     gain = load(gain_ptr + c, c < C)
-    inv_std = load(inv_std_ptr + c, c < C)
-    x = load(x_ptr + n * C + c, inside)
-    mean = load(mean_ptr + c, c < C)
-    sum_diff = load(sum_diff_ptr + c, c < C)
-    diff = x - mean - sum_diff / N
-    xhat = inv_std * diff
-    tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        x = load(x_ptr + n * C + c, inside)
+        diff = x - mean - sum_diff / N
+        xhat = inv_std * diff
+        tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=inside)
 
 
-@kernel("N | C in tiles", alive=8, sums="dgain: C, dbias: C", makes="dgain dbias")
+@kernel(
+    "N in parts | C in tiles", alive=8, sums="dgain_parts: C, dbias_parts: C",
+    left="dgain_parts dbias_parts", makes="dgain_parts dbias_parts",
+)
 @triton.jit
 def backward(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,
+    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_parts_ptr, dbias_parts_ptr, C, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    dgain = tl.zeros([ROWS, BLOCK], REAL)
-    dbias = tl.zeros([ROWS, BLOCK], REAL)
+    dgain_parts = tl.zeros([ROWS, BLOCK], REAL)
+    dbias_parts = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inv_std = load(inv_std_ptr + c, c < C)
     mean = load(mean_ptr + c, c < C)
@@ -135,36 +114,54 @@ def backward(
         x = load(x_ptr + n * C + c, inside)
         diff = x - mean - sum_diff / N
         xhat = inv_std * diff
-        dgain += tl.where(inside, dy * xhat, 0.0)
-        dbias += tl.where(inside, dy, 0.0)
-    if dgain_ptr is not None:
-        tl.store(dgain_ptr + program * C + c, tl.sum(dgain, axis=0, keep_dims=True), mask=c < C)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + program * C + c, tl.sum(dbias, axis=0, keep_dims=True), mask=c < C)
+        dgain_parts += tl.where(inside, dy * xhat, 0.0)
+        dbias_parts += tl.where(inside, dy, 0.0)
+    tl.store(
+        dgain_parts_ptr + program * C + c,
+        tl.sum(dgain_parts, axis=0, keep_dims=True),
+        mask=c < C,
+    )
+    tl.store(
+        dbias_parts_ptr + program * C + c,
+        tl.sum(dbias_parts, axis=0, keep_dims=True),
+        mask=c < C,
+    )
 
 
-@kernel("N | C in tiles", alive=6, makes="dx")
+@kernel(
+    "N in parts | C in tiles", alive=12, parts="dgain_parts dbias_parts", makes="dgain dbias dx",
+)
 @triton.jit
 def backward_2(
-    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr, C,
-    N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dbias_parts_ptr, dgain_parts_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr,
+    dgain_ptr, dbias_ptr, dx_ptr, dgain_parts_count, dbias_parts_count, C, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
+    dgain_parts = added(dgain_parts_ptr, c, dgain_parts_count, C, c < C, REAL)
+    dgain = dgain_parts
+    if dgain_ptr is not None:
+        tl.store(dgain_ptr + c, dgain, mask=(c < C) & (program == 0))
+    dbias_parts = added(dbias_parts_ptr, c, dbias_parts_count, C, c < C, REAL)
+    dbias = dbias_parts
+    if dbias_ptr is not None:
+        tl.store(dbias_ptr + c, dbias, mask=(c < C) & (program == 0))
     gain = load(gain_ptr + c, c < C)
     inv_std = load(inv_std_ptr + c, c < C)
-    dy = load(dy_ptr + n * C + c, inside)
-    dbias = load(dbias_ptr + c, c < C)
-    dgain = load(dgain_ptr + c, c < C)
-    x = load(x_ptr + n * C + c, inside)
     mean = load(mean_ptr + c, c < C)
     sum_diff = load(sum_diff_ptr + c, c < C)
-    diff = x - mean - sum_diff / N
-    xhat = inv_std * diff
-    dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)
-    tl.store(dx_ptr + n * C + c, dx, mask=inside)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        dy = load(dy_ptr + n * C + c, inside)
+        x = load(x_ptr + n * C + c, inside)
+        diff = x - mean - sum_diff / N
+        xhat = inv_std * diff
+        dx = gain * inv_std * (dy - dbias / N - dgain / (N - 1) * xhat)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + n * C + c, dx, mask=inside)
 
 
 def batch_norm_forward(
@@ -174,18 +171,18 @@ def batch_norm_forward(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     N, C = x.shape
-    sum_1 = x.new_empty(C, dtype=wide)
-    forward(x, sum_1, C=C, N=N)
+    shift = x.new_empty(C, dtype=wide)
+    sum_shifted = x.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
+    sum_squares = x.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
+    forward(x, shift, sum_shifted, sum_squares, C=C, N=N)
     mean = x.new_empty(1, C, dtype=wide)
-    forward_2(sum_1, mean, C=C, N=N)
     sum_diff = x.new_empty(1, C, dtype=wide)
-    forward_3(mean, x, sum_diff, C=C, N=N)
-    sum_2 = x.new_empty(C, dtype=wide)
-    forward_4(mean, sum_diff, x, sum_2, C=C, N=N)
     inv_std = x.new_empty(1, C, dtype=wide)
-    forward_5(sum_2, inv_std, C=C, N=N, eps=eps)
     y = x.new_empty(N, C, dtype=dtype)
-    forward_6(bias, gain, inv_std, mean, sum_diff, x, y, C=C, N=N)
+    forward_2(
+        bias, gain, shift, sum_shifted, sum_squares, x, mean, sum_diff, inv_std, y, C=C, N=N,
+        eps=eps,
+    )
     return y, mean, sum_diff, inv_std
 
 
@@ -196,11 +193,13 @@ def batch_norm_backward(
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     N, C = dy.shape
-    dx = None
-    dgain = dy.new_empty(C, dtype=wide) if need_x or need_gain else None
-    dbias = dy.new_empty(C, dtype=wide) if need_x or need_bias else None
-    backward(dy, inv_std, mean, sum_diff, x, dgain, dbias, C=C, N=N)
-    if need_x:
-        dx = x.new_empty(N, C)
-        backward_2(dbias, dgain, dy, gain, inv_std, mean, sum_diff, x, dx, C=C, N=N)
+    dgain_parts = dy.new_empty(backward.parts(C=C, N=N), C, dtype=wide)
+    dbias_parts = dy.new_empty(backward.parts(C=C, N=N), C, dtype=wide)
+    backward(dy, inv_std, mean, sum_diff, x, dgain_parts, dbias_parts, C=C, N=N)
+    dgain = gain.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C) if need_x else None
+    backward_2(
+        dbias_parts, dgain_parts, dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C=C, N=N,
+    )
     return dx, dgain, dbias

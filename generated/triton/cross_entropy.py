@@ -15,13 +15,12 @@ from torch import Tensor
 
 from .. import cross_entropy as lines
 from ._functions import (
+    added,
     aligned,
     counted_label,
-    gathered,
     is_counted,
     larger,
     largest,
-    leave,
     load,
     load_at,
     placed,
@@ -29,7 +28,7 @@ from ._functions import (
     total,
     within,
 )
-from ._launching import PARTS, kernel, unscaled
+from ._launching import kernel, unscaled
 
 MODULE, DIGEST = lines, "c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01"
 
@@ -118,58 +117,58 @@ def forward_in_chunks(
     tl.store(losses_ptr + row, losses)
 
 
-@kernel("| C in tiles", alive=2, leaves="sum_1:", makes="sum_1")
+@kernel("in parts | C in tiles", alive=2, sums="sum_1:", left="sum_1", makes="sum_1")
 @triton.jit
-def backward(
-    weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
-):
+def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
         c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_1 += tl.where(c < C, weight, 0.0)
-    leave(sum_1_ptr, tl.sum(sum_1), PARTS)
+    tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@kernel("N C | S in tiles", alive=5, makes="dlogits")
+@kernel("N C in parts | S in tiles", alive=5, parts="sum_1", makes="dlogits")
 @triton.jit
 def backward_2(
     counted_ptr, dloss_ptr, labels_ptr, logits_ptr, max_logits_ptr, sum_1_ptr,
-    sum_exp_logits_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, label_smoothing,
+    sum_exp_logits_shifted_ptr, weight_ptr, dlogits_ptr, rows, sum_1_count, C, S, label_smoothing,
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
-    PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    n = row // C
-    dloss = load(dloss_ptr + n * S + s, inside)
-    sum_1 = gathered(sum_1_ptr, PARTS)
-    counted = load(counted_ptr + n * S + s, inside)
-    logits = load(logits_ptr + row * S + s, inside)
-    max_logits = load(max_logits_ptr + n * S + s, inside)
-    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
-    probs = tl.exp(logits - max_logits) / sum_exp_logits_shifted
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = (
-        dloss * (
-            (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-            - label_smoothing_over_C * weight
+    sum_1 = added(sum_1_ptr, 0, sum_1_count, 1, True, REAL)
+    for start in range(program * ROWS, rows, tl.num_programs(0) * ROWS):
+        row = start + tl.arange(0, ROWS)[:, None]
+        inside = (row < rows) & (s < S)
+        n = row // C
+        dloss = load(dloss_ptr + n * S + s, inside)
+        counted = load(counted_ptr + n * S + s, inside)
+        logits = load(logits_ptr + row * S + s, inside)
+        max_logits = load(max_logits_ptr + n * S + s, inside)
+        sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
+        probs = tl.exp(logits - max_logits) / sum_exp_logits_shifted
+        c = row % C
+        weight = load(weight_ptr + c, row < rows)
+        labels = load(labels_ptr + n * S + s, inside)
+        dlogits = (
+            dloss * (
+                (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
+                - label_smoothing_over_C * weight
+            )
+            + placed(label_smoothing_minus_one * dloss * counted, c, labels, C)
         )
-        + placed(label_smoothing_minus_one * dloss * counted, c, labels, C)
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
+        tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
 
 
-@kernel("N | S in tiles", alive=3, leaves="divisor_1:", makes="divisor_1")
+@kernel("N in parts | S in tiles", alive=3, sums="divisor_1:", left="divisor_1", makes="divisor_1")
 @triton.jit
 def at_once(
     labels_ptr, weight_ptr, divisor_1_ptr, C, N, S, ignore_index, REAL: tl.constexpr,
-    PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -186,30 +185,31 @@ def at_once(
         )
         counted = tl.where(is_counted(labels, ignore_index), weight_at_labels, 0)
         divisor_1 += tl.where(inside, counted, 0.0)
-    leave(divisor_1_ptr, tl.sum(divisor_1), PARTS)
+    tl.store(divisor_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(divisor_1))
 
 
-@kernel("| C in tiles", alive=2, leaves="sum_2:", makes="sum_2")
+@kernel("in parts | C in tiles", alive=2, sums="sum_2:", left="sum_2", makes="sum_2")
 @triton.jit
-def at_once_2(
-    weight_ptr, sum_2_ptr, C, REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
-):
+def at_once_2(weight_ptr, sum_2_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     sum_2 = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
         c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
         sum_2 += tl.where(c < C, weight, 0.0)
-    leave(sum_2_ptr, tl.sum(sum_2), PARTS)
+    tl.store(sum_2_ptr + program, tl.sum(sum_2))
 
 
-@kernel("N | C S in tiles", alive=10, leaves="loss_sum:", makes="dlogits loss_sum")
+@kernel(
+    "N in parts | C S in tiles", alive=10, sums="loss_sum:", parts="divisor_1 sum_2",
+    left="loss_sum", makes="dlogits loss_sum",
+)
 @triton.jit
 def at_once_3(
-    divisor_1_ptr, labels_ptr, logits_ptr, sum_2_ptr, weight_ptr, dlogits_ptr, loss_sum_ptr, C, N,
-    S, ignore_index, label_smoothing, reduction_is_one, one_minus_label_smoothing,
-    label_smoothing_over_C, label_smoothing_minus_one, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    divisor_1_ptr, labels_ptr, logits_ptr, sum_2_ptr, weight_ptr, dlogits_ptr, loss_sum_ptr,
+    divisor_1_count, sum_2_count, C, N, S, ignore_index, label_smoothing, reduction_is_one,
+    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -217,9 +217,9 @@ def at_once_3(
     loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     divisor = tl.where(reduction_is_one, divisor_1, 1)
-    sum_2 = gathered(sum_2_ptr, PARTS)
+    sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
     weight = load(weight_ptr + c, c < C)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None, None]
@@ -266,23 +266,23 @@ def at_once_3(
         smoothing = tl.where(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, 0)
         losses = label_smoothing_minus_one * picked - smoothing
         loss_sum += tl.where(inside_NS, tl.where(is_counted(labels, ignore_index), losses, 0), 0.0)
-    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+    tl.store(loss_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss_sum))
 
 
-@at_once_3.long("N S | C in chunks", alive=5, leaves="loss_sum:")
+@at_once_3.long("N S in parts | C in chunks", alive=5, sums="loss_sum:", parts="divisor_1 sum_2")
 @triton.jit
 def at_once_3_in_chunks(
     divisor_1_ptr, labels_ptr, logits_ptr, sum_2_ptr, weight_ptr, dlogits_ptr, loss_sum_ptr, rows,
-    C, S, ignore_index, label_smoothing, reduction_is_one, one_minus_label_smoothing,
-    label_smoothing_over_C, label_smoothing_minus_one, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    divisor_1_count, sum_2_count, C, S, ignore_index, label_smoothing, reduction_is_one,
+    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     divisor = tl.where(reduction_is_one, divisor_1, 1)
-    sum_2 = gathered(sum_2_ptr, PARTS)
+    sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
     for row in range(program, rows, tl.num_programs(0)):
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
         sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
@@ -344,14 +344,17 @@ def at_once_3_in_chunks(
         smoothing = tl.where(label_smoothing_is_not_zero, label_smoothing_over_C * sum_1, 0)
         losses = label_smoothing_minus_one * picked - smoothing
         loss_sum += tl.where(is_counted(labels, ignore_index), losses, 0)
-    leave(loss_sum_ptr, loss_sum, PARTS)
+    tl.store(loss_sum_ptr + program, loss_sum)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="divisor_1 loss_sum", makes="loss")
 @triton.jit
-def at_once_4(divisor_1_ptr, loss_sum_ptr, loss_ptr, reduction_is_one, PARTS: tl.constexpr):
-    loss_sum = gathered(loss_sum_ptr, PARTS)
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+def at_once_4(
+    divisor_1_ptr, loss_sum_ptr, loss_ptr, divisor_1_count, loss_sum_count, reduction_is_one,
+    REAL: tl.constexpr,
+):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / tl.where(reduction_is_one, divisor_1, 1))
 
 
@@ -435,11 +438,11 @@ def plain_backward(
     tl.store(dlogits_ptr + row * S + s, dloss * probs + placed(-dloss, c, labels, C), mask=inside)
 
 
-@kernel("N | S in tiles", alive=3, leaves="divisor_1:", makes="divisor_1")
+@kernel("N in parts | S in tiles", alive=3, sums="divisor_1:", left="divisor_1", makes="divisor_1")
 @triton.jit
 def plain_at_once(
-    labels_ptr, divisor_1_ptr, N, S, ignore_index, REAL: tl.constexpr, PARTS: tl.constexpr,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    labels_ptr, divisor_1_ptr, N, S, ignore_index, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -450,22 +453,25 @@ def plain_at_once(
         inside = (n < N) & (s < S)
         labels = load(labels_ptr + n * S + s, inside)
         divisor_1 += tl.where(inside, is_counted(labels, ignore_index).to(REAL), 0.0)
-    leave(divisor_1_ptr, tl.sum(divisor_1), PARTS)
+    tl.store(divisor_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(divisor_1))
 
 
-@kernel("N | C S in tiles", alive=7, leaves="loss_sum:", makes="dlogits loss_sum")
+@kernel(
+    "N in parts | C S in tiles", alive=7, sums="loss_sum:", parts="divisor_1", left="loss_sum",
+    makes="dlogits loss_sum",
+)
 @triton.jit
 def plain_at_once_2(
-    divisor_1_ptr, labels_ptr, logits_ptr, dlogits_ptr, loss_sum_ptr, C, N, S, ignore_index,
-    reduction_is_one, REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    divisor_1_ptr, labels_ptr, logits_ptr, dlogits_ptr, loss_sum_ptr, divisor_1_count, C, N, S,
+    ignore_index, reduction_is_one, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     c = tl.arange(0, BLOCK_C)[None, :, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     divisor = tl.where(reduction_is_one, divisor_1, 1)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None, None]
@@ -495,20 +501,19 @@ def plain_at_once_2(
         )
         picked = logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)
         loss_sum += tl.where(inside_NS, tl.where(is_counted(labels, ignore_index), -picked, 0), 0.0)
-    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+    tl.store(loss_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss_sum))
 
 
-@plain_at_once_2.long("N S | C in chunks", alive=3, leaves="loss_sum:")
+@plain_at_once_2.long("N S in parts | C in chunks", alive=3, sums="loss_sum:", parts="divisor_1")
 @triton.jit
 def plain_at_once_2_in_chunks(
-    divisor_1_ptr, labels_ptr, logits_ptr, dlogits_ptr, loss_sum_ptr, rows, C, S, ignore_index,
-    reduction_is_one, REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    divisor_1_ptr, labels_ptr, logits_ptr, dlogits_ptr, loss_sum_ptr, rows, divisor_1_count, C, S,
+    ignore_index, reduction_is_one, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     divisor = tl.where(reduction_is_one, divisor_1, 1)
     for row in range(program, rows, tl.num_programs(0)):
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
@@ -550,14 +555,17 @@ def plain_at_once_2_in_chunks(
                 )
             )
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
-    leave(loss_sum_ptr, loss_sum, PARTS)
+    tl.store(loss_sum_ptr + program, loss_sum)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="divisor_1 loss_sum", makes="loss")
 @triton.jit
-def plain_at_once_3(divisor_1_ptr, loss_sum_ptr, loss_ptr, reduction_is_one, PARTS: tl.constexpr):
-    loss_sum = gathered(loss_sum_ptr, PARTS)
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+def plain_at_once_3(
+    divisor_1_ptr, loss_sum_ptr, loss_ptr, divisor_1_count, loss_sum_count, reduction_is_one,
+    REAL: tl.constexpr,
+):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / tl.where(reduction_is_one, divisor_1, 1))
 
 
@@ -591,7 +599,7 @@ def cross_entropy_backward(
     N, S = dloss.shape
     if C == 0:
         raise ValueError("cross_entropy divides by C, which is 0")
-    sum_1 = dloss.new_empty(PARTS, dtype=wide)
+    sum_1 = dloss.new_empty(backward.parts(C=C), dtype=wide)
     backward(weight, sum_1, C=C)
     dlogits = logits.new_empty(N, C, S)
     backward_2(
@@ -620,12 +628,12 @@ def cross_entropy_at_once(
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy divides by C, which is 0")
-    divisor_1 = logits.new_empty(PARTS, dtype=wide)
+    divisor_1 = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
     at_once(labels, weight, divisor_1, C=C, N=N, S=S, ignore_index=ignore_index)
-    sum_2 = logits.new_empty(PARTS, dtype=wide)
+    sum_2 = logits.new_empty(at_once_2.parts(C=C), dtype=wide)
     at_once_2(weight, sum_2, C=C)
     dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
-    loss_sum = logits.new_empty(PARTS, dtype=wide)
+    loss_sum = logits.new_empty(at_once_3.parts(C=C, N=N, S=S), dtype=wide)
     at_once_3(
         divisor_1, labels, logits, sum_2, weight, dlogits, loss_sum, C=C, N=N, S=S,
         ignore_index=ignore_index, label_smoothing=label_smoothing, reduction_is_one=reduction == 1,
@@ -671,10 +679,10 @@ def cross_entropy_plain_at_once(
     wide = torch.promote_types(dtype, torch.float32)
     reduction = ["sum", "mean"].index(reduction)
     N, C, S = logits.shape
-    divisor_1 = logits.new_empty(PARTS, dtype=wide)
+    divisor_1 = logits.new_empty(plain_at_once.parts(N=N, S=S), dtype=wide)
     plain_at_once(labels, divisor_1, N=N, S=S, ignore_index=ignore_index)
     dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
-    loss_sum = logits.new_empty(PARTS, dtype=wide)
+    loss_sum = logits.new_empty(plain_at_once_2.parts(C=C, N=N, S=S), dtype=wide)
     plain_at_once_2(
         divisor_1, labels, logits, dlogits, loss_sum, C=C, N=N, S=S, ignore_index=ignore_index,
         reduction_is_one=reduction == 1,

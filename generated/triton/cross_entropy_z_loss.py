@@ -15,7 +15,10 @@ from torch import Tensor
 
 from .. import cross_entropy_z_loss as lines
 from ._functions import (
+    added,
     aligned,
+    counted_label,
+    is_counted,
     larger,
     largest,
     load,
@@ -26,28 +29,30 @@ from ._functions import (
     total,
     within,
 )
-from ._launching import kernel
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "cb7cddd1b5190f47a1fa8c956c5151b79ea3d85708eb0bf5f21a374c052bb7b4"
+MODULE, DIGEST = lines, "c82523a734db7d3ab7d7989a3f391d006e01a5c44e083ff81f03eb9546b9fcc1"
 
 
 @kernel(
-    "N | C S in tiles", alive=10, sums="sum_counted:, sum_2:, sum_of_labels_kept_is_not_0:, sum_3:",
-    makes="max_logits sum_exp_logits_shifted counted sum_counted sum_2 log_z sum_of_labels_kept_is_not_0 sum_3",
+    "N in parts | C S in tiles", alive=10,
+    sums="sum_counted_parts:, sum_2:, sum_of_labels_kept_is_not_0_parts:, sum_3:",
+    left="sum_counted_parts sum_of_labels_kept_is_not_0_parts sum_3 sum_2",
+    makes="max_logits sum_exp_logits_shifted counted sum_counted_parts sum_2 log_z sum_of_labels_kept_is_not_0_parts sum_3",
 )
 @triton.jit
 def forward(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr,
-    counted_ptr, sum_counted_ptr, sum_2_ptr, log_z_ptr, sum_of_labels_kept_is_not_0_ptr, sum_3_ptr,
-    C, N, S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
+    counted_ptr, sum_counted_parts_ptr, sum_2_ptr, log_z_ptr, sum_of_labels_kept_is_not_0_parts_ptr,
+    sum_3_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_of_labels_kept_is_not_0 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_of_labels_kept_is_not_0_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -61,8 +66,8 @@ def forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        sum_counted += tl.where(inside_NS, counted, 0.0)
-        sum_of_labels_kept_is_not_0 += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
+        sum_counted_parts += tl.where(inside_NS, counted, 0.0)
+        sum_of_labels_kept_is_not_0_parts += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         max_logits_raw = largest(logits, inside, 1)
@@ -93,29 +98,33 @@ def forward(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += tl.where(inside_NS, losses, 0.0)
-    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
+    tl.store(
+        sum_counted_parts_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_counted_parts),
+    )
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
     tl.store(
-        sum_of_labels_kept_is_not_0_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(sum_of_labels_kept_is_not_0),
+        sum_of_labels_kept_is_not_0_parts_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_of_labels_kept_is_not_0_parts),
     )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
 @forward.long(
-    "N S | C in chunks", alive=3, sums="sum_counted:, sum_of_labels_kept_is_not_0:, sum_3:, sum_2:",
+    "N S in parts | C in chunks", alive=3,
+    sums="sum_counted_parts:, sum_of_labels_kept_is_not_0_parts:, sum_3:, sum_2:",
 )
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr,
-    sum_of_labels_kept_is_not_0_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, log_z_ptr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_parts_ptr,
+    sum_of_labels_kept_is_not_0_parts_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, log_z_ptr,
     sum_3_ptr, sum_2_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_counted = tl.zeros([], REAL)
-    sum_of_labels_kept_is_not_0 = tl.zeros([], REAL)
+    sum_counted_parts = tl.zeros([], REAL)
+    sum_of_labels_kept_is_not_0_parts = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
@@ -125,8 +134,8 @@ def forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        sum_counted += counted
-        sum_of_labels_kept_is_not_0 += labels_kept_is_not_0.to(REAL)
+        sum_counted_parts += counted
+        sum_of_labels_kept_is_not_0_parts += labels_kept_is_not_0.to(REAL)
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
         sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
@@ -174,87 +183,290 @@ def forward_in_chunks(
         )
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += losses
-    tl.store(sum_counted_ptr + program, sum_counted)
-    tl.store(sum_of_labels_kept_is_not_0_ptr + program, sum_of_labels_kept_is_not_0)
+    tl.store(sum_counted_parts_ptr + program, sum_counted_parts)
+    tl.store(sum_of_labels_kept_is_not_0_parts_ptr + program, sum_of_labels_kept_is_not_0_parts)
     tl.store(sum_3_ptr + program, sum_3)
     tl.store(sum_2_ptr + program, sum_2)
 
 
-@kernel("", makes="loss")
+@kernel(
+    "", parts="sum_counted_parts sum_of_labels_kept_is_not_0_parts sum_3 sum_2",
+    makes="sum_counted sum_of_labels_kept_is_not_0 loss",
+)
 @triton.jit
 def forward_2(
-    sum_2_ptr, sum_3_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr, z_weight,
+    sum_2_ptr, sum_3_ptr, sum_counted_parts_ptr, sum_of_labels_kept_is_not_0_parts_ptr,
+    sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr, sum_counted_parts_count,
+    sum_of_labels_kept_is_not_0_parts_count, sum_3_count, sum_2_count, z_weight, REAL: tl.constexpr,
 ):
-    sum_2 = load(sum_2_ptr)
-    sum_counted = load(sum_counted_ptr)
-    sum_3 = load(sum_3_ptr)
-    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    sum_counted_parts = added(sum_counted_parts_ptr, 0, sum_counted_parts_count, 1, True, REAL)
+    sum_counted = sum_counted_parts
+    tl.store(sum_counted_ptr, sum_counted)
+    sum_of_labels_kept_is_not_0_parts = added(
+        sum_of_labels_kept_is_not_0_parts_ptr, 0, sum_of_labels_kept_is_not_0_parts_count, 1, True,
+        REAL,
+    )
+    sum_of_labels_kept_is_not_0 = sum_of_labels_kept_is_not_0_parts
+    tl.store(sum_of_labels_kept_is_not_0_ptr, sum_of_labels_kept_is_not_0)
+    sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
     tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_of_labels_kept_is_not_0 * z_weight)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_1:", makes="sum_1")
+@kernel(
+    "N in parts | S in tiles", alive=4, sums="sum_counted:, sum_of_labels_kept_is_not_0:",
+    left="sum_counted sum_of_labels_kept_is_not_0", makes="sum_counted sum_of_labels_kept_is_not_0",
+)
 @triton.jit
-def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
+def at_once(
+    labels_ptr, weight_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, C, N, S, ignore_index,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
+    sum_counted = tl.zeros([ROWS, BLOCK], REAL)
+    sum_of_labels_kept_is_not_0 = tl.zeros([ROWS, BLOCK], REAL)
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside,
+        )
+        labels_kept_is_not_0 = is_counted(labels, ignore_index)
+        sum_counted += tl.where(inside, tl.where(labels_kept_is_not_0, weight_at_labels, 0), 0.0)
+        sum_of_labels_kept_is_not_0 += tl.where(inside, labels_kept_is_not_0.to(REAL), 0.0)
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
+    tl.store(
+        sum_of_labels_kept_is_not_0_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_of_labels_kept_is_not_0),
+    )
+
+
+@kernel("in parts | C in tiles", alive=2, sums="sum_4:", left="sum_4", makes="sum_4")
+@triton.jit
+def at_once_2(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
         c = start + tl.arange(0, BLOCK)
         weight = load(weight_ptr + c, c < C)
-        sum_1 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+        sum_4 += tl.where(c < C, weight, 0.0)
+    tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@kernel("N C | S in tiles", alive=5, makes="dlogits")
+@kernel(
+    "N in parts | C S in tiles", alive=11, sums="sum_2:, sum_3:",
+    parts="sum_counted sum_of_labels_kept_is_not_0 sum_4", left="sum_3 sum_2",
+    makes="sum_2 sum_3 dlogits",
+)
 @triton.jit
-def backward_2(
-    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, log_z_ptr, logits_ptr, max_logits_ptr,
-    sum_1_ptr, sum_counted_ptr, sum_exp_logits_shifted_ptr, sum_of_labels_kept_is_not_0_ptr,
-    weight_ptr, dlogits_ptr, rows, C, S, label_smoothing, one_minus_label_smoothing,
-    two_times_z_weight, label_smoothing_over_C, label_smoothing_minus_one, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def at_once_3(
+    labels_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, weight_ptr,
+    sum_2_ptr, sum_3_ptr, dlogits_ptr, sum_counted_count, sum_of_labels_kept_is_not_0_count,
+    sum_4_count, C, N, S, ignore_index, label_smoothing, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, one_minus_label_smoothing,
+    two_times_z_weight, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    sum_1 = load(sum_1_ptr)
-    sum_counted = load(sum_counted_ptr)
-    n = row // C
-    counted = load(counted_ptr + n * S + s, inside)
-    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
-    log_z = load(log_z_ptr + n * S + s, inside)
-    logits = load(logits_ptr + row * S + s, inside)
-    max_logits = load(max_logits_ptr + n * S + s, inside)
-    sum_exp_logits_shifted = load(sum_exp_logits_shifted_ptr + n * S + s, inside)
-    probs = tl.exp(logits - max_logits) / sum_exp_logits_shifted
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    labels = load(labels_ptr + n * S + s, inside)
-    dlogits = (
-        tl.where(
-            labels_kept != 0,
-            dloss * (
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    weight = load(weight_ptr + c, c < C)
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
+    sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
+    sum_of_labels_kept_is_not_0 = added(
+        sum_of_labels_kept_is_not_0_ptr, 0, sum_of_labels_kept_is_not_0_count, 1, True, REAL,
+    )
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NS = (n < N) & (s < S)
+        inside = (n < N) & (c < C) & (s < S)
+        logits = load(logits_ptr + (n * C + c) * S + s, inside)
+        max_logits_raw = largest(logits, inside, 1)
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        logits_shifted = logits - max_logits
+        exp_logits_shifted = tl.exp(logits_shifted)
+        sum_exp_logits_shifted = total(exp_logits_shifted, inside, 1)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        labels_kept_is_not_0 = is_counted(labels, ignore_index)
+        sum_3 += tl.where(inside_NS, tl.where(labels_kept_is_not_0, square(log_z), 0), 0.0)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
+            0,
+        )
+        logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
+        sum_1 = total(weight * logprobs, inside, 1)
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += tl.where(inside_NS, losses, 0.0)
+        probs = exp_logits_shifted / sum_exp_logits_shifted
+        dlogits = (
+            tl.where(
+                labels_kept_is_not_0,
                 (
-                    label_smoothing * sum_1 / C / sum_counted
+                    label_smoothing * sum_4 / C / sum_counted
                     + one_minus_label_smoothing / sum_counted * counted
                     + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
                 ) * probs
-                - label_smoothing_over_C / sum_counted * weight
-            ),
+                - label_smoothing_over_C / sum_counted * weight,
+                0,
+            )
+            + placed(
+                tl.where(
+                    labels_kept_is_not_0,
+                    label_smoothing_minus_one / sum_counted * counted,
+                    0,
+                ),
+                c,
+                counted_label(labels, ignore_index),
+                C,
+            )
+        )
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+
+
+@at_once_3.long(
+    "N S in parts | C in chunks", alive=5, sums="sum_3:, sum_2:",
+    parts="sum_counted sum_of_labels_kept_is_not_0 sum_4",
+)
+@triton.jit
+def at_once_3_in_chunks(
+    labels_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, weight_ptr,
+    sum_3_ptr, sum_2_ptr, dlogits_ptr, rows, sum_counted_count, sum_of_labels_kept_is_not_0_count,
+    sum_4_count, C, S, ignore_index, label_smoothing, label_smoothing_minus_one,
+    label_smoothing_over_C, label_smoothing_is_not_zero, one_minus_label_smoothing,
+    two_times_z_weight, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([], REAL)
+    sum_2 = tl.zeros([], REAL)
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
+    sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
+    sum_of_labels_kept_is_not_0 = added(
+        sum_of_labels_kept_is_not_0_ptr, 0, sum_of_labels_kept_is_not_0_count, 1, True, REAL,
+    )
+    for row in range(program, rows, tl.num_programs(0)):
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = max_logits_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_exp_logits_shifted *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_exp_logits_shifted += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_exp_logits_shifted = tl.sum(sum_exp_logits_shifted * rescaled(before, max_logits_raw))
+        max_logits = tl.where(tl.abs(max_logits_raw) == float("inf"), 0, max_logits_raw)
+        log_z = max_logits + tl.log(sum_exp_logits_shifted)
+        labels = load(labels_ptr + row)
+        labels_kept_is_not_0 = is_counted(labels, ignore_index)
+        sum_3 += tl.where(labels_kept_is_not_0, square(log_z), 0)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+        )
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logits_shifted = logits - max_logits
+            logprobs = logits_shifted - tl.log(sum_exp_logits_shifted)
+            sum_1 += tl.where(c < C, weight * logprobs, 0.0)
+            exp_logits_shifted = tl.exp(logits_shifted)
+            probs = exp_logits_shifted / sum_exp_logits_shifted
+            dlogits = (
+                tl.where(
+                    labels_kept_is_not_0,
+                    (
+                        label_smoothing * sum_4 / C / sum_counted
+                        + one_minus_label_smoothing / sum_counted * counted
+                        + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
+                    ) * probs
+                    - label_smoothing_over_C / sum_counted * weight,
+                    0,
+                )
+                + placed(
+                    tl.where(
+                        labels_kept_is_not_0,
+                        label_smoothing_minus_one / sum_counted * counted,
+                        0,
+                    ),
+                    c,
+                    counted_label(labels, ignore_index),
+                    C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+        )
+        picked = tl.where(
+            labels_kept_is_not_0,
+            counted * (logits_at_labels - max_logits - tl.log(sum_exp_logits_shifted)),
             0,
         )
-        + placed(
-            tl.where(
-                labels_kept != 0,
-                dloss * label_smoothing_minus_one / sum_counted * counted,
-                0,
-            ),
-            c, labels, C,
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
         )
+        losses = label_smoothing_minus_one * picked - smoothing
+        sum_2 += losses
+    tl.store(sum_3_ptr + program, sum_3)
+    tl.store(sum_2_ptr + program, sum_2)
+
+
+@kernel("", parts="sum_counted sum_of_labels_kept_is_not_0 sum_3 sum_2", makes="loss")
+@triton.jit
+def at_once_4(
+    sum_2_ptr, sum_3_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr,
+    sum_counted_count, sum_of_labels_kept_is_not_0_count, sum_3_count, sum_2_count, z_weight,
+    REAL: tl.constexpr,
+):
+    sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
+    sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
+    sum_of_labels_kept_is_not_0 = added(
+        sum_of_labels_kept_is_not_0_ptr, 0, sum_of_labels_kept_is_not_0_count, 1, True, REAL,
     )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
+    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_of_labels_kept_is_not_0 * z_weight)
 
 
 def cross_entropy_z_loss_forward(
@@ -269,45 +481,61 @@ def cross_entropy_z_loss_forward(
     max_logits = logits.new_empty(N, 1, S, dtype=wide)
     sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
     counted = logits.new_empty(N, S, dtype=wide)
-    sum_counted = logits.new_empty((), dtype=wide)
-    sum_2 = logits.new_empty((), dtype=wide)
+    sum_counted_parts = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
+    sum_2 = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     log_z = logits.new_empty(N, S, dtype=wide)
-    sum_of_labels_kept_is_not_0 = logits.new_empty((), dtype=wide)
-    sum_3 = logits.new_empty((), dtype=wide)
+    sum_of_labels_kept_is_not_0_parts = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
+    sum_3 = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     forward(
         labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
-        sum_counted, sum_2, log_z, sum_of_labels_kept_is_not_0, sum_3, C=C, N=N, S=S,
+        sum_counted_parts, sum_2, log_z, sum_of_labels_kept_is_not_0_parts, sum_3, C=C, N=N, S=S,
         label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
         label_smoothing_is_not_zero=label_smoothing != 0,
     )
+    sum_counted = logits.new_empty((), dtype=wide)
+    sum_of_labels_kept_is_not_0 = logits.new_empty((), dtype=wide)
     loss = logits.new_empty((), dtype=dtype)
-    forward_2(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0, loss, z_weight=z_weight)
+    forward_2(
+        sum_2, sum_3, sum_counted_parts, sum_of_labels_kept_is_not_0_parts, sum_counted,
+        sum_of_labels_kept_is_not_0, loss, z_weight=z_weight,
+    )
     return (
         loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
         sum_of_labels_kept_is_not_0,
     )
 
 
-def cross_entropy_z_loss_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
-    sum_exp_logits_shifted: Tensor, counted: Tensor, sum_counted: Tensor, log_z: Tensor,
-    sum_of_labels_kept_is_not_0: Tensor, labels_kept: Tensor, label_smoothing: float,
-    z_weight: float,
-) -> Tensor:
-    """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
+def cross_entropy_z_loss_at_once(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, z_weight: float,
+    ignore_index: int,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
     weight = weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_z_loss divides by C, which is 0")
-    sum_1 = dloss.new_empty((), dtype=wide)
-    backward(weight, sum_1, C=C)
-    dlogits = logits.new_empty(N, C, S)
-    backward_2(
-        counted, dloss, labels, labels_kept, log_z, logits, max_logits, sum_1, sum_counted,
-        sum_exp_logits_shifted, sum_of_labels_kept_is_not_0, weight, dlogits, C=C, N=N, S=S,
-        label_smoothing=label_smoothing, one_minus_label_smoothing=1 - label_smoothing,
-        two_times_z_weight=2 * z_weight, label_smoothing_over_C=label_smoothing / C,
-        label_smoothing_minus_one=label_smoothing - 1,
+    sum_counted = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
+    sum_of_labels_kept_is_not_0 = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
+    at_once(
+        labels, weight, sum_counted, sum_of_labels_kept_is_not_0, C=C, N=N, S=S,
+        ignore_index=ignore_index,
     )
-    return dlogits
+    sum_4 = logits.new_empty(at_once_2.parts(C=C), dtype=wide)
+    at_once_2(weight, sum_4, C=C)
+    sum_2 = logits.new_empty(at_once_3.parts(C=C, N=N, S=S), dtype=wide)
+    sum_3 = logits.new_empty(at_once_3.parts(C=C, N=N, S=S), dtype=wide)
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    at_once_3(
+        labels, logits, sum_4, sum_counted, sum_of_labels_kept_is_not_0, weight, sum_2, sum_3,
+        dlogits, C=C, N=N, S=S, ignore_index=ignore_index, label_smoothing=label_smoothing,
+        label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_is_not_zero=label_smoothing != 0,
+        one_minus_label_smoothing=1 - label_smoothing, two_times_z_weight=2 * z_weight,
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_4(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0, loss, z_weight=z_weight)
+    return loss, dlogits, None, None, None, None, None

@@ -86,7 +86,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, bias + gain * xhat, mask=c < C)
 
 
-@kernel("N | C", alive=5, sums="dgain: C, dbias: C", makes="dgain dbias dx")
+@kernel("N in parts | C", alive=5, sums="dgain: C, dbias: C", makes="dgain dbias dx")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C,
@@ -158,7 +158,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", alive=4, sums="dgain: C, dbias: C")
+@backward.long("N in parts | C in tiles", alive=4, sums="dgain: C, dbias: C")
 @triton.jit
 def backward_columns(
     dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, C, N,

@@ -14,8 +14,8 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import mse as lines
-from ._functions import gathered, leave, load, square
-from ._launching import PARTS, kernel, unscaled
+from ._functions import added, load, square
+from ._launching import kernel, unscaled
 
 MODULE, DIGEST = lines, "6a291bcbab22324152e74655f48add2b12db98361d3ca4c9708567750dbb18b4"
 
@@ -43,11 +43,14 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.con
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
-@kernel("| N in tiles", alive=3, leaves="loss_sum:", makes="dx dtarget loss_sum")
+@kernel(
+    "in parts | N in tiles", alive=3, sums="loss_sum:", left="loss_sum",
+    makes="dx dtarget loss_sum",
+)
 @triton.jit
 def at_once(
     target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, two_times_one_over_N_or_one,
-    REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
@@ -58,17 +61,17 @@ def at_once(
         error = x - target
         dx = two_times_one_over_N_or_one * error
         if dx_ptr is not None:
-            tl.store(dx_ptr + n, dx, mask=n < N)
+            tl.store(dx_ptr + n, dx, mask=(n < N) & (program == 0))
         if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, -dx, mask=n < N)
+            tl.store(dtarget_ptr + n, -dx, mask=(n < N) & (program == 0))
         loss_sum += tl.where(n < N, square(error), 0.0)
-    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="loss_sum", makes="loss")
 @triton.jit
-def at_once_2(loss_sum_ptr, loss_ptr, N_or_one, PARTS: tl.constexpr):
-    loss_sum = gathered(loss_sum_ptr, PARTS)
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 
 
@@ -100,7 +103,7 @@ def mse_at_once(
     N, = x.shape
     dx = x.new_empty(N, dtype=unscaled(x)) if need_x else None
     dtarget = target.new_empty(N, dtype=unscaled(target)) if need_target else None
-    loss_sum = x.new_empty(PARTS, dtype=wide)
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
     at_once(
         target, x, dx, dtarget, loss_sum, N=N,
         two_times_one_over_N_or_one=2 * (1 / (N if reduction == 1 else 1)),

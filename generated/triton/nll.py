@@ -14,18 +14,8 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import nll as lines
-from ._functions import (
-    aligned,
-    counted_label,
-    gathered,
-    is_counted,
-    leave,
-    load,
-    load_at,
-    placed,
-    within,
-)
-from ._launching import PARTS, kernel, unscaled
+from ._functions import added, aligned, counted_label, is_counted, load, load_at, placed, within
+from ._launching import kernel, unscaled
 
 MODULE, DIGEST = lines, "d60a6c3bb64e3ce1789d37baf66072bb56e2e5f3ba1d25f3ec92f836c0cfaeff"
 
@@ -65,12 +55,14 @@ def backward(
     tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
-@kernel("N | S in tiles", alive=5, leaves="divisor_1:, loss_sum:", makes="divisor_1 loss_sum")
+@kernel(
+    "N in parts | S in tiles", alive=5, sums="divisor_1:, loss_sum:", left="divisor_1 loss_sum",
+    makes="divisor_1 loss_sum",
+)
 @triton.jit
 def at_once(
     labels_ptr, logprobs_ptr, weight_ptr, divisor_1_ptr, loss_sum_ptr, C, N, S, ignore_index,
-    REAL: tl.constexpr, PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -95,46 +87,42 @@ def at_once(
         )
         losses = -(weight_at_labels * logprobs_at_labels)
         loss_sum += tl.where(inside, tl.where(is_counted(labels, ignore_index), losses, 0), 0.0)
-    leave(divisor_1_ptr, tl.sum(divisor_1), PARTS)
-    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+    tl.store(divisor_1_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(divisor_1))
+    tl.store(loss_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss_sum))
 
 
-@kernel("", makes="loss")
+@kernel("N C in parts | S in tiles", alive=4, parts="divisor_1 loss_sum", makes="loss dlogprobs")
 @triton.jit
-def at_once_2(divisor_1_ptr, loss_sum_ptr, loss_ptr, reduction_is_one, PARTS: tl.constexpr):
-    loss_sum = gathered(loss_sum_ptr, PARTS)
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
-    tl.store(loss_ptr, loss_sum / tl.where(reduction_is_one, divisor_1, 1))
-
-
-@kernel("N C | S in tiles", alive=4, makes="dlogprobs")
-@triton.jit
-def at_once_3(
-    divisor_1_ptr, labels_ptr, weight_ptr, dlogprobs_ptr, rows, C, S, ignore_index,
-    reduction_is_one, PARTS: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+def at_once_2(
+    divisor_1_ptr, labels_ptr, loss_sum_ptr, weight_ptr, loss_ptr, dlogprobs_ptr, rows,
+    divisor_1_count, loss_sum_count, C, S, ignore_index, reduction_is_one, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    n = row // C
-    labels = load(labels_ptr + n * S + s, inside)
-    weight_at_labels = load_at(
-        weight_ptr + counted_label(labels, ignore_index),
-        within(counted_label(labels, ignore_index), C),
-        inside,
-    )
-    divisor_1 = gathered(divisor_1_ptr, PARTS)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    divisor_1 = added(divisor_1_ptr, 0, divisor_1_count, 1, True, REAL)
     divisor = tl.where(reduction_is_one, divisor_1, 1)
-    dlogprobs = placed(
-        -(weight_at_labels * tl.where(is_counted(labels, ignore_index), 1 / divisor, 0)),
-        c,
-        counted_label(labels, ignore_index),
-        C,
-    )
-    tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
+    tl.store(loss_ptr, loss_sum / divisor, mask=(program == 0) & (tl.program_id(1) == 0))
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, rows, tl.num_programs(0) * ROWS):
+        row = start + tl.arange(0, ROWS)[:, None]
+        inside = (row < rows) & (s < S)
+        c = row % C
+        n = row // C
+        labels = load(labels_ptr + n * S + s, inside)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside,
+        )
+        dlogprobs = placed(
+            -(weight_at_labels * tl.where(is_counted(labels, ignore_index), 1 / divisor, 0)),
+            c,
+            counted_label(labels, ignore_index),
+            C,
+        )
+        tl.store(dlogprobs_ptr + row * S + s, dlogprobs, mask=inside)
 
 
 def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
@@ -177,14 +165,13 @@ def nll_at_once(
     reduction = ["sum", "mean"].index(reduction)
     weight = weight.to(wide)
     N, C, S = logprobs.shape
-    divisor_1 = logprobs.new_empty(PARTS, dtype=wide)
-    loss_sum = logprobs.new_empty(PARTS, dtype=wide)
+    divisor_1 = logprobs.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
+    loss_sum = logprobs.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
     at_once(labels, logprobs, weight, divisor_1, loss_sum, C=C, N=N, S=S, ignore_index=ignore_index)
     loss = logprobs.new_empty((), dtype=dtype)
-    at_once_2(divisor_1, loss_sum, loss, reduction_is_one=reduction == 1)
     dlogprobs = logprobs.new_empty(N, C, S, dtype=unscaled(logprobs))
-    at_once_3(
-        divisor_1, labels, weight, dlogprobs, C=C, N=N, S=S, ignore_index=ignore_index,
-        reduction_is_one=reduction == 1,
+    at_once_2(
+        divisor_1, labels, loss_sum, weight, loss, dlogprobs, C=C, N=N, S=S,
+        ignore_index=ignore_index, reduction_is_one=reduction == 1,
     )
     return loss, dlogprobs, None, None, None, None

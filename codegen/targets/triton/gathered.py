@@ -54,7 +54,7 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
     from there: the sweeps before leave the parts under a name of their own. One number is read in
     parts by all kernels that need it.
     """
-    sweep = stages[place]
+    sweep, others = stages[place], [*stages[:place], *stages[place + 1 :]]
     for i, before in enumerate(stages[:place]):
         if isinstance(before, Whole) or not shape_of(before).looped:
             continue
@@ -63,7 +63,6 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
         own = [n for n in before.nodes if n.name in {*before.partial} & sweep.reads]
         if before.left:
             continue
-        others = [stage for stage in stages if stage is not sweep]
         read = frozenset().union(*(stage.reads for stage in others[:place]))
         own = [n for n in own if n.kind == "sum" and n.name not in read]
         tile = shape_of(before).tile
