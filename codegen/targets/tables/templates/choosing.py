@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import threading
 
-from ._running import FOLDER, TARGET, problem, serves
+from ._running import FOLDER, TARGET, node_of, problem, serves
 from ._serving import OutOfDate, Served, tell
 
 __all__ = ["use"]
@@ -60,6 +60,6 @@ def _choose(target: str) -> None:
 def _load(name: str) -> None:
     kernels = importlib.import_module(f"{__name__}.{name}")
     try:
-        _served[name] = Served(kernels, TARGET, serves)
+        _served[name] = Served(kernels, TARGET, serves, node_of)
     except OutOfDate as error:
         tell(f"{error}; it runs on torch")

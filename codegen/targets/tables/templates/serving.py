@@ -90,8 +90,14 @@ class OnKernels:
     serve, and keeps for the backward what the Function keeps.
     """
 
-    def __init__(self, lines: type[Function], forward: Callable, serves: Callable[..., bool]):
-        self.lines, self.serves = lines, serves
+    def __init__(
+        self,
+        lines: type[Function],
+        forward: Callable,
+        serves: Callable[..., bool],
+        node_of: Callable[[type[Function]], Callable | None],
+    ):
+        self.lines, self.serves, self.node_of, self.node = lines, serves, node_of, self.first
 
         class Fast(Function):
             @staticmethod
@@ -104,11 +110,45 @@ class OnKernels:
 
         self.fast = Fast
 
+    def first(self, *inputs):
+        """What is the node until there is one."""
+        self.node = self.node_of(self.lines) or self.first
+        return None if self.node == self.first else self.node(*inputs)
+
     def apply(self, *inputs):
+        if not is_compiling():
+            found = self.node(*inputs)
+            if found is not None:
+                return found
         return (self.fast if self.serves(inputs, False) else self.lines).apply(*inputs)
 
     def __getattr__(self, name: str):
         return getattr(self.lines, name)
+
+
+class Context:
+    """What the backward of a Function reads, where it is not its ``forward`` that ran."""
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *_):
+        """Nothing is differentiated: there was the forward already."""
+
+    set_materialize_grads = mark_non_differentiable
+
+
+def backward_of(lines: type[Function], inputs: list, outputs: list, needs: list, gradients: list):
+    """The gradients of the inputs, for a node that kept some of them and of the outputs."""
+    ctx = Context()
+    lines.setup_context(ctx, inputs, outputs if len(outputs) > 1 else outputs[0])
+    ctx.needs_input_grad = needs
+    found = lines.backward(ctx, *gradients)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def refuse(*_) -> None:
+    """A node that leaves all to Python."""
 
 
 class Served:
@@ -116,7 +156,7 @@ class Served:
     their names in it. Raises `OutOfDate`.
     """
 
-    def __init__(self, kernels: ModuleType, target: str, serves: Callable[..., bool]):
+    def __init__(self, kernels: ModuleType, target: str, serves: Callable, node_of: Callable):
         self.lines = lines = kernels.MODULE
         text = SEAL.sub("", lines.__loader__.get_source(lines.__name__))
         name = lines.__name__.rpartition(".")[2]
@@ -125,13 +165,13 @@ class Served:
                 f"the kernels of {name} belong to another version of the module; write them again:"
                 f" gradform {name} --target {target}"
             )
-        self.places = {}
+        self.places, node = {}, functools.partial(node_of, kernels)
         for called, value in [*vars(lines).items()]:
             if isinstance(value, type) and issubclass(value, Function):
                 own = getattr(kernels, value.forward.__name__, None)
                 if own is not None:
                     forward = or_lines(own, value.forward)
-                    self.places[called] = OnKernels(value, forward, serves), value
+                    self.places[called] = OnKernels(value, forward, serves, node), value
             elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
                 own = where_served(getattr(kernels, called), value, serves)
                 self.places[called] = own, value
