@@ -13,6 +13,7 @@ from codegen.targets.tables.page import KernelPage
 from codegen.targets.torch.lines import STEP
 
 LENGTH = re.compile(r"(\w+) = (\w+)\.shape\[(\d+)\]( // \w+)?")
+COUNT = re.compile(r"(\w+) = (\w+)\.numel\(\)")
 SHAPE = re.compile(r"([\w, ]+?),? = (\w+)\.shape")
 OF_A_LENGTH = re.compile(r"if (\w+) == 0:\n")  # what has entries has no length of 0
 NOT_DIVIDED = re.compile(r"if (\w+) < 1 or \w+\.shape\[\d+\] % \1:\n")  # what the node refuses
@@ -23,7 +24,7 @@ def node_of(pair: Pair, page: KernelPage) -> tuple[str, ...]:
     backward, and Python decides.
     """
     program, numbers = pair.program, {p.name for p in page.inner if p.role in NUMBERS}
-    if len(page.loops) < 2 or not {*page.noted} <= numbers:  # noqa: PLR2004
+    if len(page.loops) < 2 or not {*page.noted} <= numbers:
         return ()
     forward, backward = page.loops
     asked = {p.name: f"d{p.name}" if p.role == "input" else "-" for p in page.tensors}
@@ -71,6 +72,9 @@ def _sizes(lines: list[str]) -> list[str] | None:
             verb, by = ("divided", f" {divided[4:]}") if divided else ("size", "")
             found.append(f"{verb} {name} {tensor} {axis}{by}")
             known.add(name)
+        elif read := COUNT.fullmatch(line):
+            found.append(f"count {read[1]} {read[2]}")
+            known.add(read[1])
         elif read := SHAPE.fullmatch(line):
             names = read[1].split(", ")
             found += [f"size {name} {read[2]} {axis}" for axis, name in enumerate(names)]
@@ -86,7 +90,8 @@ def _sizes(lines: list[str]) -> list[str] | None:
 def _made(lines: KernelLines, kernel: Kernel) -> Iterator[str]:
     for name in kernel.writes:
         asked = "?" if lines.is_left_out(kernel, name) else ""
-        yield " ".join([f"make {lines.name(name)}{asked}", *lines.shape(name)])
+        shape = [size.replace(".shape", "*") for size in lines.shape(name)]
+        yield " ".join([f"make {lines.name(name)}{asked}", *shape])
 
 
 def _arguments(lines: KernelLines, kernel: Kernel) -> Iterator[str]:

@@ -159,6 +159,8 @@ class KernelLines:
                 values = values_in(Assign(piece.name, piece.value))
                 for value in (value for value in values if isinstance(value, Load)):
                     layouts.setdefault(value.name, value.dims)
+        if self.page.is_pointwise:  # as long as its arguments, in their shape
+            return [f"{self.printer.like}.shape"]
         if name in layouts:
             return ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
         node = next(node for node in self.flat.nodes if node.name == name)
@@ -239,7 +241,8 @@ class KernelLines:
             for i, dim in enumerate(p.layout):
                 if not dim.one:
                     places.setdefault(self.page.codes[dim.axis.name], (p.name, i))
-        texts = {name: f"{tensor}.shape[{i}]" for name, (tensor, i) in places.items()}
+        text = "{}.numel()" if self.page.is_pointwise else "{}.shape[{}]"
+        texts = {name: text.format(tensor, i) for name, (tensor, i) in places.items()}
         texts |= {name: str(size) for name, size in self.page.program.fixed}
         around: dict[str, Sequence[str]] = {}
         for name, value in self.function.sizes:

@@ -14,7 +14,7 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
     static int call(Arguments... arguments) {
         try { return kernel(arguments...); } catch (...) { return NO_MEMORY; }
     }
-    // Each argument in a word of 8 bytes: for one who knows no types.
+    // Each argument in a word of 8 bytes: for who does not know the types.
     template <class T> static T from(const int64_t& word) {
         if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(word);
         else if constexpr (std::is_same_v<T, double>) return __builtin_bit_cast(double, word);

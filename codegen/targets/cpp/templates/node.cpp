@@ -7,7 +7,9 @@
 //     takes NAME ...        in order; # behind a number, ^ before the gradient of an output
 //     size NAME TENSOR i    a length of a tensor
 //     divided NAME TENSOR i NUMBER   one that a number divides
-//     make NAME SIZE ...    an array for the kernel; with ? behind, where its gradient is asked for
+//     count NAME TENSOR     how many entries it has
+//     make NAME SIZE ...    an array for the kernel; with ? behind, where its gradient is asked for;
+//                           TENSOR* for sizes is its shape
 //     call NAME ...         the kernel's arguments but the threads; ~NAME is one number where all
 //                           entries are that in memory, =NAME whether they are
 //     gives NAME ...        in order; of the backward for each tensor of the forward, - for none
@@ -32,12 +34,13 @@ using namespace torch::autograd;
 using at::Tensor;
 
 using Entry = int (*)(const int64_t* words);
-constexpr int NONE = -1, MOST = 32;
+constexpr int NONE = -1, MOST = 32, ALL = -1;
 std::atomic<int> watching{0};
+std::atomic<bool> is_fork{false};
 
 struct Launch {
     struct Size { int slot, tensor, axis, divisor; };
-    struct Made { int slot; std::vector<int> dims; bool is_optional; };
+    struct Made { int slot; std::vector<int> dims; bool is_optional; int like; };
     struct Word { int slot; char kind, how; };  // the kernel's letter; ~, = or nothing
     std::string kernel;
     Entry entries[2] = {};  // in float, in double
@@ -107,9 +110,10 @@ bool run(const Launch& launch, Values& values, const std::vector<bool>& wanted) 
     for (const auto& size : launch.sizes) {
         const Tensor& t = values.tensors[size.tensor];
         if (size.axis >= t.dim()) return false;
+        const auto length = size.axis == ALL ? t.numel() : t.size(size.axis);
         const auto divisor = size.divisor == NONE ? 1 : values.whole[size.divisor];
-        if (divisor < 1 || t.size(size.axis) % divisor) return false;
-        values.set(size.slot, t.size(size.axis) / divisor);
+        if (divisor < 1 || length % divisor) return false;
+        values.set(size.slot, length / divisor);
     }
     for (const auto& made : launch.makes) {
         if (made.is_optional) {
@@ -119,24 +123,31 @@ bool run(const Launch& launch, Values& values, const std::vector<bool>& wanted) 
             if (!is_wanted) continue;
         }
         c10::SmallVector<int64_t, 5> shape;
+        if (made.like != NONE) {
+            const auto all = values.tensors[made.like].sizes();
+            shape.append(all.begin(), all.end());
+        }
         for (const int dim : made.dims) shape.push_back(dim == NONE ? 1 : values.whole[dim]);
         values.tensors[made.slot] = at::detail::empty_cpu(shape, *real);
     }
+    bool is_one[MOST] = {};  // before anything is copied
+    for (const auto& word : launch.words)
+        if (word.how == '=') is_one[word.slot] = is_one_number(values.tensors[word.slot]);
     int64_t words[MOST];
     int count = 0;
     for (const auto& word : launch.words) {
         Tensor& t = values.tensors[word.slot];
-        if (word.how == '=') words[count] = is_one_number(t);
+        if (word.how == '=') words[count] = is_one[word.slot];
         else if (word.kind == 'i') words[count] = values.whole[word.slot];
         else if (word.kind == 'd') std::memcpy(&words[count], &values.real[word.slot], 8);
         else if (!t.defined()) words[count] = 0;
         else {
-            if (word.how != '~' || !is_one_number(t)) t = t.contiguous();
+            if (word.how != '~' || !is_one[word.slot]) t = t.contiguous();
             words[count] = reinterpret_cast<int64_t>(t.const_data_ptr());
         }
         ++count;
     }
-    words[count] = at::get_num_threads();
+    words[count] = is_fork ? 1 : at::get_num_threads();
     return launch.entries[*real == at::kDouble](words) == 0;
 }
 
@@ -272,6 +283,18 @@ struct OfKernels : Function<OfKernels> {
     }
 };
 
+}  // namespace
+
+// As torch has it, but for the name, which would be made of the type at every call.
+template <> variable_list torch::autograd::CppNode<OfKernels>::apply(variable_list&& gradients) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    static const std::string name = "OfKernels";
+    return CppNode_apply_functional<OfKernels>(
+        std::move(gradients), ctx_, is_variable_input_, output_info_, name
+    );
+}
+
+namespace {
 // A call from Python: a tensor, or a tuple of several; None where Python must decide.
 PyObject* call(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
     HANDLE_TH_ERRORS
@@ -350,17 +373,20 @@ void read(std::istringstream words, Plan& plan, Launch*& launch, void* library) 
             }
             ++launch->takes;
         }
-    } else if (verb == "size" || verb == "divided") {
-        Launch::Size size{slot(), slot(), 0, NONE};
-        words >> size.axis;
+    } else if (verb == "size" || verb == "divided" || verb == "count") {
+        Launch::Size size{slot(), slot(), ALL, NONE};
+        if (verb != "count") words >> size.axis;
         if (verb == "divided") size.divisor = slot();
         launch->sizes.push_back(size);
     } else if (verb == "make") {
         words >> name;
         const bool is_optional = name.back() == '?';
         if (is_optional) name.pop_back();
-        Launch::Made made{launch->slot(name), {}, is_optional};
-        while (words >> name) made.dims.push_back(name == "1" ? NONE : launch->slot(name));
+        Launch::Made made{launch->slot(name), {}, is_optional, NONE};
+        while (words >> name) {
+            if (name.back() == '*') made.like = launch->slot(name.substr(0, name.size() - 1));
+            else made.dims.push_back(name == "1" ? NONE : launch->slot(name));
+        }
         launch->makes.push_back(made);
     } else if (verb == "call") {
         const auto kinds = find<const char*>(library, launch->kernel + "_kinds");
@@ -405,9 +431,15 @@ PyObject* watch(PyObject*, PyObject* by) {
     Py_RETURN_NONE;
 }
 
+PyObject* fork(PyObject*, PyObject* is) {
+    is_fork = PyObject_IsTrue(is);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef METHODS[] = {
     {"made", made, METH_VARARGS, nullptr},
     {"watch", watch, METH_O, nullptr},
+    {"fork", fork, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_node", nullptr, -1, METHODS};

@@ -28,7 +28,7 @@ class Node:
 
     def __init__(self, wish: str | None = None):
         self.wish = os.environ.get("GRADFORM_NODE", "") if wish is None else wish
-        self.lock, self.watching = threading.Lock(), 0
+        self.lock, self.watching, self.is_fork = threading.Lock(), 0, False
         self.process: subprocess.Popen | None = None
         self.loaded: ModuleType | None = None
         self.begun = self.over = False
@@ -86,6 +86,7 @@ class Node:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         module.watch(self.watching)
+        module.fork(self.is_fork)
         return module
 
     def watch(self, more: int) -> None:
@@ -95,5 +96,15 @@ class Node:
             if self.loaded:
                 self.loaded.watch(more)
 
+    def fork(self) -> None:
+        """Has kernels use one thread, in a process that was forked: the threads of OpenMP, which
+        torch's own operations may have started, are not there any more, and would be waited for.
+        """
+        self.is_fork = True
+        if self.loaded:
+            self.loaded.fork(True)
+
 
 node = Node()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=node.fork)

@@ -112,7 +112,7 @@ def node_of(module: ModuleType, lines: type[Function]) -> Callable | None:
         return refuse if node.over else None
     kernels, backward = kernels_in(module), functools.partial(backward_of, lines)
     library = kernels.load()
-    return library and own.made(library._name, lines.__name__, kernels, backward) or refuse
+    return (library and own.made(library._name, lines.__name__, kernels, backward)) or refuse
 
 
 class Kernel:
@@ -131,9 +131,8 @@ class Kernel:
             raise Refused
         arrays = [a if a is None else a.contiguous() for a in given[: self.arrays]]
         addresses = [a if a is None else a.data_ptr() for a in arrays]
-        status = functions[arrays[self.like].dtype](
-            *addresses, *given[self.arrays :], torch.get_num_threads()
-        )
+        threads = 1 if node.is_fork else torch.get_num_threads()
+        status = functions[arrays[self.like].dtype](*addresses, *given[self.arrays :], threads)
         if status:
             if status == 2:
                 raise MemoryError(f"{self.kernels.source.stem}: {self.name} ran out of memory")
