@@ -107,7 +107,7 @@ exercises: $(READY)  ## the 26 gradients of the network of names, beside autogra
 
 test-kernels: $(READY)  ## the tests of what is generated, on kernels in the place of lines of torch
 	$(COMPILER)
-	GRADFORM_TARGET=cpp $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
+	GRADFORM_TARGET=cpp GRADFORM_NODE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
 
 # A process either interprets kernels in Triton or compiles them.
 test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton

@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,8 @@ import torch
 
 import derive
 from derive.presentation import document_of
+
+os.environ.setdefault("GRADFORM_NODE", "0")  # no test depends on when something is built
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ LONG = 2.0**20  # the rate of a step: beside it a parameter is no more than roun
 
 class Beside(check.Beside):
     def prepare(self, kernels: ModuleType, name: str) -> None:
+        importlib.import_module(f"{kernels.__name__}._node").node.wish = "0"  # Python launches
         building = importlib.import_module(f"{kernels.__name__}._building")
         try:
             building.built(building.FOLDER / f"{name}.cpp")

@@ -11,6 +11,7 @@ from codegen.digest import digest
 from codegen.header import header
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import Kernel, kernels_of
+from codegen.targets.cpp.node import node_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
@@ -30,9 +31,11 @@ STEP = (
 RUNTIME = {
     "_running.py": "running.py",
     "_building.py": "building.py",
+    "_node.py": "node.py",
     "_training.py": "training.py",
     "functions.h": "functions.h",
     "loops.h": "loops.h",
+    "_node.cpp": "node.cpp",
     "products.h": "products.h",
 }
 
@@ -62,7 +65,8 @@ class CppTarget:
         Raises `QuestionError` for what no loop computes.
         """
         program, taken = pairs[0].program, names_taken(pairs)
-        pages = [KernelPage(pair.under_own_name(), taken, kernels_of) for pair in pairs]
+        own = [pair.under_own_name() for pair in pairs]
+        pages = [KernelPage(pair, taken, kernels_of) for pair in own]
         pages[0].plain = next(iter(pages[1:]), None)
         step, page = training_of(program), pages[0]
         launched = [kernel for page in pages for kernel in page.kernels]
@@ -70,7 +74,13 @@ class CppTarget:
             return ()
         lines = header(program.source, program.source_hash)
         kernels = [each for kernel in launched for each in _as_printed(kernel)]
-        kernels_text = self._printed("kernels.cpp.jinja", header=lines, kernels=kernels)
+        nodes = [(p.program, node_of(p, page)) for p, page in zip(own, pages, strict=True)]
+        kernels_text = self._printed(
+            "kernels.cpp.jinja",
+            header=lines,
+            kernels=kernels,
+            nodes=[(program.title, statements) for program, statements in nodes if statements],
+        )
         functions = [function for page in pages for function in page.written()]
         building, training = STEP if step else ("", "")
         folder = [*filter(None, (building, "from ._running import Kernels", training))]

@@ -257,14 +257,19 @@ class LeanPage(AutogradFunction):
         """One dimension for all those of an `Axes`."""
         optional = {p.name for p in self.program.forward.tensors if p.default is not None}
         lines = [f"{step.name} = math.prod({self.dims[step.name]})"]
+        if self._takes_any_shape:
+            return lines
         required = [(name, layout) for name, layout in step.tensors if name not in optional]
         if required:
             values = ", ".join(self._flat(*each) for each in required)
             line = f"{', '.join(name for name, _ in required)} = {values}"
-            if len(STEP + line) <= LONGEST:
-                lines.append(line)
+            if len(METHOD + line) <= LONGEST:
+                flat = [line]
             else:
-                lines += [f"{each[0]} = {self._flat(*each)}" for each in required]
+                flat = [f"{each[0]} = {self._flat(*each)}" for each in required]
+            if self._is_only(step):  # a view costs autograd as much as a small kernel
+                flat = [f"if len({self.dims[step.name]}) != 1:", *(STEP + line for line in flat)]
+            lines += flat
         for name, layout in step.tensors:
             if name in optional:
                 lines += [f"if {name} is not None:", f"{STEP}{name} = {self._flat(name, layout)}"]
@@ -334,6 +339,7 @@ class LeanPage(AutogradFunction):
         """Whether the one output is returned as it is."""
         layouts = layouts_in(self.program.forward)
         whole = not any(isinstance(dim.axis, Axes) for dim in layouts[self.outputs[0]])
+        whole |= self._takes_any_shape
         outside = self.outside.reductions or self.outside.ignoring
         return (whole or self.is_apart) and len(self.outputs) == 1 and not outside
 
@@ -357,7 +363,7 @@ class LeanPage(AutogradFunction):
         masks = [ignoring.kept.name for ignoring in self.outside.ignoring]
         lines = [f"{o} = {o}.where({mask}, 0)" for mask in masks for o in self.outputs]
         if not self.outside.reductions:
-            return [*lines, *([] if self._is_at_once else [returning(results)])]
+            return [*lines, *self._reshaped(results)]
         printer, (output,) = self.printer(self.program.forward), self.outputs
         printer.like = output  # counted in 16 bits, labels would be some others
         dtype, total = promoted(self.deciding), self.called["total"]
@@ -378,13 +384,31 @@ class LeanPage(AutogradFunction):
             lines.append(f"{STEP}{total} = {total} / {printer.text(last.value, SIGN)}")
         return [*lines, broken(f"return {total}.to({dtype})")]
 
+    @property
+    def _takes_any_shape(self) -> bool:
+        return self.is_pointwise and (self.plain is None or self.plain.is_pointwise)
+
     def _restored(self, name: str, layout: Layout) -> str:
         """An output with all the dimensions that an `Axes` stands for."""
-        if not any(isinstance(dim.axis, Axes) for dim in layout):
+        if self._takes_any_shape or not any(isinstance(dim.axis, Axes) for dim in layout):
             return name
         dims = [self._restored_dim(name, i, layout) for i in range(len(layout))]
         whole = len(dims) == 1  # which may be none at all
         return f"{name}.reshape({dims[0].removeprefix('*') if whole else ', '.join(dims)})"
+
+    def _reshaped(self, restored: list[str]) -> list[str]:
+        """The outputs, which are what is ``restored`` already where nothing was merged."""
+        if self._is_at_once:
+            return []
+        merged = [s for s in self.program.forward.checks if isinstance(s, of.MergeDims)]
+        if restored == [*self.outputs] or len(merged) != 1:
+            return [returning(restored)]
+        test = f"if len({self.dims[merged[0].name]}) == 1:"
+        return [test, STEP + returning(self.outputs), returning(restored)]
+
+    def _is_only(self, step: of.MergeDims) -> bool:
+        """Whether there is no other dimension that stands for several."""
+        return [s for s in self.program.forward.checks if isinstance(s, of.MergeDims)] == [step]
 
     def _restored_dim(self, name: str, place: int, layout: Layout) -> str:
         axis = layout[place].axis

@@ -13,6 +13,7 @@ from codegen.program import steps as of
 from codegen.program.values import LengthOf, Load
 from codegen.targets.lean.kept import of_results
 from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
+from codegen.targets.lean.pointwise import is_pointwise
 from codegen.targets.lean.printer import LeanPrinter
 from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.functions import Functions
@@ -74,6 +75,7 @@ class PlainFunctions(Functions):
         steps = [s for s in forward.steps if isinstance(s, of.Assign)]
         renamed = {s.name: s.value.name for s in steps if isinstance(s.value, Load)}
         self.renamed = {n: of for n, of in renamed.items() if n in self.outputs and n not in read}
+        self.is_pointwise = is_pointwise(program)
         self.passed = {n for n in self.outputs if _end(renamed, n) in own - {n}}
 
     def _inner(self, parameters: Sequence[Parameter]) -> Iterator[Parameter]:
@@ -134,6 +136,8 @@ class PlainFunctions(Functions):
         read: dict[str, dict[int, str]] = {}
         for size, (tensor, place) in places.items():
             if re.search(rf"(?<![.\w]){size}\b", code):
+                if self.is_pointwise:
+                    return [f"{size} = {tensor}.numel()"]
                 read.setdefault(tensor, {})[place] = size
         return sizes_read(read, {p.name: len(p.layout) for p in tensors})
 

@@ -70,7 +70,7 @@ class KernelLines:
         shown = [n for n in results if results[n] in unset]
         body[:0] = [not_asked(shown)] * bool(shown)
         for result, node in self.flat.results:
-            name = self._name(node)
+            name = self.name(node)
             if name == result or node in self._known_numbers:
                 continue
             if node in unset and name not in results:  # where it was not asked for it is not there
@@ -79,9 +79,9 @@ class KernelLines:
                 body.append(f"{STEP}{result} = {name}")
             else:
                 body.append(f"{result} = {name}")
-        return [*self._sizes(), *self._refusals(), *self._number_lines(), *body]
+        return [*self.sizes(), *self.refusals(), *self.number_lines(), *body]
 
-    def _refusals(self) -> list[str]:
+    def refusals(self) -> list[str]:
         """What the function refuses of its sizes and numbers, before anything is launched."""
         steps = [s for s in self.function.steps if isinstance(s, (NotZero, Refuse))]
         steps = [s for s in steps if not self.page.is_left_out(s, self.function)]
@@ -118,16 +118,20 @@ class KernelLines:
             yield self.printer.step(Assign(piece.name, piece.value), self.margin)
             return
         for name in piece.writes:
-            memory = self.page.memory_for(self.loops, piece, name, self._shape(name))
-            line = f"{self._name(name)} = {memory}"
-            wanted = self.wanted[name]
-            if piece.flags and by != wanted <= self.asked and name not in piece.left:
-                asked = self.page.asks_for(self._results(wanted), self.function)
+            memory = self.page.memory_for(self.loops, piece, name, self.shape(name))
+            line = f"{self.name(name)} = {memory}"
+            if self.is_left_out(piece, name) and self.wanted[name] != by:
+                asked = self.page.asks_for(self._results(self.wanted[name]), self.function)
                 line += f" {asked.removesuffix(':')} else None"
             yield broken(line, self.margin)
-        yield from self.page.launched(piece, self._name, len(self.margin))
+        yield from self.page.launched(piece, self.name, len(self.margin))
 
-    def _name(self, node: str) -> str:
+    def is_left_out(self, kernel: Kernel, name: str) -> bool:
+        """Whether a kernel writes it only where it is asked for."""
+        is_asked = bool(kernel.flags) and self.wanted[name] <= self.asked
+        return is_asked and name not in kernel.left
+
+    def name(self, node: str) -> str:
         return self.names.get(node, node)
 
     def _names(self) -> dict[str, str]:
@@ -142,7 +146,7 @@ class KernelLines:
                 found[node] = result
         return found
 
-    def _shape(self, name: str) -> list[str]:
+    def shape(self, name: str) -> list[str]:
         layouts = dict(self.flat.layouts)
         for result, node in self.flat.results:
             if result in layouts:
@@ -152,6 +156,8 @@ class KernelLines:
                 values = values_in(Assign(piece.name, piece.value))
                 for value in (value for value in values if isinstance(value, Load)):
                     layouts.setdefault(value.name, value.dims)
+        if self.page.is_pointwise and layouts.get(name) != ():  # in the shape of its arguments
+            return [f"{self.printer.like}.shape"]
         if name in layouts:
             return ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
         for piece in self.loops.kernels:
@@ -175,7 +181,7 @@ class KernelLines:
     def _known_numbers(self) -> set[str]:
         return self.numbers.keys() - {name for p in self.loops.kernels for name in p.writes}
 
-    def _number_lines(self) -> list[str]:
+    def number_lines(self) -> list[str]:
         read: set[str] = {result for result, _ in self.flat.results}
         for piece in self.pieces:
             if isinstance(piece, Whole):
@@ -188,7 +194,7 @@ class KernelLines:
                 read |= {value.name for value in values_in(step) if isinstance(value, Load)}
         return found
 
-    def _sizes(self) -> list[str]:
+    def sizes(self) -> list[str]:
         """The sizes that the lines speak of: of shapes of arguments, or made of others."""
         needed, every = self._sizes_needed(), {*self.page.codes.values()}
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
@@ -235,7 +241,8 @@ class KernelLines:
             for i, dim in enumerate(p.layout):
                 if not dim.one:
                     places.setdefault(self.page.codes[dim.axis.name], (p.name, i))
-        texts = {name: f"{tensor}.shape[{i}]" for name, (tensor, i) in places.items()}
+        text = "{}.numel()" if self.page.is_pointwise else "{}.shape[{}]"
+        texts = {name: text.format(tensor, i) for name, (tensor, i) in places.items()}
         texts |= {name: str(size) for name, size in self.page.program.fixed}
         around: dict[str, Sequence[str]] = {}
         for name, value in self.function.sizes:
@@ -257,10 +264,10 @@ class KernelLines:
                 found |= {name for name in every if speaks_of(text, name)}
             else:
                 found |= {*piece.sizes}
-                found |= {name for made in piece.writes for name in self._shape(made)}
+                found |= {name for made in piece.writes for name in self.shape(made)}
                 for number in piece.computed:
                     found |= {*number.takes}
-        for line in (*self._number_lines(), *self._refusals()):
+        for line in (*self.number_lines(), *self.refusals()):
             found |= {name for name in every if speaks_of(line, name)}
         return found & every
 

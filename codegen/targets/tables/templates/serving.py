@@ -93,8 +93,14 @@ class OnKernels:
     serve, and keeps for the backward what the Function keeps.
     """
 
-    def __init__(self, lines: type[Function], forward: Callable, serves: Callable[..., bool]):
-        self.lines, self.serves = lines, serves
+    def __init__(
+        self,
+        lines: type[Function],
+        forward: Callable,
+        serves: Callable[..., bool],
+        node_of: Callable[[type[Function]], Callable | None],
+    ):
+        self.lines, self.serves, self.node_of, self.node = lines, serves, node_of, self.first
 
         class Fast(Function):
             @staticmethod
@@ -107,7 +113,16 @@ class OnKernels:
 
         self.fast = Fast
 
+    def first(self, *inputs):
+        """What is the node until there is one."""
+        self.node = self.node_of(self.lines) or self.first
+        return None if self.node == self.first else self.node(*inputs)
+
     def apply(self, *inputs):
+        if not is_compiling():
+            found = self.node(*inputs)
+            if found is not None:
+                return found
         return (self.fast if self.serves(inputs, False) else self.lines).apply(*inputs)
 
     def __getattr__(self, name: str):
@@ -200,6 +215,31 @@ def differentiated(
     return tuple(next(found) if need else None for need in needs)
 
 
+class Context:
+    """What the backward of a Function reads, where it is not its ``forward`` that ran."""
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *_):
+        """Nothing is differentiated: there was the forward already."""
+
+    set_materialize_grads = mark_non_differentiable
+
+
+def backward_of(lines: type[Function], inputs: list, outputs: list, needs: list, gradients: list):
+    """The gradients of the inputs, for a node that kept some of them and of the outputs."""
+    ctx = Context()
+    lines.setup_context(ctx, inputs, outputs if len(outputs) > 1 else outputs[0])
+    ctx.needs_input_grad = needs
+    found = lines.backward(ctx, *gradients)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def refuse(*_) -> None:
+    """A node that leaves all to Python."""
+
+
 class Served:
     """The functions of a module that kernels compute: ``places`` are (theirs, the module's own) by
     their names in it. Raises `OutOfDate`.
@@ -215,13 +255,13 @@ class Served:
                 f"the kernels of {name} belong to another version of the module; write them again:"
                 f" gradform {name} --target {target.TARGET}"
             )
-        self.places = {}
+        self.places, node = {}, functools.partial(target.node_of, kernels)
         self.behind = any(name.endswith(BEHIND) for name in vars(lines))
         for called, value in [*vars(lines).items()]:
             if isinstance(value, type) and issubclass(value, Function):
                 name = value.forward.__name__
                 if own := getattr(kernels, name, None):
-                    own = OnKernels(value, or_lines(own, value.forward), serves)
+                    own = OnKernels(value, or_lines(own, value.forward), serves, node)
                     if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
                         own = LossOnKernels(own, at_once, target)
                     self.places[called] = own, value
