@@ -152,7 +152,7 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 
 bench-gpu: $(READY)  ## kernels in Triton beside torch's, torch.compile's and Liger's; installs Triton and Liger's
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]' liger-kernel==0.8.5
-	$(BIN)/python benchmarks/gpu.py
+	PYTHONPATH=.:tests $(BIN)/python benchmarks/gpu.py
 
 clean:
 	rm -rf $(VENV) build playground/node_modules *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache
