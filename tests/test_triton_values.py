@@ -75,31 +75,36 @@ def _forgotten() -> None:
             getattr(own, name).launches.clear()
 
 
-def arguments_of(emitted, last: int, dtype=torch.float64, other: int = 5) -> dict:
+def lengths_of(emitted, last: int, other: int = 5) -> list[int]:
     """``last`` entries along the axis along which most arrays lie in memory, else ``other``."""
     definition = emitted.definition
     ends = [t.home[-1] for t in definition.arguments if t.home]
     main = max(dict.fromkeys(ends), key=ends.count, default=None)
-    lengths = [last if axis == main else other for axis in definition.independent_axes]
-    return emitted.arguments(dtype=dtype, lengths=lengths)
+    return [last if axis == main else other for axis in definition.independent_axes]
+
+
+def arguments_of(emitted, last: int, dtype=torch.float64, other: int = 5) -> dict:
+    return emitted.arguments(dtype=dtype, lengths=lengths_of(emitted, last, other))
 
 
 def outcome(emitted, arguments, wanted):
-    """The output and the gradients, for a random upstream gradient: twice."""
+    """The output and the gradients, for a random upstream gradient that every dtype has: twice."""
     leaves = {
         name: t.detach().requires_grad_(name in wanted) if isinstance(t, torch.Tensor) else t
         for name, t in arguments.items()
     }
     output = emitted.function(**leaves)
     generator = torch.Generator().manual_seed(3)
-    upstream = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    upstream = (
+        torch.randn(output.shape, generator=generator, dtype=torch.float64).mul(8).round() / 8
+    )
     inputs = [leaves[name] for name in wanted if isinstance(leaves.get(name), torch.Tensor)]
     results = [output.detach()]
     for again in (True, False):
         results += torch.autograd.grad(
             output,
             inputs,
-            upstream.to(output.dtype),
+            upstream.to(output),
             retain_graph=again,
             allow_unused=True,
             materialize_grads=True,
