@@ -114,7 +114,7 @@ test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
 	$(BIN)/python -m codegen --target triton --check
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_own.py tests/test_triton_in_torch.py tests/test_gpu.py
-	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py
+	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py tests/test_triton_traced.py
 
 moves: $(READY)  ## count what kernels in Triton move, for the report; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
