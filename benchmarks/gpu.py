@@ -2,17 +2,21 @@
 kernels (the package liger-kernel, where it is installed).
 
     PYTHONPATH=.:tests python benchmarks/gpu.py [NAME ...] [--rows N --columns C] [--dtype float32]
+        [--set label_smoothing=0.1 ...] [--optional]
 
 Forward and backward together. First the GPU's time (the sum of its kernels), the share of what a
 copy moves in this time if every array passes once, the number of kernels, the time on the host of a
 call so small that nothing waits for the GPU, the memory at the peak, and the largest difference
 from the reference in a wider dtype. Then ratios for each contender: GPU time, host time, memory;
 below 1, gradform takes less. Where torch has no such function, "lines" is gradform's own forward
-in torch, differentiated by autograd. A function that fails says so, and the others go on.
+in torch, differentiated by autograd. "By hand" is a Function with two launches and nothing around
+them. A function that fails says so, and the others go on.
 
 Arguments are drawn from the definition of a function: optional ones are passed if they have a
-gradient, and what is called a target gets none, as in training. Liger's cross entropy and SwiGLU
-write gradients over their arguments, so each contender has a copy of its own.
+gradient, or else with --optional, and what is called a target gets none, as in training; --set
+chooses numbers, of the functions that have them. Beside these options there are only the lines.
+Liger's cross entropy and SwiGLU write gradients over their arguments, so each contender has a copy
+of its own.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from pathlib import Path
@@ -30,7 +34,7 @@ from unittest.mock import patch
 
 import torch
 from gallery import EVERYTHING, Emitted
-from gpu_beside import TORCHS, ligers_of
+from gpu_beside import TORCHS, by_hand, ligers_of
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -103,6 +107,8 @@ class Setting:
     dtype: torch.dtype = torch.bfloat16
     rows: int = 0  # 0: those of the function
     columns: int = 0
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    optional: bool = False  # also those without a gradient
 
 
 # -- arguments ------------------------------------------------------------
@@ -139,14 +145,25 @@ def drawn(emitted: Emitted, lengths: Sequence[int], setting: Setting) -> dict[st
         for axis, length in zip(definition.independent_axes, lengths, strict=True)
         if isinstance(axis, Axes) and length == 1
     }
-    left_out = {t.name for t, _ in definition.optional} - {*emitted.inputs}
+    left_out = set() if setting.optional else extra_of(emitted)
     own = emitted.arguments(dtype=setting.dtype, lengths=lengths, device=setting.device)
     homes = {t.name: t.home for t in definition.arguments}
-    return {
+    known = {t.name for t, _ in definition.scalars}
+    return {name: number for name, number in setting.numbers.items() if name in known} | {
         name: without(value, homes[name], absent) if isinstance(value, Tensor) else value
         for name, value in own.items()
         if name not in left_out
     }
+
+
+def extra_of(emitted: Emitted) -> set[str]:
+    """The optional arguments that have no gradient."""
+    return {t.name for t, _ in emitted.definition.optional} - {*emitted.inputs}
+
+
+def is_usual(emitted: Emitted, given: Mapping[str, object]) -> bool:
+    """Whether torch's functions and Liger's take the same arguments."""
+    return not given.keys() & ({t.name for t, _ in emitted.definition.scalars} | extra_of(emitted))
 
 
 def without(tensor: Tensor, home: Sequence[Axis], absent: set[Axis]) -> Tensor:
@@ -276,19 +293,20 @@ def by_autograd(emitted: Emitted):
     return patch.object(emitted.module, "_by_lines", lambda: True)
 
 
-def reference(emitted: Emitted) -> tuple[str, Callable, Callable]:
+def reference(emitted: Emitted, usual: bool) -> tuple[str, Callable, Callable]:
     """What torch has to compare with: its name, the function, and the context that it runs in."""
-    if emitted.snake in TORCHS:
+    if usual and emitted.snake in TORCHS:
         return "torch", TORCHS[emitted.snake], nullcontext
     return "lines", own_function(emitted), lambda: by_autograd(emitted)
 
 
-def contenders(emitted: Emitted) -> Iterator[tuple[str, Callable, Callable]]:
-    name, theirs, inside = reference(emitted)
+def contenders(emitted: Emitted, usual: bool) -> Iterator[tuple[str, Callable, Callable]]:
+    name, theirs, inside = reference(emitted, usual)
     yield name, theirs, inside
     yield "compiled", torch.compile(theirs, dynamic=False), inside
-    if ligers := ligers_of(emitted.snake):
-        yield "Liger", ligers, nullcontext
+    for other, function in (("Liger", ligers_of), ("by hand", by_hand)):
+        if usual and (own := function(emitted.snake)):
+            yield other, own, nullcontext
 
 
 # -- rows -------------------------------------------------------------------
@@ -320,7 +338,7 @@ def row(emitted: Emitted, setting: Setting) -> str:
         f"error {gap:.0e}{wrong}"
     ]
     with generated.use("torch"):
-        for name, function, inside in contenders(emitted):
+        for name, function, inside in contenders(emitted, is_usual(emitted, given)):
             with inside():
                 words.append(f"{name} {beside(found, measured, function)}")
     return "   ".join(words)
@@ -333,7 +351,7 @@ def gap_of(emitted: Emitted, given, wanted: Sequence[str], upstream: Sequence[Te
         wide = isinstance(value, Tensor) and value.is_floating_point()
         return value.to(torch.promote_types(value.dtype, torch.float32)) if wide else value
 
-    _, theirs, inside = reference(emitted)
+    _, theirs, inside = reference(emitted, is_usual(emitted, given))
     ours = both_ways(own_function(emitted), given, wanted, upstream)()
     wide = {name: widened(value) for name, value in given.items()}
     with generated.use("torch"), inside():
@@ -447,11 +465,16 @@ def versions() -> str:
     return ", ".join(found)
 
 
+def chosen(setting: Setting) -> str:
+    numbers = [f", {name} {number:g}" for name, number in setting.numbers.items()]
+    return "".join(numbers) + ", with all that is optional" * setting.optional
+
+
 def report(every: Sequence[Emitted], setting: Setting, card: str) -> int:
     """Print all lines; the exit status."""
     print(
         f"{card}: a copy moves {setting.copied / 1e9:.0f} GB/s; {versions()}; {setting.dtype}, "
-        "forward and backward; ratios of GPU time / host time / memory"
+        f"forward and backward{chosen(setting)}; ratios of GPU time / host time / memory"
     )
     right = 0
     for is_right, line in rows(every, setting):
@@ -469,14 +492,24 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--columns", type=int, default=0)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NUMBER=VALUE")
+    parser.add_argument("--optional", action="store_true", help="pass weights and the like, too")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         print("not measured: no GPU")
         return 0
     every = [e for e in with_kernels() if not options.names or e.snake in options.names]
     generated.use("triton")
-    own = getattr(torch, options.dtype), options.rows, options.columns
-    setting = Setting(on_gpu, copied_on_gpu(), "cuda", *own)
+    numbers = {name: float(value) for name, _, value in (o.partition("=") for o in options.set)}
+    setting = Setting(
+        on_gpu,
+        copied_on_gpu(),
+        dtype=getattr(torch, options.dtype),
+        rows=options.rows,
+        columns=options.columns,
+        numbers=numbers,
+        optional=options.optional,
+    )
     return report(every, setting, torch.cuda.get_device_name())
 
 

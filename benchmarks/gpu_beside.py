@@ -149,6 +149,8 @@ LIGERS: dict[str, tuple[str, str, tuple]] = {
     "swiglu": ("SiLUMul", "gate x", ()),
 }
 
+BY_HAND = {"silu"}
+
 
 def ligers_of(name: str) -> Callable | None:
     """Liger's function of the same name, where there is one and its package is installed."""
@@ -161,3 +163,10 @@ def ligers_of(name: str) -> Callable | None:
         return function.apply(*(given[each] for each in order.split()), *more)
 
     return ligers
+
+
+def by_hand(name: str) -> Callable | None:
+    """A function of benchmarks/gpu_by_hand.py, where there is one and Triton is installed."""
+    if name not in BY_HAND or importlib.util.find_spec("triton") is None:
+        return None
+    return getattr(import_module("gpu_by_hand"), name)

@@ -3,6 +3,7 @@ failure is one row's, and without a GPU nothing is measured.
 """
 
 import importlib.util
+import os
 import sys
 from dataclasses import replace
 from math import prod
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 MOST_ENTRIES = 2**29  # of an array: a gigabyte in bfloat16
@@ -106,6 +108,17 @@ def test_a_row_has_every_figure(monkeypatch):
     assert "torch 0.50 / 0.25 / 0.25" in line and "compiled 2.00 / 2.00 / 2.00" in line
 
 
+def test_options_are_compared_with_the_lines():
+    """Torch's functions here do not take them; they are those of functions that have them."""
+    setting = replace(SETTING, numbers={"label_smoothing": 0.2}, optional=True)
+    line = gpu.row(EVERY["cross_entropy"], setting)
+    assert "lines 1.00" in line and "torch" not in line and "WRONG" not in line
+    given = gpu.drawn(EVERY["cross_entropy"], [6, 17, 1], setting)
+    assert given["label_smoothing"] == 0.2 and given["weight"].shape == (17,)
+    assert "torch 1.00" in gpu.row(EVERY["softmax"], setting)
+    assert ", label_smoothing 0.2, with all" in gpu.chosen(setting)
+
+
 def test_a_failure_is_its_own_rows(monkeypatch, capsys):
     """Of a function, of what it is compared with, and of a result; the status says so."""
     names = ["softmax", "rms_norm", "tanh"]
@@ -128,6 +141,21 @@ def test_a_failure_is_its_own_rows(monkeypatch, capsys):
     assert second.split() == ["rms_norm", "failed:", "ValueError:", "no"]
     assert "WRONG" in third and last == "1 of 3 functions measured and right"
     assert status == 1
+
+
+@pytest.mark.triton
+def test_what_is_written_by_hand_is_right():
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("not interpreted: see make test-triton")
+    (x,) = given = [torch.randn(70, 33, requires_grad=True)]
+    found = loaded("gpu_by_hand").silu(x)
+    upstream = torch.randn(70, 33)
+    for own, theirs in zip(
+        (found, *torch.autograd.grad(found, given, upstream)),
+        (F.silu(x), *torch.autograd.grad(F.silu(x), given, upstream)),
+        strict=True,
+    ):
+        torch.testing.assert_close(own, theirs)
 
 
 def test_nothing_is_measured_without_a_gpu(monkeypatch, capsys):

@@ -87,24 +87,28 @@ def arguments_of(emitted, last: int, dtype=torch.float64, other: int = 5) -> dic
     return emitted.arguments(dtype=dtype, lengths=lengths_of(emitted, last, other))
 
 
-def outcome(emitted, arguments, wanted):
-    """The output and the gradients, for a random upstream gradient that every dtype has: twice."""
+def upstream_of(output: torch.Tensor) -> torch.Tensor:
+    """Random numbers, which every dtype has."""
+    generator = torch.Generator().manual_seed(3)
+    drawn = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    return (drawn.mul(8).round() / 8).to(output)
+
+
+def outcome(emitted, arguments, wanted, upstream=None):
+    """The output and the gradients, for a random upstream gradient: twice."""
     leaves = {
         name: t.detach().requires_grad_(name in wanted) if isinstance(t, torch.Tensor) else t
         for name, t in arguments.items()
     }
     output = emitted.function(**leaves)
-    generator = torch.Generator().manual_seed(3)
-    upstream = (
-        torch.randn(output.shape, generator=generator, dtype=torch.float64).mul(8).round() / 8
-    )
+    upstream = upstream_of(output) if upstream is None else upstream
     inputs = [leaves[name] for name in wanted if isinstance(leaves.get(name), torch.Tensor)]
     results = [output.detach()]
     for again in (True, False):
         results += torch.autograd.grad(
             output,
             inputs,
-            upstream.to(output),
+            upstream,
             retain_graph=again,
             allow_unused=True,
             materialize_grads=True,
