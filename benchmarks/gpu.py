@@ -196,7 +196,9 @@ def both_ways(
 
     def run():
         outputs = outputs_of(function(**leaves))[: len(upstream)]
-        return *outputs, *torch.autograd.grad(outputs, inputs, upstream, allow_unused=True)
+        pairs = zip(outputs, upstream, strict=True)
+        arriving = [u if u.dtype is o.dtype else u.to(o.dtype) for o, u in pairs]
+        return *outputs, *torch.autograd.grad(outputs, inputs, arriving, allow_unused=True)
 
     return run
 
