@@ -113,8 +113,8 @@ test-kernels: $(READY)  ## the tests of what is generated, on kernels in the pla
 test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
 	$(BIN)/python -m codegen --target triton --check
-	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_own.py tests/test_triton_in_torch.py
-	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_own.py tests/test_triton_in_torch.py tests/test_gpu.py tests/test_benchmark_gpu.py
+	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py tests/test_triton_traced.py
 
 moves: $(READY)  ## count what kernels in Triton move, for the report; installs Triton
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
@@ -152,7 +152,7 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 
 bench-gpu: $(READY)  ## kernels in Triton beside torch's, torch.compile's and Liger's; installs Triton and Liger's
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]' liger-kernel==0.8.5
-	$(BIN)/python benchmarks/gpu.py
+	PYTHONPATH=.:tests $(BIN)/python benchmarks/gpu.py
 
 clean:
 	rm -rf $(VENV) build playground/node_modules *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache

@@ -18,6 +18,7 @@ from importlib import import_module
 
 import torch
 import torch.nn.functional as F
+from gpu_beside import focal  # torch has none
 from torch import Tensor
 
 from gradform import generated
@@ -51,17 +52,8 @@ def cases(rows: int, columns: int) -> dict[str, tuple[Callable, tuple[Tensor, ..
         "huber": (F.huber_loss, pair),
         "smooth_l1": (F.smooth_l1_loss, pair),
         "bce_with_logits": (F.binary_cross_entropy_with_logits, (x, share)),
-        "focal": (focal_by_torch, (x, share.round())),
+        "focal": (focal, (x, share.round())),
     }
-
-
-def focal_by_torch(logits: Tensor, target: Tensor) -> Tensor:
-    """The focal loss, which torch lacks, from torch's functions."""
-    loss = F.binary_cross_entropy_with_logits(logits, target, reduction="none")
-    p = logits.sigmoid()
-    right = p * target + (1 - p) * (1 - target)
-    weight = 0.25 * target + 0.75 * (1 - target)
-    return (weight * (1 - right) ** 2 * loss).mean()
 
 
 def both_ways(function: Callable, arguments: tuple[Tensor, ...], without: int) -> float:

@@ -82,13 +82,18 @@ class Emitted:
         return [t.name for t in self.definition.differentiable]
 
     def arguments(
-        self, seed: int = 0, dtype: torch.dtype = torch.float64, lengths: Sequence[int] = LENGTHS
+        self,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+        lengths: Sequence[int] = LENGTHS,
+        device: str = "cpu",
     ) -> dict[str, object]:
         """Random tensors of unequal ``lengths``: positive ones, at which all of them are smooth;
         labels in range, masks and targets among the numbers that they are compared with, and the
         sizes that are arguments.
         """
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator(device).manual_seed(seed)
+        own = {"generator": generator, "device": device}
         definition = self.definition
         drawn_sizes = dict(zip(definition.independent_axes, cycle(lengths), strict=False))
         sizes = definition.sizes_from(definition.fitting(drawn_sizes))
@@ -97,12 +102,12 @@ class Emitted:
             shape = [sizes[axis] for axis in t.home]
             if t.role == "label":
                 most = min(sizes[axis] for axis in self._indexed_by(t.name))
-                found[t.name] = torch.randint(most, shape, generator=generator)
+                found[t.name] = torch.randint(most, shape, **own)
             elif limits := self._compared_with(t.name):
-                chosen = torch.randint(len(limits), shape, generator=generator)
-                found[t.name] = torch.tensor(limits, dtype=dtype)[chosen]
+                chosen = torch.randint(len(limits), shape, **own)
+                found[t.name] = torch.tensor(limits, dtype=dtype, device=device)[chosen]
             else:
-                drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
+                drawn = torch.rand(shape, dtype=torch.float64, **own)
                 found[t.name] = (0.1 + 0.8 * drawn).to(dtype)
         for name, axis in definition.size_arguments:
             found[name] = sizes[axis]

@@ -49,6 +49,11 @@ def test_a_sample_comes_out_as_from_the_lines():
 
 
 @written
+def test_a_sample_of_what_needs_a_gpu_is_interpreted():
+    run("test_gpu.py", "softmax and (bits or gradients)", TRITON_INTERPRET="1")
+
+
+@written
 def test_a_sample_compiles():
     run("test_triton_compiled.py", "every_function and 90 and rms_norm")
 

@@ -75,31 +75,40 @@ def _forgotten() -> None:
             getattr(own, name).launches.clear()
 
 
-def arguments_of(emitted, last: int, dtype=torch.float64, other: int = 5) -> dict:
+def lengths_of(emitted, last: int, other: int = 5) -> list[int]:
     """``last`` entries along the axis along which most arrays lie in memory, else ``other``."""
     definition = emitted.definition
     ends = [t.home[-1] for t in definition.arguments if t.home]
     main = max(dict.fromkeys(ends), key=ends.count, default=None)
-    lengths = [last if axis == main else other for axis in definition.independent_axes]
-    return emitted.arguments(dtype=dtype, lengths=lengths)
+    return [last if axis == main else other for axis in definition.independent_axes]
 
 
-def outcome(emitted, arguments, wanted):
+def arguments_of(emitted, last: int, dtype=torch.float64, other: int = 5) -> dict:
+    return emitted.arguments(dtype=dtype, lengths=lengths_of(emitted, last, other))
+
+
+def upstream_of(output: torch.Tensor) -> torch.Tensor:
+    """Random numbers, which every dtype has."""
+    generator = torch.Generator().manual_seed(3)
+    drawn = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    return (drawn.mul(8).round() / 8).to(output)
+
+
+def outcome(emitted, arguments, wanted, upstream=None):
     """The output and the gradients, for a random upstream gradient: twice."""
     leaves = {
         name: t.detach().requires_grad_(name in wanted) if isinstance(t, torch.Tensor) else t
         for name, t in arguments.items()
     }
     output = emitted.function(**leaves)
-    generator = torch.Generator().manual_seed(3)
-    upstream = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    upstream = upstream_of(output) if upstream is None else upstream
     inputs = [leaves[name] for name in wanted if isinstance(leaves.get(name), torch.Tensor)]
     results = [output.detach()]
     for again in (True, False):
         results += torch.autograd.grad(
             output,
             inputs,
-            upstream.to(output.dtype),
+            upstream,
             retain_graph=again,
             allow_unused=True,
             materialize_grads=True,
