@@ -19,8 +19,27 @@ OF_A_LENGTH = re.compile(r"if (\w+) == 0:\n")  # what has entries has no length 
 NOT_DIVIDED = re.compile(r"if (\w+) < 1 or \w+\.shape\[\d+\] % \1:\n")  # what the node refuses
 
 
-def node_of(pair: Pair, page: KernelPage) -> tuple[str, ...]:
-    """The statements; none where something else than a kernel is all of the forward, or of the
+def nodes_of(pair: Pair, page: KernelPage) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The names of nodes, and their statements."""
+    if statements := _of_function(pair, page):
+        yield pair.program.title, statements
+    if page.at_once and (statements := _of_loss(page)):
+        yield f"{page.name}_at_once", statements
+
+
+def _of_loss(page: KernelPage) -> tuple[str, ...]:
+    """The statements for a loss with its gradients; none where Python decides."""
+    parameters = page.at_once.function.parameters
+    takes = [f"{p.name}#" if p.role in NUMBERS else p.name for p in parameters]
+    tensors = [p for p in parameters if p.role not in NUMBERS]
+    gradients = [f"d{p.name}" if p.role == "input" else "-" for p in tensors]
+    first = _launched(page, page.at_once, takes, [*page.outputs, *gradients])
+    saves = f"saves {' '.join(p.name for p in tensors)}"
+    return (*first, saves, "scales") if first else ()
+
+
+def _of_function(pair: Pair, page: KernelPage) -> tuple[str, ...]:
+    """The statements of a Function; none where something else than a kernel is all of the forward, or of the
     backward, and Python decides.
     """
     program, numbers = pair.program, {p.name for p in page.inner if p.role in NUMBERS}

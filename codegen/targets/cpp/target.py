@@ -11,7 +11,7 @@ from codegen.digest import digest
 from codegen.header import header
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import Kernel, kernels_of
-from codegen.targets.cpp.node import node_of
+from codegen.targets.cpp.node import nodes_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
@@ -68,18 +68,18 @@ class CppTarget:
         own = [pair.under_own_name() for pair in pairs]
         pages = [KernelPage(pair, taken, kernels_of) for pair in own]
         pages[0].plain = next(iter(pages[1:]), None)
-        step, page = training_of(program), pages[0]
+        step = training_of(program)
         launched = [kernel for page in pages for kernel in page.kernels]
         if not launched:
             return ()
         lines = header(program.source, program.source_hash)
         kernels = [each for kernel in launched for each in _as_printed(kernel)]
-        nodes = [(p.program, node_of(p, page)) for p, page in zip(own, pages, strict=True)]
+        pairs = zip(own, pages, strict=True)
         kernels_text = self._printed(
             "kernels.cpp.jinja",
             header=lines,
             kernels=kernels,
-            nodes=[(program.title, statements) for program, statements in nodes if statements],
+            nodes=[node for pair, page in pairs for node in nodes_of(pair, page)],
         )
         functions = [function for page in pages for function in page.written()]
         building, training = STEP if step else ("", "")
@@ -89,12 +89,13 @@ class CppTarget:
             header=lines,
             name=program.name,
             title=program.title,
-            kernels=page.own["kernels"],
-            lines=page.own["lines"],
+            kernels=pages[0].own["kernels"],
+            lines=pages[0].own["lines"],
             digest=digest(module),
+            reductions=pages[0].words,
             functions=functions,
-            imports=imports_of(program.name, page.own["lines"], functions, folder),
-            steps=[call_of(program, step, page.own["lines"])] if step else [],
+            imports=imports_of(program.name, pages[0].own["lines"], functions, folder),
+            steps=[call_of(program, step, pages[0].own["lines"])] if step else [],
         )
         return kernels_text, text, *self._step(step, lines)
 

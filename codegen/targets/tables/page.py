@@ -127,8 +127,7 @@ class KernelPage(PlainFunctions):
         filled = [self.printer(forward).step(step) for step in fills]
         lines = [*self.sizes_in(filled), *filled, *self._formats(returned=True)]
         if self.outside.reductions:
-            words = SUM, *(word for word, _ in self.outside.divisors)
-            lines.append(f"{REDUCTION} = {list(words)}.index({REDUCTION})".replace("'", '"'))
+            lines.append(f"{REDUCTION} = REDUCTIONS.index({REDUCTION})")
         lines += [*self._widened(function.tensors), *self.lines(function)]
         if self.plain is not None and self.plain.at_once:
             lines[:0] = self._left_to(self.plain)
@@ -142,6 +141,12 @@ class KernelPage(PlainFunctions):
             doc("The loss, and the gradient of every argument where it arrives as 1."),
             (*lines, returning([loss, *gradients])),
         )
+
+    @property
+    def words(self) -> list[str]:
+        """The reductions whose numbers a kernel is passed, where it reduces."""
+        reduces = self.at_once and self.outside.reductions
+        return [SUM, *(word for word, _ in self.outside.divisors)] if reduces else []
 
     def _left_to(self, plain: KernelPage) -> list[str]:
         """What hands the calls on that pass nothing optional."""

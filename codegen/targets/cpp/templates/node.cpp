@@ -14,6 +14,8 @@
 //                           entries are that in memory, =NAME whether they are
 //     gives NAME ...        in order; of the backward for each tensor of the forward, - for none
 //     saves NAME ...        for the backward, by the names there
+//     scales                instead of a backward: the forward gives a loss, then the gradients of
+//                           its tensors for an upstream gradient of 1
 //
 // Where tensors are not plain, or something else looks at what is computed, Python takes over: the
 // forward is refused by None, the backward is that of the lines.
@@ -158,6 +160,8 @@ struct Plan {
     std::vector<Source> sources;   // of what the backward takes
     std::vector<int> numbers;      // slots of the forward that are numbers
     int outputs = 0;               // that have gradients; the others are for the backward
+    bool scales = false;
+    size_t tensors() const { return scales ? forward.gives.size() - 1 : backward.gives.size(); }
     PyObject *kernels, *by_lines;  // whose ``called`` notes names; the backward in Python
 };
 
@@ -189,16 +193,23 @@ struct OfKernels : Function<OfKernels> {
     struct Call { const Plan& plan; Values& values; };
 
     // No results where Python must decide.
-    static variable_list forward(AutogradContext* ctx, const Call& call, at::TensorList) {
+    static variable_list forward(AutogradContext* ctx, const Call& call, at::TensorList given_) {
         const Plan& plan = call.plan;
         Values& values = call.values;
         variable_list saved;
         for (const int slot : plan.saves) saved.push_back(values.tensors[slot]);
-        if (!run(plan.forward, values, {})) return {};
+        std::vector<bool> wanted{true};
+        for (const Tensor& t : given_) wanted.push_back(t.requires_grad());
+        if (!run(plan.forward, values, wanted)) return {};
         note(plan, plan.forward);
         for (size_t i = 0; i < saved.size(); ++i)
             if (!saved[i].defined()) saved[i] = values.tensors[plan.saves[i]];  // made only now
-        const auto results = given(plan.forward, values);
+        auto results = given(plan.forward, values);
+        if (plan.scales) {
+            for (size_t i = 1; i < results.size(); ++i)
+                if (results[i].defined()) ctx->saved_data["d" + std::to_string(i - 1)] = results[i];
+            results.resize(1);
+        }
         if (plan.outputs == 1) ctx->set_materialize_grads(false);
         ctx->mark_non_differentiable({results.begin() + plan.outputs, results.end()});
         ctx->save_for_backward(std::move(saved));
@@ -215,12 +226,12 @@ struct OfKernels : Function<OfKernels> {
     static variable_list backward(AutogradContext* ctx, variable_list gradients) {
         const Plan& plan = *reinterpret_cast<const Plan*>(ctx->saved_data["plan"].toInt());
         const Launch& launch = plan.backward;
-        variable_list found(launch.gives.size() + 1);
+        variable_list found(plan.tensors() + 1);
         const auto is_none = [](const Tensor& t) { return !t.defined(); };
         if (std::all_of(gradients.begin(), gradients.end(), is_none)) return found;
         const auto saved = ctx->get_saved_variables();
         std::vector<bool> wanted;
-        for (size_t i = 0; i < launch.gives.size(); ++i) wanted.push_back(ctx->needs_input_grad(i));
+        for (size_t i = 0; i < plan.tensors(); ++i) wanted.push_back(ctx->needs_input_grad(i));
         Values values;
         for (size_t i = 0; i < plan.sources.size(); ++i) {
             const auto [from, index] = plan.sources[i];
@@ -228,14 +239,52 @@ struct OfKernels : Function<OfKernels> {
             else values.tensors[i] = (from == Plan::Source::SAVED ? saved : gradients)[index];
         }
         variable_list results;
-        if (!GradMode::is_enabled() && is_alone() && run(launch, values, wanted)) {
-            note(plan, launch);
-            results = given(launch, values);
+        const bool is_last = !GradMode::is_enabled() && is_alone();
+        if (is_last && (plan.scales ? scaled(ctx, plan, saved, gradients[0], wanted, results)
+                                    : run(launch, values, wanted))) {
+            if (!plan.scales) note(plan, launch), results = given(launch, values);
         } else {
             results = by_lines(ctx, plan, saved, gradients, wanted);
         }
         std::copy(results.begin(), results.end(), found.begin() + 1);
         return found;
+    }
+
+    // The gradients for an upstream gradient, in place; for the second time they are made again.
+    static bool scaled(
+        AutogradContext* ctx, const Plan& plan, const variable_list& saved, const Tensor& upstream,
+        const std::vector<bool>& wanted, variable_list& results
+    ) {
+        if (!is_plain(upstream)) return false;
+        const double factor = upstream.item().toDouble();
+        Values values;
+        results.resize(plan.tensors());
+        for (size_t i = 0; i < results.size(); ++i) {
+            if (!wanted[i]) continue;
+            auto& kept = ctx->saved_data["d" + std::to_string(i)];
+            if (kept.isTensor()) {
+                results[i] = kept.toTensor();
+                kept = c10::IValue();
+            } else {
+                if (!values.tensors[plan.forward.gives[0]].defined()) {
+                    again(ctx, plan, saved, values);
+                    std::vector<bool> all{true};
+                    all.insert(all.end(), wanted.begin(), wanted.end());
+                    if (!run(plan.forward, values, all)) return false;
+                }
+                results[i] = values.tensors[plan.forward.gives[i + 1]];
+            }
+            if (factor != 1) results[i].mul_(factor);
+        }
+        return true;
+    }
+
+    // What the forward was given.
+    static void again(
+        AutogradContext* ctx, const Plan& plan, const variable_list& saved, Values& values
+    ) {
+        for (size_t i = 0; i < saved.size(); ++i) values.tensors[plan.saves[i]] = saved[i];
+        for (const int slot : plan.numbers) number(ctx, slot, values, slot);
     }
 
     static void number(AutogradContext* ctx, int saved, Values& values, int slot) {
@@ -252,8 +301,7 @@ struct OfKernels : Function<OfKernels> {
     ) {
         Python python;
         Values values;
-        for (size_t i = 0; i < saved.size(); ++i) values.tensors[plan.saves[i]] = saved[i];
-        for (const int slot : plan.numbers) number(ctx, slot, values, slot);
+        again(ctx, plan, saved, values);
         const auto tensor = [&](int slot) { return py::cast(values.tensors[slot]); };
         py::list inputs, outputs, needs, arriving;
         size_t next = 0;
@@ -323,7 +371,7 @@ PyObject* call(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
         OtherThreads run_meanwhile;
         if (GradMode::is_enabled() && any_variable_requires_grad(tensors)) {
             results = OfKernels::apply(OfKernels::Call{plan, values}, at::TensorList(tensors));
-        } else if (run(plan.forward, values, {})) {
+        } else if (!plan.scales && run(plan.forward, values, {})) {
             note(plan, plan.forward);
             results = given(plan.forward, values);
         }
@@ -396,6 +444,8 @@ void read(std::istringstream words, Plan& plan, Launch*& launch, void* library) 
         }
     } else if (verb == "gives") {
         while (words >> name) launch->gives.push_back(name == "-" ? NONE : launch->slot(name));
+    } else if (verb == "scales") {
+        plan.scales = true, plan.outputs = 1;
     } else if (verb == "saves") {
         while (words >> name) plan.saves.push_back(plan.forward.slot(name));
     }

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +13,12 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from . import _serving
 from ._building import FOLDER as FOLDER
 from ._building import NoCompiler, compiler, loaded, version
 from ._node import node
-from ._serving import Refused, backward_of, refuse, tell
+from ._serving import Refused, refuse, tell
 
 TARGET, DEVICE = "cpp", "cpu"
 FORMATS = {torch.float32: "float", torch.float64: "double"}  # what there are kernels for
@@ -101,14 +99,16 @@ def kernels_in(module: ModuleType) -> Kernels:
     return next(value for value in vars(module).values() if isinstance(value, Kernels))
 
 
-def node_of(module: ModuleType, lines: type[Function]) -> Callable | None:
-    """What runs a Function in C++, or refuses to; None while that is not known."""
+def node_of(module: ModuleType, name: str, backward: Callable) -> Callable | None:
+    """What runs a Function in C++, or refuses to; None while that is not known. ``backward`` is
+    that in Python.
+    """
     own = node.module()
     if own is None:
         return refuse if node.over else None
-    kernels, backward = kernels_in(module), functools.partial(backward_of, lines)
+    kernels = kernels_in(module)
     library = kernels.load()
-    return (library and own.made(library._name, lines.__name__, kernels, backward)) or refuse
+    return (library and own.made(library._name, name, kernels, backward)) or refuse
 
 
 class Kernel:

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import get_origin
 
@@ -27,6 +27,7 @@ from torch.compiler import is_compiling
 
 PLAIN = (Tensor, torch.nn.Parameter)
 SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
+ONCE, NUMBERS = "_at_once", (int, float)
 BEHIND = "_unchecked"  # how a function is called that another one calls behind its checks
 _told: set[str] = set()
 
@@ -98,7 +99,7 @@ class OnKernels:
         lines: type[Function],
         forward: Callable,
         serves: Callable[..., bool],
-        node_of: Callable[[type[Function]], Callable | None],
+        node_of: Callable[[str, Callable], Callable | None],
     ):
         self.lines, self.serves, self.node_of, self.node = lines, serves, node_of, self.first
 
@@ -115,7 +116,8 @@ class OnKernels:
 
     def first(self, *inputs):
         """What is the node until there is one."""
-        self.node = self.node_of(self.lines) or self.first
+        backward = functools.partial(backward_of, self.lines)
+        self.node = self.node_of(self.lines.__name__, backward) or self.first
         return None if self.node == self.first else self.node(*inputs)
 
     def apply(self, *inputs):
@@ -134,12 +136,16 @@ class AtOnce:
     with its gradients, by ``own``, where kernels serve and a gradient will be asked for.
     """
 
-    def __init__(self, lines: Callable, own: Callable, target: ModuleType):
+    def __init__(self, lines: Callable, own: Callable, kernels: ModuleType, target: ModuleType):
         self.lines, self.serves = lines, target.serves
-        names = [*inspect.signature(own).parameters]
+        parameters = inspect.signature(own).parameters
+        names = [*parameters]
         needs = [name for name in names if name.startswith("need_")]
         asked = [names.index(name.removeprefix("need_")) for name in needs]
-        self.reduces = "reduction" in names
+        self.words = getattr(kernels, "REDUCTIONS", ())
+        plain = at_once_of(own.__name__.removesuffix(ONCE) + "_plain")
+        parts = [own, getattr(kernels, plain, None)]
+        self.nodes = [NodeOfLoss(self, part, parameters, kernels, target) for part in parts if part]
 
         class WithGradients(Function):
             @staticmethod
@@ -168,10 +174,15 @@ class AtOnce:
         self.fast = WithGradients
 
     def __call__(self, *given):
+        for node in self.nodes if not is_compiling() else ():
+            found = node(given)
+            if found is not None:
+                return found
         wanted = torch.is_grad_enabled() and any(
             isinstance(t, Tensor) and t.requires_grad for t in given
         )
-        if not wanted or (self.reduces and given[-1] == "none") or not self.serves(given, False):
+        entries = self.words and given[-1] not in self.words
+        if not wanted or entries or not self.serves(given, False):
             return self.lines(*given)
         try:
             return self.fast.apply(*given)
@@ -179,11 +190,51 @@ class AtOnce:
             return self.lines(*given)
 
 
+class NodeOfLoss:
+    """The node of a loss in C++, of all calls or of those that pass nothing optional: ``every`` are
+    the arguments of all.
+    """
+
+    def __init__(self, of: AtOnce, own: Callable, every: Mapping, kernels, target: ModuleType):
+        self.of, self.name = of, own.__name__
+        names = [name for name in every if not name.startswith("need_")]
+        takes = [name for name in inspect.signature(own).parameters if name in names]
+        self.places = [names.index(name) for name in takes]
+        self.left_out = [0 if every[name].annotation in NUMBERS else None for name in names]
+        self.absent = [i for i in range(len(names)) if i not in self.places]
+        self.node_of, self.node = functools.partial(target.node_of, kernels), self.first
+
+    def first(self, *given):
+        self.node = self.node_of(self.name, self.backward) or self.first
+        return None if self.node == self.first else self.node(*given)
+
+    def __call__(self, given: Sequence):
+        """None where Python must decide."""
+        if any(isinstance(given[i], Tensor) or given[i] for i in self.absent):
+            return None
+        own = [given[i] for i in self.places]
+        if self.of.words:
+            if own[-1] not in self.of.words:
+                return None
+            own[-1] = self.of.words.index(own[-1])
+        return self.node(*own)
+
+    def backward(self, inputs: list, outputs: list, needs: list, gradients: list) -> tuple:
+        """That of the lines, for a node that kept the inputs."""
+        if self.of.words:
+            inputs[-1] = self.of.words[inputs[-1]]
+        given, asked = [*self.left_out], [False] * len(self.left_out)
+        for i, value, need in zip(self.places, inputs, needs, strict=True):
+            given[i], asked[i] = value, need
+        found = differentiated(self.of.lines, given, asked, gradients[0])
+        return tuple(found[i] for i in self.places)
+
+
 class LossOnKernels(AtOnce):
     """Replaces the Function of a loss, whose first output that is."""
 
-    def __init__(self, lines: OnKernels, own: Callable, target: ModuleType):
-        super().__init__(lambda *given: first_of(lines.apply(*given)), own, target)
+    def __init__(self, lines: OnKernels, own: Callable, kernels: ModuleType, target: ModuleType):
+        super().__init__(lambda *given: first_of(lines.apply(*given)), own, kernels, target)
         self.function = lines
         self.several = get_origin(inspect.signature(lines.forward).return_annotation) is tuple
 
@@ -200,7 +251,7 @@ def first_of(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
 
 def at_once_of(name: str) -> str:
     """What computes the loss with its gradients that a function computes."""
-    return name.removesuffix(BEHIND).removesuffix("_forward") + "_at_once"
+    return name.removesuffix(BEHIND).removesuffix("_forward") + ONCE
 
 
 def differentiated(
@@ -263,13 +314,13 @@ class Served:
                 if own := getattr(kernels, name, None):
                     own = OnKernels(value, or_lines(own, value.forward), serves, node)
                     if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
-                        own = LossOnKernels(own, at_once, target)
+                        own = LossOnKernels(own, at_once, kernels, target)
                     self.places[called] = own, value
             elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
                 own = where_served(getattr(kernels, called), value, serves)
                 self.places[called] = own, value
             elif called.endswith(BEHIND) and hasattr(kernels, at_once_of(called)):
-                own = AtOnce(value, getattr(kernels, at_once_of(called)), target)
+                own = AtOnce(value, getattr(kernels, at_once_of(called)), kernels, target)
                 self.places[called] = own, value
 
     def put(self, ours: bool) -> None:
