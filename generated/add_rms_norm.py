@@ -53,7 +53,8 @@ def add_rms_norm(
     if gain is not None and gain.shape != (C,):
         raise ValueError(f"add_rms_norm: gain must be (C,), got {tuple(gain.shape)}")
     N = math.prod(N_dims)
-    x, residual = x.reshape(N, C), residual.reshape(N, C)
+    if len(N_dims) != 1:
+        x, residual = x.reshape(N, C), residual.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("add_rms_norm: eps must be a number, not a tensor")
     for name, t in (("x", x), ("residual", residual)):
@@ -65,6 +66,8 @@ def add_rms_norm(
     else:
         run = add_rms_norm_forward if _by_lines() else AddRMSNorm.apply
         y, h, *_ = run(x, residual, gain, eps)
+    if len(N_dims) == 1:
+        return y, h
     return y.reshape(*N_dims, C), h.reshape(*N_dims, C)
 
 
@@ -196,4 +199,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f0de2fd4d4badd7c98e8cc3f25b797d855547755ce2fc1af9657531890721d4a
+# text sha256: d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb74e4cb3db6

@@ -42,12 +42,15 @@ def alpha_compositing(alpha: Tensor, color: Tensor) -> Tensor:
         raise ValueError(f"alpha_compositing: color must be (*R, S, C), got {tuple(color.shape)}")
     *_, _, C = color.shape
     R = math.prod(R_dims)
-    alpha, color = alpha.reshape(R, S), color.reshape(R, S, C)
+    if len(R_dims) != 1:
+        alpha, color = alpha.reshape(R, S), color.reshape(R, S, C)
     for name, t in (("alpha", alpha), ("color", color)):
         if not t.is_floating_point():
             raise TypeError(f"alpha_compositing: {name} must be floating point, got {t.dtype}")
     run = alpha_compositing_forward if _by_lines() else AlphaCompositing.apply
     y = run(alpha, color)
+    if len(R_dims) == 1:
+        return y
     return y.reshape(*R_dims, C)
 
 
@@ -161,4 +164,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b9617da8d300ef5d473d96d18f7363f9dbaa8fbcc480466c98e6cfded44db253
+# text sha256: f91763d5e7538cd26b2bf6e4ec0f0413719cc8f0fe22d41a338e16e427f75b32

@@ -49,7 +49,8 @@ def batch_norm_biased(
         if t is not None and t.shape != (C,):
             raise ValueError(f"batch_norm_biased: {name} must be (C,), got {tuple(t.shape)}")
     S = math.prod(S_dims)
-    x = x.reshape(N, C, S)
+    if len(S_dims) != 1:
+        x = x.reshape(N, C, S)
     if isinstance(eps, Tensor) or not eps > 0:
         raise ValueError(f"batch_norm_biased: eps must be a number above 0, got {eps}")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
@@ -58,6 +59,8 @@ def batch_norm_biased(
         raise TypeError(f"batch_norm_biased: x must be floating point, got {x.dtype}")
     run = batch_norm_biased_forward if _by_lines() else BatchNormBiased.apply
     y, *_ = run(x, gain, bias, eps)
+    if len(S_dims) == 1:
+        return y
     return y.reshape(N, C, *S_dims)
 
 
@@ -142,4 +145,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 124606d49916cef3f7ad878d610a211971b646079e2e89be044a5d2c1f963d22
+# text sha256: 1d709565f301e0ffdbbd7e2f94e88b01806af18b366e34401e41d30629621b4c

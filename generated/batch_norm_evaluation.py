@@ -53,7 +53,8 @@ def batch_norm_evaluation(
         if t is not None and t.shape != (C,):
             raise ValueError(f"batch_norm_evaluation: {name} must be (C,), got {tuple(t.shape)}")
     S = math.prod(S_dims)
-    x = x.reshape(N, C, S)
+    if len(S_dims) != 1:
+        x = x.reshape(N, C, S)
     if isinstance(eps, Tensor):
         raise TypeError("batch_norm_evaluation: eps must be a number, not a tensor")
     if not x.is_floating_point():
@@ -74,6 +75,8 @@ def batch_norm_evaluation(
         bias = x.new_full((), 0).expand(C) if bias is None else bias
         run = batch_norm_evaluation_forward if _by_lines() else BatchNormEvaluation.apply
         y, *_ = run(x, running_mean, running_var, gain, bias, eps)
+    if len(S_dims) == 1:
+        return y
     return y.reshape(N, C, *S_dims)
 
 
@@ -208,4 +211,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 366a6140657de27d48a49e4f521fe275105364714a998418c2f7b754333d45dc
+# text sha256: 871001b363f956749f1796aea17acc518b8b15593696b4034cf468fd74738baa

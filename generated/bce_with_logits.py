@@ -62,7 +62,8 @@ def bce_with_logits(
     if pos_weight is not None and pos_weight.shape != (C,):
         raise ValueError(f"bce_with_logits: pos_weight must be (C,), got {tuple(pos_weight.shape)}")
     N = math.prod(N_dims)
-    logits, target = logits.reshape(N, C), target.reshape(N, C)
+    if len(N_dims) != 1:
+        logits, target = logits.reshape(N, C), target.reshape(N, C)
     if weight is not None:
         weight = weight.reshape(N, C)
     for name, t in (("logits", logits), ("target", target)):
@@ -248,4 +249,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d0161ab74e0598af93573e16a9c6a576ecf5ef34b39573074983f1323b19eea4
+# text sha256: fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f

@@ -62,10 +62,11 @@ def biased_attention(
             "biased_attention: bias must be broadcast to (*B, T, S)", bias, (*B_dims, T, S),
         )
     B = math.prod(B_dims)
-    query = query.reshape(B, T, E)
-    key = key.reshape(B, S, E)
-    value = value.reshape(B, S, F)
-    bias = bias.reshape(B, T, S)
+    if len(B_dims) != 1:
+        query = query.reshape(B, T, E)
+        key = key.reshape(B, S, E)
+        value = value.reshape(B, S, F)
+        bias = bias.reshape(B, T, S)
     if scale is None and E == 0:
         raise ValueError("biased_attention divides by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
@@ -76,6 +77,8 @@ def biased_attention(
             raise TypeError(f"biased_attention: {name} must be floating point, got {t.dtype}")
     run = biased_attention_forward if _by_lines() else BiasedAttention.apply
     y, *_ = run(query, key, value, bias, scale)
+    if len(B_dims) == 1:
+        return y
     return y.reshape(*B_dims, T, F)
 
 
@@ -191,4 +194,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4192310d1a44ec58bd845d96d9c0faf0740f78c188e0050bff7e3d9db869282f
+# text sha256: e17fa2d278fdc4274a788bcb988f495795507abb308ec12f508dc5a659ef590f

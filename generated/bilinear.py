@@ -48,13 +48,16 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     if bias is not None and bias.shape != (H,):
         raise ValueError(f"bilinear: bias must be (H,), got {tuple(bias.shape)}")
     N = math.prod(N_dims)
-    x1, x2 = x1.reshape(N, K), x2.reshape(N, L)
+    if len(N_dims) != 1:
+        x1, x2 = x1.reshape(N, K), x2.reshape(N, L)
     bias = x1.new_full((), 0).expand(H) if bias is None else bias
     for name, t in (("x1", x1), ("x2", x2), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"bilinear: {name} must be floating point, got {t.dtype}")
     run = bilinear_forward if _by_lines() else Bilinear.apply
     y, *_ = run(x1, x2, weight, bias)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, H)
 
 
@@ -139,4 +142,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1986807c44a7cbdbaa1aeefc6ad3f9dcce8599560a51ee307ce8e2ac0cb00377
+# text sha256: dad4eb162889cf86cf24c5b79332481dcf6974fb065bae7303a52b18034603e2

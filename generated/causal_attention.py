@@ -50,7 +50,8 @@ def causal_attention(
         raise ValueError(f"causal_attention: value must be (*B, S, F), got {tuple(value.shape)}")
     *_, _, F = value.shape
     B = math.prod(B_dims)
-    query, key, value = query.reshape(B, T, E), key.reshape(B, S, E), value.reshape(B, S, F)
+    if len(B_dims) != 1:
+        query, key, value = query.reshape(B, T, E), key.reshape(B, S, E), value.reshape(B, S, F)
     if scale is None and E == 0:
         raise ValueError("causal_attention divides by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
@@ -61,6 +62,8 @@ def causal_attention(
             raise TypeError(f"causal_attention: {name} must be floating point, got {t.dtype}")
     run = causal_attention_forward if _by_lines() else CausalAttention.apply
     y, *_ = run(query, key, value, scale)
+    if len(B_dims) == 1:
+        return y
     return y.reshape(*B_dims, T, F)
 
 
@@ -165,4 +168,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 75160a16bf880f4d03b0b12012339582178e59fe4edd61a2302c0d08e002d80a
+# text sha256: d39e07cdb1047e3389e68ffe79a29b89b6fe8d1b16a82a395475e3425e91c77a

@@ -39,13 +39,16 @@ def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and bias.shape != (D,):
         raise ValueError(f"conv1d: bias must be (D,), got {tuple(bias.shape)}")
     N = math.prod(N_dims)
-    x = x.reshape(N, C, T)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C, T)
     bias = x.new_full((), 0).expand(D) if bias is None else bias
     for name, t in (("x", x), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"conv1d: {name} must be floating point, got {t.dtype}")
     run = conv1d_forward if _by_lines() else Conv1d.apply
     y = run(x, weight, bias)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, D, y.shape[2])
 
 
@@ -120,4 +123,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8a710ce9551a893d1f499b70ede2246ce2c616577e17fbfef71c9098c5d61e77
+# text sha256: a20b7cbab6de23d9358be43efe6556d1de5c6d2133e0d231990904d3fc629f8d

@@ -49,13 +49,16 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and bias.shape != (D,):
         raise ValueError(f"conv2d: bias must be (D,), got {tuple(bias.shape)}")
     N = math.prod(N_dims)
-    x = x.reshape(N, C, H, W)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C, H, W)
     bias = x.new_full((), 0).expand(D) if bias is None else bias
     for name, t in (("x", x), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"conv2d: {name} must be floating point, got {t.dtype}")
     run = conv2d_forward if _by_lines() else Conv2d.apply
     y = run(x, weight, bias)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, D, y.shape[2], y.shape[3])
 
 
@@ -132,4 +135,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 709e52bd8b1582013e4de4827ba850833aa0ce301869c9051428d45fe389cadd
+# text sha256: 080b5d3384e64016660b42e52b5e6f3a752814708931a616b1917d90c2a8721c

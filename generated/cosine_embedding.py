@@ -59,7 +59,8 @@ def cosine_embedding(
     if target.shape != (*N_dims,):
         raise ValueError(f"cosine_embedding: target must be (*N,), got {tuple(target.shape)}")
     N = math.prod(N_dims)
-    x1, x2, target = x1.reshape(N, C), x2.reshape(N, C), target.reshape(N)
+    if len(N_dims) != 1:
+        x1, x2, target = x1.reshape(N, C), x2.reshape(N, C), target.reshape(N)
     for name, t in (("margin", margin), ("eps", eps)):
         if isinstance(t, Tensor):
             raise TypeError(f"cosine_embedding: {name} must be a number, not a tensor")
@@ -186,4 +187,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7eea59b1b91c6b9cc4be0c5f07a748a529ded0766bfedf4c293d87cad3b5154f
+# text sha256: 2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987

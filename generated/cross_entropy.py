@@ -65,7 +65,8 @@ def cross_entropy(
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"cross_entropy: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
-    logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
+    if len(S_dims) != 1:
+        logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
     if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy: label_smoothing must be a number at least 0 and at most 1, got "
@@ -278,4 +279,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01
+# text sha256: 439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8

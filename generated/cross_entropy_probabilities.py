@@ -62,7 +62,8 @@ def cross_entropy_probabilities(
             f"cross_entropy_probabilities: weight must be (C,), got {tuple(weight.shape)}"
         )
     S = math.prod(S_dims)
-    logits, target = logits.reshape(N, C, S), target.reshape(N, C, S)
+    if len(S_dims) != 1:
+        logits, target = logits.reshape(N, C, S), target.reshape(N, C, S)
     if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
         raise ValueError(
             f"cross_entropy_probabilities: label_smoothing must be a number at least 0 and at most "
@@ -287,4 +288,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e9b8837c862e8371f51775371202b0a6f17045e1a4ec03637afea632ad079b4e
+# text sha256: e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2

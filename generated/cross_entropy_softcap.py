@@ -68,7 +68,8 @@ def cross_entropy_softcap(
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"cross_entropy_softcap: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
-    logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
+    if len(S_dims) != 1:
+        logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
     if isinstance(ignore_index, Tensor):
         raise TypeError("cross_entropy_softcap: ignore_index must be a number, not a tensor")
     if isinstance(label_smoothing, Tensor) or not 0 <= label_smoothing <= 1:
@@ -241,4 +242,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7db4977391ee0a270f4e52821049e04f0d1fe721354ce6a6a6ffacfc34cc21df
+# text sha256: dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab

@@ -69,7 +69,8 @@ def cross_entropy_z_loss(
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"cross_entropy_z_loss: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
-    logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
+    if len(S_dims) != 1:
+        logits, labels = logits.reshape(N, C, S), labels.reshape(N, S)
     for name, t in (("z_weight", z_weight), ("ignore_index", ignore_index)):
         if isinstance(t, Tensor):
             raise TypeError(f"cross_entropy_z_loss: {name} must be a number, not a tensor")
@@ -259,4 +260,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c82523a734db7d3ab7d7989a3f391d006e01a5c44e083ff81f03eb9546b9fcc1
+# text sha256: d1a1b358eab03cdac09d3a525831fa9b71ac813d93ff3bcb12ea4146d53a0032

@@ -25,7 +25,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -45,11 +44,6 @@ def dpo(
     ):
         if t.shape != (*N_dims,):
             raise ValueError(f"dpo: {name} must be (*N,), got {tuple(t.shape)}")
-    N = math.prod(N_dims)
-    chosen = chosen.reshape(N)
-    rejected = rejected.reshape(N)
-    reference_chosen = reference_chosen.reshape(N)
-    reference_rejected = reference_rejected.reshape(N)
     if isinstance(beta, Tensor):
         raise TypeError("dpo: beta must be a number, not a tensor")
     for name, t in (("chosen", chosen), ("rejected", rejected)):
@@ -63,8 +57,7 @@ def dpo(
         )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"dpo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = dpo_unchecked(chosen, rejected, reference_chosen, reference_rejected, beta, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return dpo_unchecked(chosen, rejected, reference_chosen, reference_rejected, beta, reduction)
 
 
 def dpo_unchecked(
@@ -72,7 +65,7 @@ def dpo_unchecked(
     beta: float, reduction: str,
 ) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = chosen.shape[0]
+    N = chosen.numel()
     run = dpo_forward if _by_lines() else DPO.apply
     loss = run(chosen, rejected, reference_chosen, reference_rejected, beta)
     dtype = (
@@ -157,4 +150,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1d771d21bfb01d2687b177df5d3f7d172343c172bf0ae0476becb469df71a2e2
+# text sha256: 4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81

@@ -33,13 +33,16 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
     _, E = table.shape
     *N_dims, = index.shape
     N = math.prod(N_dims)
-    index = index.reshape(N)
+    if len(N_dims) != 1:
+        index = index.reshape(N)
     if not table.is_floating_point():
         raise TypeError(f"embedding: table must be floating point, got {table.dtype}")
     if index.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"embedding: index must be int32 or int64, got {index.dtype}")
     run = embedding_forward if _by_lines() else Embedding.apply
     y = run(index, table)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, E)
 
 
@@ -99,4 +102,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 273ea5c989c2663b4ebb07a990caf21384b0261600de5bd7c5ee5b11141bf4f1
+# text sha256: 1e4a6fa8f55473601610f9ac33d24725ec648fdfa7c2946d094a5ad9a4faf428

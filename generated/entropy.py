@@ -34,13 +34,16 @@ def entropy(probs: Tensor) -> Tensor:
         raise ValueError(f"entropy: probs must be (*N, C), got {tuple(probs.shape)}")
     *N_dims, C = probs.shape
     N = math.prod(N_dims)
-    probs = probs.reshape(N, C)
+    if len(N_dims) != 1:
+        probs = probs.reshape(N, C)
     if not probs.is_floating_point():
         raise TypeError(f"entropy: probs must be floating point, got {probs.dtype}")
     if _by_lines():
         uncertainty = entropy_statements(probs)
     else:
         uncertainty = Entropy.apply(probs)
+    if len(N_dims) == 1:
+        return uncertainty
     return uncertainty.reshape(N_dims)
 
 
@@ -107,4 +110,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6a8718140b1ca764b7f904145a35d2ce714dda9a0e59e044f2e24643d949add7
+# text sha256: c9dd71e169346883bc7b89925e5ce9202296ae27441b3810b275b265500b5660

@@ -63,7 +63,8 @@ def focal(
     if target.shape != (*N_dims,):
         raise ValueError(f"focal: target must be (*N,), got {tuple(target.shape)}")
     N = math.prod(N_dims)
-    logits, target = logits.reshape(N), target.reshape(N)
+    if len(N_dims) != 1:
+        logits, target = logits.reshape(N), target.reshape(N)
     if isinstance(alpha, Tensor) or not alpha <= 1:
         raise ValueError(f"focal: alpha must be a number at most 1, got {alpha}")
     if isinstance(gamma, Tensor) or not gamma >= 0:
@@ -187,4 +188,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a5c5e02b422c07f5eda44ebaff21d14c28cf88cae447880bcfbfc02542eb7f27
+# text sha256: 7c1777d55e06f81362e343ddc7b647158863e7c903a9a60f5c4d286f2987263b

@@ -34,14 +34,11 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
     *N_dims, = gate.shape
     if x.shape != (*N_dims,):
         raise ValueError(f"geglu: x must be (*N,), got {tuple(x.shape)}")
-    N = math.prod(N_dims)
-    gate, x = gate.reshape(N), x.reshape(N)
     for name, t in (("gate", gate), ("x", x)):
         if not t.is_floating_point():
             raise TypeError(f"geglu: {name} must be floating point, got {t.dtype}")
     run = geglu_forward if _by_lines() else GEGLU.apply
-    y = run(gate, x)
-    return y.reshape(N_dims)
+    return run(gate, x)
 
 
 def geglu_forward(gate: Tensor, x: Tensor) -> Tensor:
@@ -102,4 +99,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 18cf41fd6e2a53d441fc8f81c8a69763eb874e98ee22e84acdb1a2f4201d2477
+# text sha256: f65f83ec97b664d8c7ce5818854134ecffe7ab03d463f432e51e394b15ceddb9

@@ -29,14 +29,10 @@ from torch import Tensor
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
-    *N_dims, = x.shape
-    N = math.prod(N_dims)
-    x = x.reshape(N)
     if not x.is_floating_point():
         raise TypeError(f"gelu_tanh: x must be floating point, got {x.dtype}")
     run = gelu_tanh_forward if _by_lines() else GELUTanh.apply
-    y = run(x)
-    return y.reshape(N_dims)
+    return run(x)
 
 
 def gelu_tanh_forward(x: Tensor) -> Tensor:
@@ -92,4 +88,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 99beb5012e76ccbcc7bf72c1a250dc14a93540e0367049bba831155bab1ace95
+# text sha256: 9534c4173084d5719b89778e8339e8f130d7e2d3148a07989f05481917462f63

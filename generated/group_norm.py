@@ -63,7 +63,8 @@ def group_norm(
         if t is not None and t.shape != (C,):
             raise ValueError(f"group_norm: {name} must be (C,), got {tuple(t.shape)}")
     S = math.prod(S_dims)
-    x = x.reshape(N, C, S)
+    if len(S_dims) != 1:
+        x = x.reshape(N, C, S)
     if isinstance(eps, Tensor):
         raise TypeError("group_norm: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
@@ -72,12 +73,14 @@ def group_norm(
         raise TypeError(f"group_norm: x must be floating point, got {x.dtype}")
     run = group_norm_forward if _by_lines() else GroupNorm.apply
     y, *_ = run(x, gain, bias, groups, eps)
+    if len(S_dims) == 1:
+        return y
     return y.reshape(N, C, *S_dims)
 
 
 def group_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
@@ -89,27 +92,34 @@ def group_norm_forward(
     grouped = x.unflatten(1, (groups, K))
     mean = grouped.sum((2, 3), keepdim=True) / K / S
     diff = grouped - mean
-    diff = diff - diff.sum((2, 3), keepdim=True) / K / S
+    sum_diff = diff.sum((2, 3), keepdim=True)
+    diff = diff - sum_diff / K / S
     var = (diff ** 2).sum((2, 3), keepdim=True) / K / S
     inv_std = (var + eps) ** -0.5
     xhat = inv_std * diff
     scaled = gain.unflatten(0, (groups, K))[:, :, None] * xhat
     y = scaled.flatten(1, 2) + bias[:, None]
-    return y.to(dtype), inv_std, xhat
+    return y.to(dtype), mean, sum_diff, inv_std
 
 
 def group_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, need_x: bool = True,
-    need_gain: bool = True, need_bias: bool = True,
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, gain = dy.to(wide), gain.to(wide)
-    groups = inv_std.shape[1]
-    K = xhat.shape[2]
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     S = dy.shape[2]
+    groups = mean.shape[1]
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
     dx = dgain = dbias = None
     if need_x or need_gain:
+        grouped = _unflatten(x, 1, (groups, K))
+        diff = grouped - mean
+        diff = diff - sum_diff / K / S
+        xhat = inv_std * diff
         sum_xhat_unflatten_dy = (_unflatten(dy, 1, (groups, K)) * xhat).sum(3, keepdim=True)
     if need_bias:
         dbias = dy.sum((0, 2))
@@ -156,19 +166,21 @@ class GroupNorm(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, gain, bias, ctx.groups, ctx.eps = inputs
-        _, inv_std, xhat = output
-        ctx.mark_non_differentiable(inv_std, xhat)
+        _, mean, sum_diff, inv_std = output
+        ctx.mark_non_differentiable(mean, sum_diff, inv_std)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, gain, bias, inv_std, xhat)
+        ctx.save_for_backward(x, gain, bias, mean, sum_diff, inv_std)
 
     @staticmethod
     def backward(ctx, dy, *_):
         if dy is None:
             return (None,) * 5
-        x, gain, bias, inv_std, xhat = ctx.saved_tensors
+        x, gain, bias, mean, sum_diff, inv_std = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
-            _, inv_std, xhat = group_norm_forward(x, gain, bias, ctx.groups, ctx.eps)
-        return *group_norm_backward(dy, gain, inv_std, xhat, *ctx.needs_input_grad[:3]), None, None
+            _, mean, sum_diff, inv_std = group_norm_forward(x, gain, bias, ctx.groups, ctx.eps)
+        return *group_norm_backward(
+            dy, x, gain, mean, sum_diff, inv_std, *ctx.needs_input_grad[:3],
+        ), None, None
 
 
 def _unflatten(tensor: Tensor, along: int, sizes: tuple) -> Tensor:
@@ -191,4 +203,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 927476bf757ed932a65914e359ae97a11b4097c3f20daabf89b03f04e63d4cee
+# text sha256: f89796f3ab2df045754edb9af242aa5e72aaa8370f660143ce610b3aac8a86b3

@@ -84,7 +84,8 @@ def gru_cell(
         if t is not None and t.shape != (P,):
             raise ValueError(f"gru_cell: {name} must be (P,), got {tuple(t.shape)}")
     N = math.prod(N_dims)
-    x, h = x.reshape(N, K), h.reshape(N, H)
+    if len(N_dims) != 1:
+        x, h = x.reshape(N, K), h.reshape(N, H)
     Gate = 3
     if P != Gate * H:
         raise ValueError(
@@ -98,6 +99,8 @@ def gru_cell(
             raise TypeError(f"gru_cell: {name} must be floating point, got {t.dtype}")
     run = gru_cell_forward if _by_lines() else GRUCell.apply
     y, *_ = run(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, H)
 
 
@@ -232,4 +235,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c802be0895880b923b569d5980bd67c6f0c50304836d49c67954a4daa2707dd3
+# text sha256: 92b4dcc4011f52a570454c325b4b7e46a827fa13fdce9b21ff6224c2efc80f6c

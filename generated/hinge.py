@@ -24,7 +24,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -35,21 +34,18 @@ def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"hinge: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     if not x.is_floating_point():
         raise TypeError(f"hinge: x must be floating point, got {x.dtype}")
     if target.requires_grad and torch.is_grad_enabled():
         raise RuntimeError("hinge: target gets no gradient: pass target.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"hinge: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = hinge_unchecked(x, target, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return hinge_unchecked(x, target, reduction)
 
 
 def hinge_unchecked(x: Tensor, target: Tensor, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     if _by_lines():
         loss = hinge_statements(x, target)
     else:
@@ -119,4 +115,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 84552b5b54f9ab66928b653dbbe1914b3023957fdb853056a61580fb936cf970
+# text sha256: 42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0

@@ -30,7 +30,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -43,8 +42,6 @@ def hinge_embedding(
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"hinge_embedding: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     if isinstance(margin, Tensor):
         raise TypeError("hinge_embedding: margin must be a number, not a tensor")
     if not x.is_floating_point():
@@ -55,13 +52,12 @@ def hinge_embedding(
         raise ValueError(
             f"hinge_embedding: reduction is 'mean', 'sum' or 'none', not {reduction!r}"
         )
-    loss = hinge_embedding_unchecked(x, target, margin, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return hinge_embedding_unchecked(x, target, margin, reduction)
 
 
 def hinge_embedding_unchecked(x: Tensor, target: Tensor, margin: float, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     if _by_lines():
         loss = hinge_embedding_statements(x, target, margin)
     else:
@@ -143,4 +139,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c110dbb63d37e4b4b48e78ed43b92e25d6ce88275b4b715ccfd800c930269b2c
+# text sha256: fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6

@@ -25,7 +25,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -36,8 +35,6 @@ def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") 
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"huber: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     if isinstance(delta, Tensor) or not delta > 0:
         raise ValueError(f"huber: delta must be a number above 0, got {delta}")
     for name, t in (("x", x), ("target", target)):
@@ -45,13 +42,12 @@ def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") 
             raise TypeError(f"huber: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"huber: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = huber_unchecked(x, target, delta, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return huber_unchecked(x, target, delta, reduction)
 
 
 def huber_unchecked(x: Tensor, target: Tensor, delta: float, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     run = huber_forward if _by_lines() else Huber.apply
     loss = run(x, target, delta)
     dtype = torch.promote_types(x.dtype, target.dtype)
@@ -119,4 +115,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: df76c1454d34c70131d0f18725364be0f2e83f60bcdb1ccb064ded7a5ba70f26
+# text sha256: 6230ace9db453015d1df13cf06ff32b0fc4a3ad112d599c5550ac5b5d5295dc0

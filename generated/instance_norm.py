@@ -51,7 +51,8 @@ def instance_norm(
         if t is not None and t.shape != (C,):
             raise ValueError(f"instance_norm: {name} must be (C,), got {tuple(t.shape)}")
     S = math.prod(S_dims)
-    x = x.reshape(N, C, S)
+    if len(S_dims) != 1:
+        x = x.reshape(N, C, S)
     if isinstance(eps, Tensor):
         raise TypeError("instance_norm: eps must be a number, not a tensor")
     gain = x.new_full((), 1).expand(C) if gain is None else gain
@@ -60,6 +61,8 @@ def instance_norm(
         raise TypeError(f"instance_norm: x must be floating point, got {x.dtype}")
     run = instance_norm_forward if _by_lines() else InstanceNorm.apply
     y, *_ = run(x, gain, bias, eps)
+    if len(S_dims) == 1:
+        return y
     return y.reshape(N, C, *S_dims)
 
 
@@ -149,4 +152,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 49dc2ae0c5dbdead03d626e7b6490283f625a28fab6f4baa0ae76648c3b39302
+# text sha256: d9f410b44e20831b5b8d8c1a214607c98be7466d95414513e72930ab442af8fb

@@ -47,7 +47,8 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
     if q.shape != (*N_dims, C):
         raise ValueError(f"js_div: q must be (*N, C), got {tuple(q.shape)}")
     N = math.prod(N_dims)
-    p, q = p.reshape(N, C), q.reshape(N, C)
+    if len(N_dims) != 1:
+        p, q = p.reshape(N, C), q.reshape(N, C)
     for name, t in (("p", p), ("q", q)):
         if not t.is_floating_point():
             raise TypeError(f"js_div: {name} must be floating point, got {t.dtype}")
@@ -172,4 +173,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 100c5c82a7b89d978ebf6b69b5cec205d1c0eca717d5195e0fd371a93acb60c4
+# text sha256: 102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728

@@ -41,7 +41,8 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     if target.shape != (B, *D_dims):
         raise ValueError(f"kl_div: target must be (B, *D), got {tuple(target.shape)}")
     D = math.prod(D_dims)
-    x, target = x.reshape(B, D), target.reshape(B, D)
+    if len(D_dims) != 1:
+        x, target = x.reshape(B, D), target.reshape(B, D)
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"kl_div: {name} must be floating point, got {t.dtype}")
@@ -148,4 +149,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2afba57ac6449e92f7962f18ca7bd4a3b4266c28b81b5ee1e23f94687c5d5f95
+# text sha256: 9fae0b7d18c7d74793503ba9a6a6eaafe405e3cd005f7a3da2065d056ba11a5b

@@ -39,7 +39,8 @@ def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Ten
     if target.shape != (B, *D_dims):
         raise ValueError(f"kl_div_log_target: target must be (B, *D), got {tuple(target.shape)}")
     D = math.prod(D_dims)
-    x, target = x.reshape(B, D), target.reshape(B, D)
+    if len(D_dims) != 1:
+        x, target = x.reshape(B, D), target.reshape(B, D)
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"kl_div_log_target: {name} must be floating point, got {t.dtype}")
@@ -123,4 +124,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a5ade091121e3b71cbf1c7fcd368a34abe3e3fc832bda1ab83b40b953c478b04
+# text sha256: f0d9ee75714b925917e6090c4919feb8b8a9ccb1528353f7e23566b19b8c6499

@@ -23,7 +23,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -34,20 +33,17 @@ def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"l1: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"l1: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"l1: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = l1_unchecked(x, target, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return l1_unchecked(x, target, reduction)
 
 
 def l1_unchecked(x: Tensor, target: Tensor, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     run = l1_forward if _by_lines() else L1.apply
     loss = run(x, target)
     dtype = torch.promote_types(x.dtype, target.dtype)
@@ -108,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: add54d5a3c41e2b96f221b066eb04b2af1b4745bd64492b2e89c8058b069cd6b
+# text sha256: c12d8b25b84e4122b4106a37482016a47abc06b3d473cf1e478218ac8b0830a7

@@ -36,13 +36,16 @@ def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
         raise ValueError(f"l2_normalize: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("l2_normalize: eps must be a number, not a tensor")
     if not x.is_floating_point():
         raise TypeError(f"l2_normalize: x must be floating point, got {x.dtype}")
     run = l2_normalize_forward if _by_lines() else L2Normalize.apply
     y, *_ = run(x, eps)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, C)
 
 
@@ -113,4 +116,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 166fa96f3821b6bfe639d93d6fbf05de1f79c0aeb94a8a0007ebe3f7f5e6c377
+# text sha256: 15a36f5171a401b0f431fea23657477ccc8ddc8473357ddb6c49aa7bfdb1927d

@@ -50,7 +50,8 @@ def layer_norm(
         if t is not None and t.shape != (C,):
             raise ValueError(f"layer_norm: {name} must be (C,), got {tuple(t.shape)}")
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("layer_norm: eps must be a number, not a tensor")
     if not x.is_floating_point():
@@ -63,6 +64,8 @@ def layer_norm(
         bias = x.new_full((), 0).expand(C) if bias is None else bias
         run = layer_norm_forward if _by_lines() else LayerNorm.apply
         y, *_ = run(x, gain, bias, eps)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, C)
 
 
@@ -208,4 +211,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: dc7d6a274cb79fbf7f2d12b6ae7f7101972bd881dcd7e18939743ad21fafaa59
+# text sha256: e5ab66649394e59a4104d00a786ce381858eb74f7629751af0a8c2f73c9719ab

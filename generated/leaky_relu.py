@@ -19,26 +19,19 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
-    *N_dims, = x.shape
-    N = math.prod(N_dims)
-    x = x.reshape(N)
     if isinstance(negative_slope, Tensor):
         raise TypeError("leaky_relu: negative_slope must be a number, not a tensor")
     if not x.is_floating_point():
         raise TypeError(f"leaky_relu: x must be floating point, got {x.dtype}")
     if _by_lines():
-        y = leaky_relu_statements(x, negative_slope)
-    else:
-        y = LeakyRelu.apply(x, negative_slope)
-    return y.reshape(N_dims)
+        return leaky_relu_statements(x, negative_slope)
+    return LeakyRelu.apply(x, negative_slope)
 
 
 def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
@@ -98,4 +91,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4477e9131ebabdd80b0089663a33c187ff826eb679d7b3ff889b65753b96d5de
+# text sha256: 95095504231a90743b4b6376a2705872f26fc4de2568e59ade9ebc91346b50fa

@@ -40,13 +40,16 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and bias.shape != (H,):
         raise ValueError(f"linear: bias must be (H,), got {tuple(bias.shape)}")
     N = math.prod(N_dims)
-    x = x.reshape(N, K)
+    if len(N_dims) != 1:
+        x = x.reshape(N, K)
     bias = x.new_full((), 0).expand(H) if bias is None else bias
     for name, t in (("x", x), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"linear: {name} must be floating point, got {t.dtype}")
     run = linear_forward if _by_lines() else Linear.apply
     y = run(x, weight, bias)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, H)
 
 
@@ -116,4 +119,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9a2095625b8d4c979c64ebc3cc7eeb748dcdfa36fe645c74bfe7b20eb41d86d3
+# text sha256: 2a75a05dc28ec05616eba7daf4cd6f1ccd765e1704e6865d4ed8a45ede6757bf

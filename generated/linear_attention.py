@@ -58,7 +58,8 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         raise ValueError(f"linear_attention: value must be (*B, T, F), got {tuple(value.shape)}")
     *_, _, F = value.shape
     B = math.prod(B_dims)
-    query, key, value = query.reshape(B, T, E), key.reshape(B, T, E), value.reshape(B, T, F)
+    if len(B_dims) != 1:
+        query, key, value = query.reshape(B, T, E), key.reshape(B, T, E), value.reshape(B, T, F)
     for name, t in (("query", query), ("key", key), ("value", value)):
         if not t.is_floating_point():
             raise TypeError(f"linear_attention: {name} must be floating point, got {t.dtype}")
@@ -66,6 +67,8 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         y = linear_attention_statements(query, key, value)
     else:
         y, *_ = LinearAttention.apply(query, key, value)
+    if len(B_dims) == 1:
+        return y
     return y.reshape(*B_dims, T, F)
 
 
@@ -176,4 +179,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: efd4409fe68be17281c8df43af49f3935a4f560304fbb42bb4837d4c36a210a5
+# text sha256: 3cc51a77d665694a58759d5ab74c789255a7de1d7f14baf6e2bd9bdf8b3bb8e9

@@ -35,20 +35,17 @@ def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"log_cosh: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"log_cosh: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"log_cosh: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = log_cosh_unchecked(x, target, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return log_cosh_unchecked(x, target, reduction)
 
 
 def log_cosh_unchecked(x: Tensor, target: Tensor, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     if _by_lines():
         loss = log_cosh_statements(x, target)
     else:
@@ -123,4 +120,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cbd4450ce2f83563221370fab94dbf2910561c5d6dddde716936e1c1e31caa4e
+# text sha256: 0d9dff716d49363fc18fb2f90ad4e2b9516d89cb65f73e83c676b3026aa8baf2

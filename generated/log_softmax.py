@@ -30,11 +30,14 @@ def log_softmax(x: Tensor) -> Tensor:
         raise ValueError(f"log_softmax: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"log_softmax: x must be floating point, got {x.dtype}")
     run = log_softmax_forward if _by_lines() else LogSoftmax.apply
     y = run(x)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, C)
 
 
@@ -101,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 55ba2d1b5f85e6aa616fb04fb308aea7d19c1799427925fe8e3099000999138e
+# text sha256: 6d2e3601b52082787edc69ce83d587041ec5aaa3da11cc14525fe8fe770d8657

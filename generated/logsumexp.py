@@ -30,11 +30,14 @@ def logsumexp(x: Tensor) -> Tensor:
         raise ValueError(f"logsumexp: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"logsumexp: x must be floating point, got {x.dtype}")
     run = logsumexp_forward if _by_lines() else Logsumexp.apply
     y = run(x)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -101,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a9f56b8c177b78fd2655aa84169da0254b6b39ce824c61981874b76383b03955
+# text sha256: 2732d7070bfd722317e52e1f05332db56db19b9281d8622bc0ca8e153e95ebae

@@ -84,7 +84,8 @@ def lstm_cell(
         if t is not None and t.shape != (P,):
             raise ValueError(f"lstm_cell: {name} must be (P,), got {tuple(t.shape)}")
     N = math.prod(N_dims)
-    x, h, c = x.reshape(N, K), h.reshape(N, H), c.reshape(N, H)
+    if len(N_dims) != 1:
+        x, h, c = x.reshape(N, K), h.reshape(N, H), c.reshape(N, H)
     Gate = 4
     if P != Gate * H:
         raise ValueError(
@@ -100,6 +101,8 @@ def lstm_cell(
             raise TypeError(f"lstm_cell: {name} must be floating point, got {t.dtype}")
     run = lstm_cell_forward if _by_lines() else LSTMCell.apply
     y, *_ = run(x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(y.shape[0], *N_dims, H)
 
 
@@ -235,4 +238,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b2a5b7f4828b87d6139722d4fa57fc29836d948240385071efd47e88a9331c68
+# text sha256: c85342f1ed432306902066a5022ca9445d6422ae3535ef105a010831241a78dc

@@ -59,10 +59,11 @@ def masked_attention(
             "masked_attention: mask must be broadcast to (*B, T, S)", mask, (*B_dims, T, S),
         )
     B = math.prod(B_dims)
-    query = query.reshape(B, T, E)
-    key = key.reshape(B, S, E)
-    value = value.reshape(B, S, F)
-    mask = mask.reshape(B, T, S)
+    if len(B_dims) != 1:
+        query = query.reshape(B, T, E)
+        key = key.reshape(B, S, E)
+        value = value.reshape(B, S, F)
+        mask = mask.reshape(B, T, S)
     if scale is None and E == 0:
         raise ValueError("masked_attention divides by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
@@ -75,6 +76,8 @@ def masked_attention(
         raise RuntimeError("masked_attention: mask gets no gradient: pass mask.detach()")
     run = masked_attention_forward if _by_lines() else MaskedAttention.apply
     y, *_ = run(query, key, value, mask, scale)
+    if len(B_dims) == 1:
+        return y
     return y.reshape(*B_dims, T, F)
 
 
@@ -196,4 +199,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5ca9e4b111955059f0df704113d456f32eecea076290d502407b6ff9758d384b
+# text sha256: c45a0b67ec669724520150e4e3bd30136f0f89fb81f852f622e4e36179d7f928

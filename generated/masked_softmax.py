@@ -39,13 +39,16 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
     if mask.shape != (*N_dims, C):
         raise ValueError(f"masked_softmax: mask must be (*N, C), got {tuple(mask.shape)}")
     N = math.prod(N_dims)
-    x, mask = x.reshape(N, C), mask.reshape(N, C)
+    if len(N_dims) != 1:
+        x, mask = x.reshape(N, C), mask.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"masked_softmax: x must be floating point, got {x.dtype}")
     if mask.requires_grad and torch.is_grad_enabled():
         raise RuntimeError("masked_softmax: mask gets no gradient: pass mask.detach()")
     run = masked_softmax_forward if _by_lines() else MaskedSoftmax.apply
     y = run(x, mask)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, C)
 
 
@@ -114,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0ebe78c9b1fa8f40cc278e4ecf613ac22710c1cf6f3c416638c4bdec9ebcfde7
+# text sha256: 30581192cb261ce33643cf6ee8f791e1ba7234b34eaa9bc5fbd5171bbdf59af9

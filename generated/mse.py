@@ -23,7 +23,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -34,20 +33,17 @@ def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"mse: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"mse: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"mse: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = mse_unchecked(x, target, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return mse_unchecked(x, target, reduction)
 
 
 def mse_unchecked(x: Tensor, target: Tensor, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     run = mse_forward if _by_lines() else MSE.apply
     loss = run(x, target)
     dtype = torch.promote_types(x.dtype, target.dtype)
@@ -110,4 +106,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6a291bcbab22324152e74655f48add2b12db98361d3ca4c9708567750dbb18b4
+# text sha256: d08e57c1ee660a75398235c83702749b4cc53ccee68e2e5e92c0d34975820fc0

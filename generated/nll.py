@@ -48,7 +48,8 @@ def nll(
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"nll: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
-    logprobs, labels = logprobs.reshape(N, C, S), labels.reshape(N, S)
+    if len(S_dims) != 1:
+        logprobs, labels = logprobs.reshape(N, C, S), labels.reshape(N, S)
     if not logprobs.is_floating_point():
         raise TypeError(f"nll: logprobs must be floating point, got {logprobs.dtype}")
     if labels.dtype not in (torch.int32, torch.int64):
@@ -140,4 +141,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d60a6c3bb64e3ce1789d37baf66072bb56e2e5f3ba1d25f3ec92f836c0cfaeff
+# text sha256: c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1

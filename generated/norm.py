@@ -33,11 +33,14 @@ def norm(x: Tensor) -> Tensor:
         raise ValueError(f"norm: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"norm: x must be floating point, got {x.dtype}")
     run = norm_forward if _by_lines() else Norm.apply
     y, *_ = run(x)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -97,4 +100,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 74a62dcbdac38c3a544f32ccfa51c90d1e4f290941c7ddc62fd4aa055499db3e
+# text sha256: 843058f56790dcf3e20b770210aa8dfbbed0d85432c1916fe3e81d657c15ea7f

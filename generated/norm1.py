@@ -30,11 +30,14 @@ def norm1(x: Tensor) -> Tensor:
         raise ValueError(f"norm1: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"norm1: x must be floating point, got {x.dtype}")
     run = norm1_forward if _by_lines() else Norm1.apply
     y = run(x)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -85,4 +88,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f36d37518cb7126e125fe873f6f8aed0b59fb8e38c022dd0e28693d9178ca988
+# text sha256: c4e9c1ca94d7e000a207c90d8597fc6178c9b8dc2cf1de3dbcce41e13c8c7770

@@ -33,13 +33,16 @@ def norm_inf(x: Tensor) -> Tensor:
         raise ValueError(f"norm_inf: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if C == 0:
         raise ValueError(f"norm_inf: y takes a maximum along it, but C is 0 where C = {C}")
     if not x.is_floating_point():
         raise TypeError(f"norm_inf: x must be floating point, got {x.dtype}")
     run = norm_inf_forward if _by_lines() else NormInf.apply
     y = run(x)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -98,4 +101,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4e7bd087b1a8bd87c6e37049298c34e808842d4ed113376dd37190fabfe936c0
+# text sha256: 3dc37562954a4089f8528f1ef35eac860153646ba758b52a158d49647a6b22f0

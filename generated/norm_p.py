@@ -33,13 +33,16 @@ def norm_p(x: Tensor, p: float = 3) -> Tensor:
         raise ValueError(f"norm_p: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if isinstance(p, Tensor) or not p > 1:
         raise ValueError(f"norm_p: p must be a number above 1, got {p}")
     if not x.is_floating_point():
         raise TypeError(f"norm_p: x must be floating point, got {x.dtype}")
     run = norm_p_forward if _by_lines() else NormP.apply
     y, *_ = run(x, p)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -100,4 +103,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 908e7d88c76a350e192bf75e21f7bedbd79594577f30c18b22df3b241f46da80
+# text sha256: a3f7f4def0667c6b9907378fae0fd5b096a8b7a2d39172b48eed1e5a6ef14e1c

@@ -36,7 +36,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -51,8 +50,6 @@ def ppo(
     for name, t in (("logp_old", logp_old), ("advantage", advantage)):
         if t.shape != (*N_dims,):
             raise ValueError(f"ppo: {name} must be (*N,), got {tuple(t.shape)}")
-    N = math.prod(N_dims)
-    logp, logp_old, advantage = logp.reshape(N), logp_old.reshape(N), advantage.reshape(N)
     if isinstance(beta, Tensor):
         raise TypeError("ppo: beta must be a number, not a tensor")
     if isinstance(clip, Tensor) or not clip > 0:
@@ -65,15 +62,14 @@ def ppo(
         raise RuntimeError("ppo: advantage gets no gradient: pass advantage.detach()")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"ppo: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = ppo_unchecked(logp, logp_old, advantage, clip, beta, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return ppo_unchecked(logp, logp_old, advantage, clip, beta, reduction)
 
 
 def ppo_unchecked(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float, reduction: str,
 ) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = logp.shape[0]
+    N = logp.numel()
     if _by_lines():
         loss = ppo_statements(logp, logp_old, advantage, clip, beta)
     else:
@@ -186,4 +182,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 224feb835a6455c4004323ef6fe01af2e6f6c89b039f6827b432a29418c94084
+# text sha256: ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0

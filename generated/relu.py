@@ -19,24 +19,17 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
 
 def relu(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
-    *N_dims, = x.shape
-    N = math.prod(N_dims)
-    x = x.reshape(N)
     if not x.is_floating_point():
         raise TypeError(f"relu: x must be floating point, got {x.dtype}")
     if _by_lines():
-        y = relu_statements(x)
-    else:
-        y = Relu.apply(x)
-    return y.reshape(N_dims)
+        return relu_statements(x)
+    return Relu.apply(x)
 
 
 def relu_forward(x: Tensor) -> Tensor:
@@ -95,4 +88,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c38e43299a9c6beec5718401951fe45a25f55734a14a34bec015dce58285555a
+# text sha256: d71691c9075c566bd5a04a02359588aedca40f891a78e3ff5d4d2cd3f406b573

@@ -44,7 +44,8 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     if gain is not None and gain.shape != (C,):
         raise ValueError(f"rms_norm: gain must be (C,), got {tuple(gain.shape)}")
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if isinstance(eps, Tensor):
         raise TypeError("rms_norm: eps must be a number, not a tensor")
     if not x.is_floating_point():
@@ -55,6 +56,8 @@ def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tenso
     else:
         run = rms_norm_forward if _by_lines() else RMSNorm.apply
         y, *_ = run(x, gain, eps)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, C)
 
 
@@ -179,4 +182,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cabeacd67390b845590c11aefccd57ad37869a06d3ed131d96bc9a8c2f7bad07
+# text sha256: dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652ad1c5f362d

@@ -58,7 +58,8 @@ def rnn_cell(
         if t is not None and t.shape != (H,):
             raise ValueError(f"rnn_cell: {name} must be (H,), got {tuple(t.shape)}")
     N = math.prod(N_dims)
-    x, h = x.reshape(N, K), h.reshape(N, H)
+    if len(N_dims) != 1:
+        x, h = x.reshape(N, K), h.reshape(N, H)
     bias_ih = x.new_full((), 0).expand(H) if bias_ih is None else bias_ih
     bias_hh = x.new_full((), 0).expand(H) if bias_hh is None else bias_hh
     for name, t in (("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh)):
@@ -66,6 +67,8 @@ def rnn_cell(
             raise TypeError(f"rnn_cell: {name} must be floating point, got {t.dtype}")
     run = rnn_cell_forward if _by_lines() else RNNCell.apply
     y = run(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, H)
 
 
@@ -151,4 +154,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 20966d3dad6ad316e283a130c69fe6da2a27f757fe54e850cffed99775753c02
+# text sha256: 1b42eb0bcddbd82095a4733da0796dc903f84b1e370d947efc6190e1992616b4

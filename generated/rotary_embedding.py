@@ -40,7 +40,8 @@ def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         if t.shape != (T, E):
             raise ValueError(f"rotary_embedding: {name} must be (T, E), got {tuple(t.shape)}")
     N = math.prod(N_dims)
-    x = x.reshape(N, T, E)
+    if len(N_dims) != 1:
+        x = x.reshape(N, T, E)
     if not x.is_floating_point():
         raise TypeError(f"rotary_embedding: x must be floating point, got {x.dtype}")
     if cosine.requires_grad and torch.is_grad_enabled():
@@ -49,6 +50,8 @@ def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         raise RuntimeError("rotary_embedding: sine gets no gradient: pass sine.detach()")
     run = rotary_embedding_forward if _by_lines() else RotaryEmbedding.apply
     y = run(x, cosine, sine)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, T, E)
 
 
@@ -118,4 +121,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c1cdcdb2c1275a7d6d2f2545059bc3b28aa29978a6d22ce8cd0ca63c243b4912
+# text sha256: 208fadc9ea7a4bc4faea84634ff0dd20ffe7d9197048a0b017b7a3315e21cb9b

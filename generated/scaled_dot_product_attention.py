@@ -56,7 +56,8 @@ def scaled_dot_product_attention(
         )
     *_, _, F = value.shape
     B = math.prod(B_dims)
-    query, key, value = query.reshape(B, T, E), key.reshape(B, S, E), value.reshape(B, S, F)
+    if len(B_dims) != 1:
+        query, key, value = query.reshape(B, T, E), key.reshape(B, S, E), value.reshape(B, S, F)
     if scale is None and E == 0:
         raise ValueError("scaled_dot_product_attention divides by E, which is 0")
     scale = E ** -0.5 if scale is None else scale
@@ -69,6 +70,8 @@ def scaled_dot_product_attention(
             )
     run = scaled_dot_product_attention_forward if _by_lines() else ScaledDotProductAttention.apply
     y, *_ = run(query, key, value, scale)
+    if len(B_dims) == 1:
+        return y
     return y.reshape(*B_dims, T, F)
 
 
@@ -167,4 +170,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 96ca6bc6f9d4832ce2cb249742ec4eec675d52119e4f719cf013f18f5dc714da
+# text sha256: e10bd7bd5ab7bbd33464557b5c731cd4bd8469c61b5698aa54e0286ff93733fb

@@ -25,7 +25,6 @@ for every size by differentiating indexed sums; every step of the chain rule as 
 """
 
 import functools
-import math
 
 import torch
 from torch import Tensor
@@ -36,8 +35,6 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"smooth_l1: target must be (*N,), got {tuple(target.shape)}")
-    N = math.prod(N_dims)
-    x, target = x.reshape(N), target.reshape(N)
     if isinstance(beta, Tensor) or not beta >= 0:
         raise ValueError(f"smooth_l1: beta must be a number at least 0, got {beta}")
     for name, t in (("x", x), ("target", target)):
@@ -45,13 +42,12 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean
             raise TypeError(f"smooth_l1: {name} must be floating point, got {t.dtype}")
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"smooth_l1: reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    loss = smooth_l1_unchecked(x, target, beta, reduction)
-    return loss.reshape(N_dims) if reduction == "none" else loss
+    return smooth_l1_unchecked(x, target, beta, reduction)
 
 
 def smooth_l1_unchecked(x: Tensor, target: Tensor, beta: float, reduction: str) -> Tensor:
     """The same for arguments that were checked: torch differentiates these lines."""
-    N = x.shape[0]
+    N = x.numel()
     if _by_lines():
         loss = smooth_l1_statements(x, target, beta)
     else:
@@ -146,4 +142,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ede97154f7c1bcf80665eea186114f56755e5fe1630b7340c0db37c5215f10e9
+# text sha256: f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af

@@ -31,11 +31,14 @@ def softmax(x: Tensor) -> Tensor:
         raise ValueError(f"softmax: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if not x.is_floating_point():
         raise TypeError(f"softmax: x must be floating point, got {x.dtype}")
     run = softmax_forward if _by_lines() else Softmax.apply
     y = run(x)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(*N_dims, C)
 
 
@@ -101,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e9a84b4d0cb291dd297f28affce6e67204b28e0b60905622c09b6fe947038d5e
+# text sha256: aff16d5d05697a3aec06cec8003c7d10317afb0e1bb0566e93b5f1b044e550cf

@@ -19,17 +19,12 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 for every size by differentiating indexed sums; every step of the chain rule as well.
 """
 
-import math
-
 import torch
 from torch import Tensor
 
 
 def softplus_threshold(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
-    *N_dims, = x.shape
-    N = math.prod(N_dims)
-    x = x.reshape(N)
     if isinstance(threshold, Tensor):
         raise TypeError("softplus_threshold: threshold must be a number, not a tensor")
     if isinstance(beta, Tensor) or not beta > 0:
@@ -37,8 +32,7 @@ def softplus_threshold(x: Tensor, beta: float = 1, threshold: float = 20) -> Ten
     if not x.is_floating_point():
         raise TypeError(f"softplus_threshold: x must be floating point, got {x.dtype}")
     run = softplus_threshold_forward if _by_lines() else SoftplusThreshold.apply
-    y = run(x, beta, threshold)
-    return y.reshape(N_dims)
+    return run(x, beta, threshold)
 
 
 def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tensor:
@@ -94,4 +88,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ef0566138cca8297a0719ac16de332bfcbd1ce3979f2446cc7d9dcecbfbbf032
+# text sha256: 62989e3abe16caea4b36fba8162a58fbc90d96ec6ad5df36f54aa7c8f6f00901

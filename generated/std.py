@@ -36,7 +36,8 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
         raise ValueError(f"std: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if isinstance(correction, Tensor) or not correction < C:
         raise ValueError(
             f"std: correction must be a number below C, got {correction} where C = {C}"
@@ -47,6 +48,8 @@ def std(x: Tensor, correction: float = 1) -> Tensor:
         y = std_statements(x, correction)
     else:
         y, *_ = Std.apply(x, correction)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -134,4 +137,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d6c9338d79505a21aec8d4578411e31269f96a0b7af0f2654cebf59e7e50b399
+# text sha256: 70d8002a3ad6e80963b96a1f41e7e54b800b3ea8497e5ae109deef289c3fbcc6

@@ -57,9 +57,10 @@ def triplet(
         if t.shape != (*N_dims, C):
             raise ValueError(f"triplet: {name} must be (*N, C), got {tuple(t.shape)}")
     N = math.prod(N_dims)
-    anchor = anchor.reshape(N, C)
-    positive = positive.reshape(N, C)
-    negative = negative.reshape(N, C)
+    if len(N_dims) != 1:
+        anchor = anchor.reshape(N, C)
+        positive = positive.reshape(N, C)
+        negative = negative.reshape(N, C)
     for name, t in (("margin", margin), ("eps", eps)):
         if isinstance(t, Tensor):
             raise TypeError(f"triplet: {name} must be a number, not a tensor")
@@ -170,4 +171,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1cb5a73d295dfe7c3a6399df40e59448982be313ca9b6da767b9a87180fa3ff2
+# text sha256: 6fa4e397f42e0c95a7497cde81c6229952850abd279ab981077bda243bf3e494

@@ -35,7 +35,8 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
         raise ValueError(f"var: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     N = math.prod(N_dims)
-    x = x.reshape(N, C)
+    if len(N_dims) != 1:
+        x = x.reshape(N, C)
     if isinstance(correction, Tensor) or not correction < C:
         raise ValueError(
             f"var: correction must be a number below C, got {correction} where C = {C}"
@@ -44,6 +45,8 @@ def var(x: Tensor, correction: float = 1) -> Tensor:
         raise TypeError(f"var: x must be floating point, got {x.dtype}")
     run = var_forward if _by_lines() else Var.apply
     y, *_ = run(x, correction)
+    if len(N_dims) == 1:
+        return y
     return y.reshape(N_dims)
 
 
@@ -109,4 +112,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 54fff2ad47a357f3b4bb41bcda2c102333b3316463af39d3872eb47a8c9aad0b
+# text sha256: 5a72f9db4f39648c0dd64369df727aed5cf57a4396697f7b7dfa113fa858a432

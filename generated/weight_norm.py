@@ -39,12 +39,15 @@ def weight_norm(v: Tensor, g: Tensor) -> Tensor:
     if g.shape != (H,):
         raise ValueError(f"weight_norm: g must be (H,), got {tuple(g.shape)}")
     K = math.prod(K_dims)
-    v = v.reshape(H, K)
+    if len(K_dims) != 1:
+        v = v.reshape(H, K)
     for name, t in (("v", v), ("g", g)):
         if not t.is_floating_point():
             raise TypeError(f"weight_norm: {name} must be floating point, got {t.dtype}")
     run = weight_norm_forward if _by_lines() else WeightNorm.apply
     w, *_ = run(v, g)
+    if len(K_dims) == 1:
+        return w
     return w.reshape(H, *K_dims)
 
 
@@ -105,4 +108,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cc8b813e98f5843164c23004367f7d7d2ac8d55d0a14857aed24da6064b978a2
+# text sha256: 61e264efa5e24d02fb72d75084933c1b557b21039ed871c5f00025fde049e480

@@ -12,9 +12,10 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -41,6 +42,8 @@ LONGEST_BUILD, LONGEST_ANSWER = 600, 60  # seconds
 DIGITS = 32  # of a hash, in a name: 128 bits
 MOST_SAID = 2000  # characters of what the compiler says
 BUILDING = ".building-"  # how the name of a folder begins in which a library is built
+FAILED = ".failed"  # how the name of a file ends which says that a library cannot be built
+NICE = 10  # of a process that builds for another
 ABANDONED = 86400.0  # seconds; where there are no locks, nobody builds for so long
 
 
@@ -57,29 +60,29 @@ def loaded(source: Path, given: Mapping[str, object] = MappingProxyType({})):
         raise NoCompiler(f"{library} cannot be loaded: {error}") from error
 
 
-def built(source: Path, given: Mapping[str, object] = MappingProxyType({})) -> Path:
+def built(
+    source: Path,
+    given: Mapping[str, object] = MappingProxyType({}),
+    flags: Sequence[str] = FLAGS,
+    libraries: Sequence[str] = LIBRARIES,
+) -> Path:
     """The library of a source file, specialized to ``given`` sizes and dtype: found in the cache by
     its inputs, or built now. Processes may build the same one at the same time. Raises
     `NoCompiler`.
     """
     found = compiler()
     options = [f"-D{name}={value}" for name, value in given.items()]
-    texts = [source, *sorted(FOLDER.glob("*.h"))]
-    made_of = [*(text.read_text() for text in texts), *FLAGS, *LIBRARIES, *options]
-    made_of += [*found, version(found), processor()]
-    name = hashlib.sha256("\n".join(made_of).encode()).hexdigest()[:DIGITS]
     folder = kept_in()
-    for library in sorted(folder.glob(f"{source.stem}-{name}-*.so")):
-        if library.name == _named(f"{source.stem}-{name}", library):
-            return library
-        with suppress(OSError):  # whole no more, or never one of ours
-            library.unlink()
+    name = of_inputs(source, [*flags, *libraries, *options])
+    library = kept(folder, name)
+    if library is not None:
+        return library
     try:
         with _building_in(folder) as place:
             fresh = place / "library.so"
-            command = [*found, *FLAGS, *options, f"-I{FOLDER}", str(source), "-o", str(fresh)]
+            command = [*found, *flags, *options, f"-I{FOLDER}", str(source), "-o", str(fresh)]
             done = subprocess.run(
-                [*command, *LIBRARIES],
+                [*command, *libraries],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -89,11 +92,29 @@ def built(source: Path, given: Mapping[str, object] = MappingProxyType({})) -> P
             if done.returncode or not fresh.exists():
                 said = (done.stderr or f"it ended with status {done.returncode}")[:MOST_SAID]
                 raise NoCompiler(f"{shlex.join(found)} cannot build {source}:\n{said}")
-            library = folder / _named(f"{source.stem}-{name}", fresh)
+            library = folder / _named(name, fresh)
             os.replace(fresh, library)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoCompiler(f"{shlex.join(found)} cannot build {source}: {error}") from error
     return library
+
+
+def of_inputs(source: Path, options: Sequence[str]) -> str:
+    """How the name of a library begins, a hash of all that it is made of."""
+    found = compiler()
+    texts = [source, *sorted(FOLDER.glob("*.h"))]
+    made_of = [*(text.read_text() for text in texts), *options, *found, version(found), processor()]
+    return f"{source.stem}-{hashlib.sha256(chr(10).join(made_of).encode()).hexdigest()[:DIGITS]}"
+
+
+def kept(folder: Path, name: str) -> Path | None:
+    """A library that is there and whole."""
+    for library in sorted(folder.glob(f"{name}-*.so")):
+        if library.name == _named(name, library):
+            return library
+        with suppress(OSError):  # whole no more, or never one of ours
+            library.unlink()
+    return None
 
 
 def _named(start: str, library: Path) -> str:
@@ -113,14 +134,14 @@ def _building_in(folder: Path) -> Iterator[Path]:
     process lives, and the next build removes what a killed one left.
     """
     with ExitStack() as stack:
-        with _locked(folder):
+        with locked(folder):
             for left in folder.glob(f"{BUILDING}*"):
-                with _locked(left, wait=False) as alone:
+                with locked(left, wait=False) as alone:
                     if alone or (alone is None and _is_old(left)):
                         shutil.rmtree(left, ignore_errors=True)
             place = Path(tempfile.mkdtemp(prefix=BUILDING, dir=folder))
             stack.callback(shutil.rmtree, place, ignore_errors=True)
-            stack.enter_context(_locked(place))
+            stack.enter_context(locked(place))
         yield place
 
 
@@ -132,7 +153,7 @@ def _is_old(folder: Path) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, wait: bool = True) -> Iterator[bool | None]:
+def locked(folder: Path, wait: bool = True) -> Iterator[bool | None]:
     """Whether nobody else has locked a folder, which is locked then; None where that is not known.
     The system itself unlocks what a process leaves behind.
     """
@@ -208,3 +229,17 @@ def _of_this_process() -> Path:
     folder = tempfile.mkdtemp(prefix="gradform-kernels-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
+
+
+def for_another(source: str, name: str, count: str, *options: str) -> None:
+    """What a process of its own does: of several that build the same, the others wait for one."""
+    os.nice(NICE)
+    with locked(Path(source)):
+        try:
+            built(Path(source), {}, options[: int(count)], options[int(count) :])
+        except NoCompiler:
+            (kept_in() / f"{name}{FAILED}").touch()
+
+
+if __name__ == "__main__":
+    for_another(*sys.argv[1:])

@@ -17,7 +17,8 @@ from torch import Tensor
 from . import _serving
 from ._building import FOLDER as FOLDER
 from ._building import NoCompiler, compiler, loaded, version
-from ._serving import Refused, tell
+from ._node import node
+from ._serving import Refused, refuse, tell
 
 TARGET, DEVICE = "cpp", "cpu"
 FORMATS = {torch.float32: "float", torch.float64: "double"}  # what there are kernels for
@@ -32,6 +33,7 @@ def problem() -> str:
         version(compiler())
     except NoCompiler as error:
         return str(error)
+    node.begin()
     return ""
 
 
@@ -57,6 +59,16 @@ class Kernels:
         )
         self.called: list[str] | None = None
 
+    def load(self) -> ctypes.CDLL | None:
+        """The library, built now if need be; None, once said why, where it cannot be."""
+        with self.lock:
+            if self.library is None:
+                try:
+                    self.library = loaded(self.source)
+                except NoCompiler as error:
+                    tell(f"{error}; {self.source.stem} runs on torch")
+        return self.library
+
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("__"):
             raise AttributeError(name)
@@ -73,12 +85,30 @@ def every(module: ModuleType) -> set[str]:
 @contextmanager
 def watched(module: ModuleType) -> Iterator[list[str]]:
     """The names of the kernels that are called inside the block."""
-    kernels = next(value for value in vars(module).values() if isinstance(value, Kernels))
+    kernels = kernels_in(module)
     kernels.called, before = [], kernels.called
+    node.watch(1)
     try:
         yield kernels.called
     finally:
+        node.watch(-1)
         kernels.called = before
+
+
+def kernels_in(module: ModuleType) -> Kernels:
+    return next(value for value in vars(module).values() if isinstance(value, Kernels))
+
+
+def node_of(module: ModuleType, name: str, backward: Callable) -> Callable | None:
+    """What runs a Function in C++, or refuses to; None while that is not known. ``backward`` is
+    that in Python.
+    """
+    own = node.module()
+    if own is None:
+        return refuse if node.over else None
+    kernels = kernels_in(module)
+    library = kernels.load()
+    return (library and own.made(library._name, name, kernels, backward)) or refuse
 
 
 class Kernel:
@@ -97,9 +127,8 @@ class Kernel:
             raise Refused
         arrays = [a if a is None else a.contiguous() for a in given[: self.arrays]]
         addresses = [a if a is None else a.data_ptr() for a in arrays]
-        status = functions[arrays[self.like].dtype](
-            *addresses, *given[self.arrays :], torch.get_num_threads()
-        )
+        threads = 1 if node.is_fork else torch.get_num_threads()
+        status = functions[arrays[self.like].dtype](*addresses, *given[self.arrays :], threads)
         if status:
             if status == 2:
                 raise MemoryError(f"{self.kernels.source.stem}: {self.name} ran out of memory")
@@ -108,23 +137,17 @@ class Kernel:
             self.kernels.called.append(self.name)
 
     def load(self) -> dict[torch.dtype, Callable[..., int]]:
-        kernels = self.kernels
-        with kernels.lock:
-            try:
-                kernels.library = kernels.library or loaded(kernels.source)
-                text = ctypes.c_char_p.in_dll(kernels.library, f"{self.name}_kinds").value.decode()
-                types = [KINDS[kind] for kind in text]
-                function = ctypes.CFUNCTYPE(ctypes.c_int, *types, ctypes.c_int)
-                found = {
-                    dtype: function(
-                        ctypes.c_void_p.in_dll(kernels.library, f"{self.name}_{name}").value
-                    )
-                    for dtype, name in FORMATS.items()
-                }
-            except (NoCompiler, OSError, ValueError) as error:
-                tell(f"{error}; {kernels.source.stem} runs on torch")
-                self.functions = {}
-                return {}
-            self.arrays, self.like = text.count("r") + text.count("w"), text.index("r")
-            self.functions = found
+        library, found = self.kernels.load(), {}
+        try:
+            if library is not None:
+                text = ctypes.c_char_p.in_dll(library, f"{self.name}_kinds").value.decode()
+                function = ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[k] for k in text), ctypes.c_int)
+                for dtype, name in FORMATS.items():
+                    address = ctypes.c_void_p.in_dll(library, f"{self.name}_{name}").value
+                    found[dtype] = function(address)
+                self.arrays, self.like = text.count("r") + text.count("w"), text.index("r")
+        except ValueError as error:  # not one of ours
+            tell(f"{error}; {self.kernels.source.stem} runs on torch")
+            found = {}
+        self.functions = found
         return found

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import get_origin
 
@@ -27,6 +27,7 @@ from torch.compiler import is_compiling
 
 PLAIN = (Tensor, torch.nn.Parameter)
 SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
+ONCE, NUMBERS = "_at_once", (int, float)
 BEHIND = "_unchecked"  # how a function is called that another one calls behind its checks
 _told: set[str] = set()
 
@@ -93,8 +94,14 @@ class OnKernels:
     serve, and keeps for the backward what the Function keeps.
     """
 
-    def __init__(self, lines: type[Function], forward: Callable, serves: Callable[..., bool]):
-        self.lines, self.serves = lines, serves
+    def __init__(
+        self,
+        lines: type[Function],
+        forward: Callable,
+        serves: Callable[..., bool],
+        node_of: Callable[[str, Callable], Callable | None],
+    ):
+        self.lines, self.serves, self.node_of, self.node = lines, serves, node_of, self.first
 
         class Fast(Function):
             @staticmethod
@@ -107,7 +114,17 @@ class OnKernels:
 
         self.fast = Fast
 
+    def first(self, *inputs):
+        """What is the node until there is one."""
+        backward = functools.partial(backward_of, self.lines)
+        self.node = self.node_of(self.lines.__name__, backward) or self.first
+        return None if self.node == self.first else self.node(*inputs)
+
     def apply(self, *inputs):
+        if not is_compiling():
+            found = self.node(*inputs)
+            if found is not None:
+                return found
         return (self.fast if self.serves(inputs, False) else self.lines).apply(*inputs)
 
     def __getattr__(self, name: str):
@@ -119,12 +136,16 @@ class AtOnce:
     with its gradients, by ``own``, where kernels serve and a gradient will be asked for.
     """
 
-    def __init__(self, lines: Callable, own: Callable, target: ModuleType):
+    def __init__(self, lines: Callable, own: Callable, kernels: ModuleType, target: ModuleType):
         self.lines, self.serves = lines, target.serves
-        names = [*inspect.signature(own).parameters]
+        parameters = inspect.signature(own).parameters
+        names = [*parameters]
         needs = [name for name in names if name.startswith("need_")]
         asked = [names.index(name.removeprefix("need_")) for name in needs]
-        self.reduces = "reduction" in names
+        self.words = getattr(kernels, "REDUCTIONS", ())
+        plain = at_once_of(own.__name__.removesuffix(ONCE) + "_plain")
+        parts = [own, getattr(kernels, plain, None)]
+        self.nodes = [NodeOfLoss(self, part, parameters, kernels, target) for part in parts if part]
 
         class WithGradients(Function):
             @staticmethod
@@ -153,10 +174,15 @@ class AtOnce:
         self.fast = WithGradients
 
     def __call__(self, *given):
+        for node in self.nodes if not is_compiling() else ():
+            found = node(given)
+            if found is not None:
+                return found
         wanted = torch.is_grad_enabled() and any(
             isinstance(t, Tensor) and t.requires_grad for t in given
         )
-        if not wanted or (self.reduces and given[-1] == "none") or not self.serves(given, False):
+        entries = self.words and given[-1] not in self.words
+        if not wanted or entries or not self.serves(given, False):
             return self.lines(*given)
         try:
             return self.fast.apply(*given)
@@ -164,11 +190,51 @@ class AtOnce:
             return self.lines(*given)
 
 
+class NodeOfLoss:
+    """The node of a loss in C++, of all calls or of those that pass nothing optional: ``every`` are
+    the arguments of all.
+    """
+
+    def __init__(self, of: AtOnce, own: Callable, every: Mapping, kernels, target: ModuleType):
+        self.of, self.name = of, own.__name__
+        names = [name for name in every if not name.startswith("need_")]
+        takes = [name for name in inspect.signature(own).parameters if name in names]
+        self.places = [names.index(name) for name in takes]
+        self.left_out = [0 if every[name].annotation in NUMBERS else None for name in names]
+        self.absent = [i for i in range(len(names)) if i not in self.places]
+        self.node_of, self.node = functools.partial(target.node_of, kernels), self.first
+
+    def first(self, *given):
+        self.node = self.node_of(self.name, self.backward) or self.first
+        return None if self.node == self.first else self.node(*given)
+
+    def __call__(self, given: Sequence):
+        """None where Python must decide."""
+        if any(isinstance(given[i], Tensor) or given[i] for i in self.absent):
+            return None
+        own = [given[i] for i in self.places]
+        if self.of.words:
+            if own[-1] not in self.of.words:
+                return None
+            own[-1] = self.of.words.index(own[-1])
+        return self.node(*own)
+
+    def backward(self, inputs: list, outputs: list, needs: list, gradients: list) -> tuple:
+        """That of the lines, for a node that kept the inputs."""
+        if self.of.words:
+            inputs[-1] = self.of.words[inputs[-1]]
+        given, asked = [*self.left_out], [False] * len(self.left_out)
+        for i, value, need in zip(self.places, inputs, needs, strict=True):
+            given[i], asked[i] = value, need
+        found = differentiated(self.of.lines, given, asked, gradients[0])
+        return tuple(found[i] for i in self.places)
+
+
 class LossOnKernels(AtOnce):
     """Replaces the Function of a loss, whose first output that is."""
 
-    def __init__(self, lines: OnKernels, own: Callable, target: ModuleType):
-        super().__init__(lambda *given: first_of(lines.apply(*given)), own, target)
+    def __init__(self, lines: OnKernels, own: Callable, kernels: ModuleType, target: ModuleType):
+        super().__init__(lambda *given: first_of(lines.apply(*given)), own, kernels, target)
         self.function = lines
         self.several = get_origin(inspect.signature(lines.forward).return_annotation) is tuple
 
@@ -185,7 +251,7 @@ def first_of(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
 
 def at_once_of(name: str) -> str:
     """What computes the loss with its gradients that a function computes."""
-    return name.removesuffix(BEHIND).removesuffix("_forward") + "_at_once"
+    return name.removesuffix(BEHIND).removesuffix("_forward") + ONCE
 
 
 def differentiated(
@@ -198,6 +264,31 @@ def differentiated(
         loss = lines(*given)
     found = iter(torch.autograd.grad(loss, inputs, dloss, create_graph=again))
     return tuple(next(found) if need else None for need in needs)
+
+
+class Context:
+    """What the backward of a Function reads, where it is not its ``forward`` that ran."""
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *_):
+        """Nothing is differentiated: there was the forward already."""
+
+    set_materialize_grads = mark_non_differentiable
+
+
+def backward_of(lines: type[Function], inputs: list, outputs: list, needs: list, gradients: list):
+    """The gradients of the inputs, for a node that kept some of them and of the outputs."""
+    ctx = Context()
+    lines.setup_context(ctx, inputs, outputs if len(outputs) > 1 else outputs[0])
+    ctx.needs_input_grad = needs
+    found = lines.backward(ctx, *gradients)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def refuse(*_) -> None:
+    """A node that leaves all to Python."""
 
 
 class Served:
@@ -215,21 +306,21 @@ class Served:
                 f"the kernels of {name} belong to another version of the module; write them again:"
                 f" gradform {name} --target {target.TARGET}"
             )
-        self.places = {}
+        self.places, node = {}, functools.partial(target.node_of, kernels)
         self.behind = any(name.endswith(BEHIND) for name in vars(lines))
         for called, value in [*vars(lines).items()]:
             if isinstance(value, type) and issubclass(value, Function):
                 name = value.forward.__name__
                 if own := getattr(kernels, name, None):
-                    own = OnKernels(value, or_lines(own, value.forward), serves)
+                    own = OnKernels(value, or_lines(own, value.forward), serves, node)
                     if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
-                        own = LossOnKernels(own, at_once, target)
+                        own = LossOnKernels(own, at_once, kernels, target)
                     self.places[called] = own, value
             elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
                 own = where_served(getattr(kernels, called), value, serves)
                 self.places[called] = own, value
             elif called.endswith(BEHIND) and hasattr(kernels, at_once_of(called)):
-                own = AtOnce(value, getattr(kernels, at_once_of(called)), target)
+                own = AtOnce(value, getattr(kernels, at_once_of(called)), kernels, target)
                 self.places[called] = own, value
 
     def put(self, ours: bool) -> None:

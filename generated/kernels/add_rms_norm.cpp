@@ -96,3 +96,44 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward, plain_backward)
+
+NODE(AddRMSNorm,
+    "kernel forward;"
+    "takes x residual gain eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make h N C;"
+    "make inv_rms N 1;"
+    "make y N C;"
+    "call gain residual x h inv_rms y C N eps;"
+    "gives y h inv_rms;"
+    "saves x residual gain h inv_rms;"
+    "kernel backward;"
+    "takes ^dy ^dh gain inv_rms h;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dgain? C;"
+    "make dresidual? N C;"
+    "call dh dy gain h inv_rms dgain dresidual C N;"
+    "gives dresidual dresidual dgain;"
+)
+
+NODE(AddRMSNormPlain,
+    "kernel plain_forward;"
+    "takes x residual eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make h N C;"
+    "make inv_rms N 1;"
+    "make y N C;"
+    "call residual x h inv_rms y C N eps;"
+    "gives y h inv_rms;"
+    "saves x residual h inv_rms;"
+    "kernel plain_backward;"
+    "takes ^dy ^dh inv_rms h;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dresidual N C;"
+    "call dh dy h inv_rms dresidual C N;"
+    "gives dresidual dresidual;"
+)

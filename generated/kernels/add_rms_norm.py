@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import add_rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f0de2fd4d4badd7c98e8cc3f25b797d855547755ce2fc1af9657531890721d4a"
+MODULE, DIGEST = lines, "d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb74e4cb3db6"
 kernels = Kernels(__file__)
 
 

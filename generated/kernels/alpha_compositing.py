@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import alpha_compositing as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "b9617da8d300ef5d473d96d18f7363f9dbaa8fbcc480466c98e6cfded44db253"
+MODULE, DIGEST = lines, "f91763d5e7538cd26b2bf6e4ec0f0413719cc8f0fe22d41a338e16e427f75b32"
 kernels = Kernels(__file__)
 
 

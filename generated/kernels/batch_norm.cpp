@@ -83,3 +83,26 @@ static int backward_wanted(
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+NODE(BatchNorm,
+    "kernel forward;"
+    "takes x gain bias eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make mean 1 C;"
+    "make sum_diff 1 C;"
+    "make inv_std 1 C;"
+    "make y N C;"
+    "call bias gain x mean sum_diff inv_std y C N eps;"
+    "gives y mean sum_diff inv_std;"
+    "saves x gain bias mean sum_diff inv_std;"
+    "kernel backward;"
+    "takes ^dy x gain mean sum_diff inv_std;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dgain? C;"
+    "make dbias? C;"
+    "make dx? N C;"
+    "call dy gain inv_std mean sum_diff x dgain dbias dx C N;"
+    "gives dx dgain dbias;"
+)

@@ -174,3 +174,47 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward, plain_backward)
+
+NODE(BatchNormEvaluation,
+    "kernel forward;"
+    "takes x running_mean running_var gain bias eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "size S x 2;"
+    "make inv_std C;"
+    "make y N C S;"
+    "call bias gain running_mean running_var x inv_std y C N S eps;"
+    "gives y inv_std;"
+    "saves x running_mean running_var gain bias inv_std;"
+    "kernel backward;"
+    "takes ^dy x running_mean gain inv_std;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "size S dy 2;"
+    "make dgain? C;"
+    "make dbias? C;"
+    "make dx? N C S;"
+    "call dy gain inv_std running_mean x dgain dbias dx C N S;"
+    "gives dx - - dgain dbias;"
+)
+
+NODE(BatchNormEvaluationPlain,
+    "kernel plain_forward;"
+    "takes x running_mean running_var eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "size S x 2;"
+    "make inv_std C;"
+    "make y N C S;"
+    "call running_mean running_var x inv_std y C N S eps;"
+    "gives y inv_std;"
+    "saves x running_mean running_var inv_std;"
+    "kernel plain_backward;"
+    "takes ^dy inv_std;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "size S dy 2;"
+    "make dx N C S;"
+    "call dy inv_std dx C N S;"
+    "gives dx - -;"
+)

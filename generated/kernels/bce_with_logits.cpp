@@ -183,3 +183,69 @@ static int plain_at_once_wanted(
     return plain_at_once<Real>(logits, target, dlogits, dtarget, loss_, C, N, reduction, threads);
 }
 EXPORTED(plain_at_once, plain_at_once_wanted)
+
+NODE(BCEWithLogits,
+    "kernel forward;"
+    "takes logits target weight pos_weight;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "make loss N C;"
+    "call logits pos_weight target weight loss C N;"
+    "gives loss;"
+    "saves logits target weight pos_weight;"
+    "kernel backward;"
+    "takes ^dloss logits target weight pos_weight;"
+    "size N dloss 0;"
+    "size C dloss 1;"
+    "make dlogits? N C;"
+    "make dtarget? N C;"
+    "call dloss logits pos_weight target weight dlogits dtarget C N;"
+    "gives dlogits dtarget - -;"
+)
+
+NODE(bce_with_logits_at_once,
+    "kernel at_once;"
+    "takes logits target weight pos_weight reduction#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "make dlogits? N C;"
+    "make dtarget? N C;"
+    "make loss;"
+    "call logits pos_weight target weight dlogits dtarget loss C N reduction;"
+    "gives loss dlogits dtarget - -;"
+    "saves logits target weight pos_weight;"
+    "scales;"
+)
+
+NODE(BCEWithLogitsPlain,
+    "kernel plain_forward;"
+    "takes logits target;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "make loss N C;"
+    "call logits target loss C N;"
+    "gives loss;"
+    "saves logits target;"
+    "kernel plain_backward;"
+    "takes ^dloss logits target;"
+    "size N dloss 0;"
+    "size C dloss 1;"
+    "make dlogits? N C;"
+    "make dtarget? N C;"
+    "call dloss logits target dlogits dtarget C N;"
+    "gives dlogits dtarget;"
+)
+
+NODE(bce_with_logits_plain_at_once,
+    "kernel plain_at_once;"
+    "takes logits target reduction#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "make dlogits? N C;"
+    "make dtarget? N C;"
+    "make loss;"
+    "call logits target dlogits dtarget loss C N reduction;"
+    "gives loss dlogits dtarget;"
+    "saves logits target;"
+    "scales;"
+)

@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import bce_with_logits as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "d0161ab74e0598af93573e16a9c6a576ecf5ef34b39573074983f1323b19eea4"
+MODULE, DIGEST = lines, "fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -67,7 +68,7 @@ def bce_with_logits_at_once(
         torch.float32,
     )
     dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
     N, C = logits.shape
     dlogits = logits.new_empty(N, C) if need_logits else None
@@ -108,7 +109,7 @@ def bce_with_logits_plain_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(logits.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logits, target = logits.to(wide), target.to(wide)
     N, C = logits.shape
     dlogits = logits.new_empty(N, C) if need_logits else None

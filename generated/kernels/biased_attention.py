@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "4192310d1a44ec58bd845d96d9c0faf0740f78c188e0050bff7e3d9db869282f"
+MODULE, DIGEST = lines, "e17fa2d278fdc4274a788bcb988f495795507abb308ec12f508dc5a659ef590f"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1986807c44a7cbdbaa1aeefc6ad3f9dcce8599560a51ee307ce8e2ac0cb00377"
+MODULE, DIGEST = lines, "dad4eb162889cf86cf24c5b79332481dcf6974fb065bae7303a52b18034603e2"
 kernels = Kernels(__file__)
 
 

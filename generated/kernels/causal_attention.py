@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "75160a16bf880f4d03b0b12012339582178e59fe4edd61a2302c0d08e002d80a"
+MODULE, DIGEST = lines, "d39e07cdb1047e3389e68ffe79a29b89b6fe8d1b16a82a395475e3425e91c77a"
 kernels = Kernels(__file__)
 
 

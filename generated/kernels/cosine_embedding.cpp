@@ -132,3 +132,40 @@ static int at_once_wanted(
     return at_once<Real>(target, x1, x2, dx1, dx2, loss_, C, N, eps, margin, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(CosineEmbedding,
+    "kernel forward;"
+    "takes x1 x2 target margin# eps#;"
+    "size N x1 0;"
+    "size C x1 1;"
+    "make sum_x1_squared_plus_eps N;"
+    "make sum_x2_squared_plus_eps N;"
+    "make norms N;"
+    "make cosine N;"
+    "make loss N;"
+    "call target x1 x2 sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine loss C N eps margin;"
+    "gives loss sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine;"
+    "saves x1 x2 target sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine;"
+    "kernel backward;"
+    "takes ^dloss x1 x2 target sum_x1_squared_plus_eps sum_x2_squared_plus_eps norms cosine margin#;"
+    "size C x1 1;"
+    "size N dloss 0;"
+    "make dx1? N C;"
+    "make dx2? N C;"
+    "call cosine dloss norms sum_x1_squared_plus_eps sum_x2_squared_plus_eps target x1 x2 dx1 dx2 C N margin;"
+    "gives dx1 dx2 -;"
+)
+
+NODE(cosine_embedding_at_once,
+    "kernel at_once;"
+    "takes x1 x2 target margin# eps# reduction#;"
+    "size N x1 0;"
+    "size C x1 1;"
+    "make dx1? N C;"
+    "make dx2? N C;"
+    "make loss;"
+    "call target x1 x2 dx1 dx2 loss C N eps margin reduction;"
+    "gives loss dx1 dx2 -;"
+    "saves x1 x2 target;"
+    "scales;"
+)

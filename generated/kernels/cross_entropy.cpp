@@ -512,3 +512,76 @@ static int plain_at_once(
     return DONE;
 }
 EXPORTED(plain_at_once, plain_at_once)
+
+NODE(CrossEntropy,
+    "kernel forward;"
+    "takes logits labels weight label_smoothing#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make max_logits N 1 S;"
+    "make sum_exp_logits_shifted N S;"
+    "make counted N S;"
+    "make loss N S;"
+    "call labels logits weight max_logits sum_exp_logits_shifted counted loss C N S label_smoothing;"
+    "gives loss max_logits sum_exp_logits_shifted counted;"
+    "saves logits labels weight max_logits sum_exp_logits_shifted counted;"
+    "kernel backward;"
+    "takes ^dloss logits labels weight max_logits sum_exp_logits_shifted counted label_smoothing#;"
+    "size C logits 1;"
+    "size N dloss 0;"
+    "size S dloss 1;"
+    "make dlogits N C S;"
+    "call counted dloss labels logits max_logits sum_exp_logits_shifted weight dlogits C N S label_smoothing;"
+    "gives dlogits - -;"
+)
+
+NODE(cross_entropy_at_once,
+    "kernel at_once;"
+    "takes logits labels weight label_smoothing# ignore_index# reduction#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make dlogits N C S;"
+    "make loss;"
+    "call labels logits weight dlogits loss C N S ignore_index label_smoothing reduction;"
+    "gives loss dlogits - -;"
+    "saves logits labels weight;"
+    "scales;"
+)
+
+NODE(CrossEntropyPlain,
+    "kernel plain_forward;"
+    "takes logits labels;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make max_logits N 1 S;"
+    "make sum_exp_logits_shifted N S;"
+    "make loss N S;"
+    "call labels logits max_logits sum_exp_logits_shifted loss C N S;"
+    "gives loss max_logits sum_exp_logits_shifted;"
+    "saves logits labels max_logits sum_exp_logits_shifted;"
+    "kernel plain_backward;"
+    "takes ^dloss logits labels max_logits sum_exp_logits_shifted;"
+    "size C logits 1;"
+    "size N dloss 0;"
+    "size S dloss 1;"
+    "make dlogits N C S;"
+    "call dloss labels logits max_logits sum_exp_logits_shifted dlogits C N S;"
+    "gives dlogits -;"
+)
+
+NODE(cross_entropy_plain_at_once,
+    "kernel plain_at_once;"
+    "takes logits labels ignore_index# reduction#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make dlogits N C S;"
+    "make loss;"
+    "call labels logits dlogits loss C N S ignore_index reduction;"
+    "gives loss dlogits -;"
+    "saves logits labels;"
+    "scales;"
+)

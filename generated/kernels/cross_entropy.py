@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import cross_entropy as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01"
+MODULE, DIGEST = lines, "439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -65,7 +66,7 @@ def cross_entropy_at_once(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
@@ -112,7 +113,7 @@ def cross_entropy_plain_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = logits.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logits = logits.to(wide)
     N, C, S = logits.shape
     dlogits = logits.new_empty(N, C, S)

@@ -545,3 +545,79 @@ static int plain_at_once_wanted(
             threads);
 }
 EXPORTED(plain_at_once, plain_at_once_wanted)
+
+NODE(CrossEntropyProbabilities,
+    "kernel forward;"
+    "takes logits target weight label_smoothing#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make max_logits N 1 S;"
+    "make sum_in_logprobs N 1 S;"
+    "make loss N S;"
+    "call logits target weight max_logits sum_in_logprobs loss C N S label_smoothing;"
+    "gives loss max_logits sum_in_logprobs;"
+    "saves logits target weight max_logits sum_in_logprobs;"
+    "kernel backward;"
+    "takes ^dloss logits target weight max_logits sum_in_logprobs label_smoothing#;"
+    "size C logits 1;"
+    "size N dloss 0;"
+    "size S dloss 1;"
+    "make dlogits? N C S;"
+    "make dtarget? N C S;"
+    "call dloss logits max_logits sum_in_logprobs target weight dlogits dtarget C N S label_smoothing;"
+    "gives dlogits dtarget -;"
+)
+
+NODE(cross_entropy_probabilities_at_once,
+    "kernel at_once;"
+    "takes logits target weight label_smoothing# reduction#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make dlogits? N C S;"
+    "make dtarget? N C S;"
+    "make loss;"
+    "call logits target weight dlogits dtarget loss C N S label_smoothing reduction;"
+    "gives loss dlogits dtarget -;"
+    "saves logits target weight;"
+    "scales;"
+)
+
+NODE(CrossEntropyProbabilitiesPlain,
+    "kernel plain_forward;"
+    "takes logits target;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make max_logits N 1 S;"
+    "make sum_in_logprobs N 1 S;"
+    "make loss N S;"
+    "call logits target max_logits sum_in_logprobs loss C N S;"
+    "gives loss max_logits sum_in_logprobs;"
+    "saves logits target max_logits sum_in_logprobs;"
+    "kernel plain_backward;"
+    "takes ^dloss logits target max_logits sum_in_logprobs;"
+    "size C logits 1;"
+    "size N dloss 0;"
+    "size S dloss 1;"
+    "make dlogits? N C S;"
+    "make dtarget? N C S;"
+    "call dloss logits max_logits sum_in_logprobs target dlogits dtarget C N S;"
+    "gives dlogits dtarget;"
+)
+
+NODE(cross_entropy_probabilities_plain_at_once,
+    "kernel plain_at_once;"
+    "takes logits target reduction#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make dlogits? N C S;"
+    "make dtarget? N C S;"
+    "make loss;"
+    "call logits target dlogits dtarget loss C N S reduction;"
+    "gives loss dlogits dtarget;"
+    "saves logits target;"
+    "scales;"
+)

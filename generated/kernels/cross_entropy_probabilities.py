@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import cross_entropy_probabilities as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e9b8837c862e8371f51775371202b0a6f17045e1a4ec03637afea632ad079b4e"
+MODULE, DIGEST = lines, "e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -75,7 +76,7 @@ def cross_entropy_probabilities_at_once(
         torch.float32,
     )
     dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
@@ -129,7 +130,7 @@ def cross_entropy_probabilities_plain_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(logits.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logits, target = logits.to(wide), target.to(wide)
     N, C, S = logits.shape
     dlogits = logits.new_empty(N, C, S) if need_logits else None

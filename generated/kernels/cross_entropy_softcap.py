@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_softcap as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "7db4977391ee0a270f4e52821049e04f0d1fe721354ce6a6a6ffacfc34cc21df"
+MODULE, DIGEST = lines, "dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab"
 kernels = Kernels(__file__)
 
 

@@ -313,3 +313,17 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(cross_entropy_z_loss_at_once,
+    "kernel at_once;"
+    "takes logits labels weight label_smoothing# z_weight# ignore_index#;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "size S logits 2;"
+    "make dlogits N C S;"
+    "make loss;"
+    "call labels logits weight dlogits loss C N S ignore_index label_smoothing z_weight;"
+    "gives loss dlogits - -;"
+    "saves logits labels weight;"
+    "scales;"
+)

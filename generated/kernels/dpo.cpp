@@ -97,3 +97,33 @@ static int at_once_wanted(
             loss_, N, beta, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(DPO,
+    "kernel forward;"
+    "takes chosen rejected reference_chosen reference_rejected beta#;"
+    "count N chosen;"
+    "make loss chosen*;"
+    "call chosen reference_chosen reference_rejected rejected loss N beta;"
+    "gives loss;"
+    "saves chosen rejected reference_chosen reference_rejected;"
+    "kernel backward;"
+    "takes ^dloss chosen rejected reference_chosen reference_rejected beta#;"
+    "count N dloss;"
+    "make dchosen dloss*;"
+    "make drejected? dloss*;"
+    "call chosen dloss reference_chosen reference_rejected rejected dchosen drejected N beta;"
+    "gives dchosen drejected - -;"
+)
+
+NODE(dpo_at_once,
+    "kernel at_once;"
+    "takes chosen rejected reference_chosen reference_rejected beta# reduction#;"
+    "count N chosen;"
+    "make dchosen? chosen*;"
+    "make drejected? chosen*;"
+    "make loss;"
+    "call chosen reference_chosen reference_rejected rejected dchosen drejected loss N beta reduction;"
+    "gives loss dchosen drejected - -;"
+    "saves chosen rejected reference_chosen reference_rejected;"
+    "scales;"
+)

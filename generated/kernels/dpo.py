@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import dpo as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1d771d21bfb01d2687b177df5d3f7d172343c172bf0ae0476becb469df71a2e2"
+MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -29,8 +30,8 @@ def dpo_forward(
     chosen, rejected, reference_chosen, reference_rejected = (
         t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
     )
-    N, = chosen.shape
-    loss = chosen.new_empty(N)
+    N = chosen.numel()
+    loss = chosen.new_empty(chosen.shape)
     kernels.forward(chosen, reference_chosen, reference_rejected, rejected, loss, N, beta)
     return loss
 
@@ -44,9 +45,9 @@ def dpo_backward(
     dloss, chosen, rejected, reference_chosen, reference_rejected = (
         t.to(wide) for t in (dloss, chosen, rejected, reference_chosen, reference_rejected)
     )
-    N, = dloss.shape
-    dchosen = dloss.new_empty(N)
-    drejected = dloss.new_empty(N) if need_rejected else None
+    N = dloss.numel()
+    dchosen = dloss.new_empty(dloss.shape)
+    drejected = dloss.new_empty(dloss.shape) if need_rejected else None
     kernels.backward(
         chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N, beta,
     )
@@ -64,13 +65,13 @@ def dpo_at_once(
         torch.float32,
     )
     dtype = torch.promote_types(chosen.dtype, rejected.dtype) if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     chosen, rejected, reference_chosen, reference_rejected = (
         t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
     )
-    N, = chosen.shape
-    dchosen = chosen.new_empty(N) if need_chosen else None
-    drejected = chosen.new_empty(N) if need_rejected else None
+    N = chosen.numel()
+    dchosen = chosen.new_empty(chosen.shape) if need_chosen else None
+    drejected = chosen.new_empty(chosen.shape) if need_rejected else None
     loss = chosen.new_empty(())
     kernels.at_once(
         chosen, reference_chosen, reference_rejected, rejected, dchosen, drejected, loss, N, beta,

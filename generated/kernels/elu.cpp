@@ -21,3 +21,19 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double a
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Elu,
+    "kernel forward;"
+    "takes x alpha#;"
+    "count N x;"
+    "make y x*;"
+    "call x y N alpha;"
+    "gives y;"
+    "saves x;"
+    "kernel backward;"
+    "takes ^dy x alpha#;"
+    "count N dy;"
+    "make dx dy*;"
+    "call dy x dx N alpha;"
+    "gives dx;"
+)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import elu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ada9e6d109f68388d1a95a6255e2c87f191864aa5337ae7beee4d2d20285eaf3"
+MODULE, DIGEST = lines, "02e708a379841e9a57f0c2df9fafe1f56f8d8c1845afba54cbd672bd2ce36e51"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def elu_forward(x: Tensor, alpha: float) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     kernels.forward(x, y, N, alpha)
     return y.to(dtype)
 
@@ -29,7 +29,7 @@ def elu_backward(dy: Tensor, x: Tensor, alpha: float) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, x = dy.to(wide), x.to(wide)
-    N, = dy.shape
-    dx = dy.new_empty(N)
+    N = dy.numel()
+    dx = dy.new_empty(dy.shape)
     kernels.backward(dy, x, dx, N, alpha)
     return dx

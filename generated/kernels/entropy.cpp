@@ -31,3 +31,21 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Entropy,
+    "kernel forward;"
+    "takes probs;"
+    "size N probs 0;"
+    "size C probs 1;"
+    "make uncertainty N;"
+    "call probs uncertainty C N;"
+    "gives uncertainty;"
+    "saves probs;"
+    "kernel backward;"
+    "takes ^duncertainty probs;"
+    "size C probs 1;"
+    "size N duncertainty 0;"
+    "make dprobs N C;"
+    "call duncertainty probs dprobs C N;"
+    "gives dprobs;"
+)

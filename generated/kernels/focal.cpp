@@ -130,3 +130,33 @@ static int at_once_wanted(
             threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(Focal,
+    "kernel forward;"
+    "takes logits target alpha# gamma#;"
+    "size N logits 0;"
+    "make loss N;"
+    "call logits target loss N alpha gamma;"
+    "gives loss;"
+    "saves logits target;"
+    "kernel backward;"
+    "takes ^dloss logits target alpha# gamma#;"
+    "size N dloss 0;"
+    "make dlogits? N;"
+    "make dtarget? N;"
+    "call dloss logits target dlogits dtarget N alpha gamma;"
+    "gives dlogits dtarget;"
+)
+
+NODE(focal_at_once,
+    "kernel at_once;"
+    "takes logits target alpha# gamma# reduction#;"
+    "size N logits 0;"
+    "make dlogits? N;"
+    "make dtarget? N;"
+    "make loss;"
+    "call logits target dlogits dtarget loss N alpha gamma reduction;"
+    "gives loss dlogits dtarget;"
+    "saves logits target;"
+    "scales;"
+)

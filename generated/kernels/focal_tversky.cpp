@@ -81,3 +81,16 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(focal_tversky_at_once,
+    "kernel at_once;"
+    "takes probs target alpha# beta# gamma# smooth#;"
+    "size N probs 0;"
+    "size C probs 1;"
+    "make loss;"
+    "make dprobs N C;"
+    "call probs target loss dprobs C N alpha beta gamma smooth;"
+    "gives loss dprobs -;"
+    "saves probs target;"
+    "scales;"
+)

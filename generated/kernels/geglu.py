@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import geglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "18cf41fd6e2a53d441fc8f81c8a69763eb874e98ee22e84acdb1a2f4201d2477"
+MODULE, DIGEST = lines, "f65f83ec97b664d8c7ce5818854134ecffe7ab03d463f432e51e394b15ceddb9"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def geglu_forward(gate: Tensor, x: Tensor) -> Tensor:
     dtype = torch.promote_types(gate.dtype, x.dtype)
     wide = torch.promote_types(dtype, torch.float32)
     gate, x = gate.to(wide), x.to(wide)
-    N, = gate.shape
-    y = gate.new_empty(N)
+    N = gate.numel()
+    y = gate.new_empty(gate.shape)
     kernels.forward(gate, x, y, N)
     return y.to(dtype)
 
@@ -31,8 +31,8 @@ def geglu_backward(
     """The gradients of gate and x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
-    N, = dy.shape
-    dgate = dy.new_empty(N) if need_gate else None
-    dx = dy.new_empty(N) if need_x else None
+    N = dy.numel()
+    dgate = dy.new_empty(dy.shape) if need_gate else None
+    dx = dy.new_empty(dy.shape) if need_x else None
     kernels.backward(dy, gate, x, dgate, dx, N)
     return dgate, dx

@@ -24,3 +24,19 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, int thre
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(GELUTanh,
+    "kernel forward;"
+    "takes x;"
+    "count N x;"
+    "make y x*;"
+    "call x y N;"
+    "gives y;"
+    "saves x;"
+    "kernel backward;"
+    "takes ^dy x;"
+    "count N dy;"
+    "make dx dy*;"
+    "call dy x dx N;"
+    "gives dx;"
+)

@@ -6,27 +6,28 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
+    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
     rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
-        const Real mean = sum_1 / Real(K) / Real(1);
-        const Real sum_2 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
-                - mean; });
-        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
-        const Real sum_3 = sum(K, [=](int64_t k) INLINE {
-            return square(x[(n * groups + g) * K + k] - mean - sum_2_over_K_over_one);
+        const Real mean_now = sum_1 / Real(K) / Real(1);
+        mean[n * groups + g] = mean_now;
+        const Real sum_diff_now = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
+                - mean_now; });
+        sum_diff[n * groups + g] = sum_diff_now;
+        const auto sum_diff_over_K_over_one = sum_diff_now / Real(K) / Real(1);
+        const Real sum_2 = sum(K, [=](int64_t k) INLINE {
+            return square(x[(n * groups + g) * K + k] - mean_now - sum_diff_over_K_over_one);
         });
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(1) + Real(eps));
+        const Real inv_std_now = 1 / square_root(sum_2 / Real(K) / Real(1) + Real(eps));
         inv_std[n * groups + g] = inv_std_now;
         each(K, [=](int64_t k) INLINE {
-            const Real xhat_now = inv_std_now * (x[(n * groups + g) * K + k] - mean
-                    - sum_2_over_K_over_one);
-            xhat[(n * groups + g) * K + k] = xhat_now;
-            y[(n * groups + g) * K + k] = gain[g * K + k] * xhat_now + bias[g * K + k];
+            y[(n * groups + g) * K + k] = gain[g * K + k] * (inv_std_now
+                    * (x[(n * groups + g) * K + k] - mean_now - sum_diff_over_K_over_one))
+                    + bias[g * K + k];
         });
     });
     return DONE;
@@ -34,12 +35,12 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* inv_std, Real* xhat, Real* y,
-    int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
+    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
+    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
     if (S == 1)
-        return forward_without_S<Real>(bias, gain, x, inv_std, xhat, y, K, N, S, groups, eps,
-                threads);
+        return forward_without_S<Real>(bias, gain, x, mean, sum_diff, inv_std, y, K, N, S, groups,
+                eps, threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
@@ -49,31 +50,34 @@ static int forward(
                     [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s]; });
         }
         const Real sum_1 = sum_1_total;
-        const Real mean = sum_1 / Real(K) / Real(S);
-        double sum_2_total = 0;
+        const Real mean_now = sum_1 / Real(K) / Real(S);
+        mean[n * groups + g] = mean_now;
+        double sum_diff_total = 0;
         for (int64_t k = 0; k < K; ++k) {
-            sum_2_total += sum(S,
-                    [=](int64_t s) INLINE { return x[((n * groups + g) * K + k) * S + s] - mean; });
-        }
-        const Real sum_2 = sum_2_total;
-        double sum_3_total = 0;
-        const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
-        for (int64_t k = 0; k < K; ++k) {
-            sum_3_total += sum(S, [=](int64_t s) INLINE {
-                return square(x[((n * groups + g) * K + k) * S + s] - mean - sum_2_over_K_over_S);
+            sum_diff_total += sum(S, [=](int64_t s) INLINE {
+                return x[((n * groups + g) * K + k) * S + s] - mean_now;
             });
         }
-        const Real sum_3 = sum_3_total;
-        const Real inv_std_now = 1 / square_root(sum_3 / Real(K) / Real(S) + Real(eps));
+        const Real sum_diff_now = sum_diff_total;
+        sum_diff[n * groups + g] = sum_diff_now;
+        double sum_2_total = 0;
+        const auto sum_diff_over_K_over_S = sum_diff_now / Real(K) / Real(S);
+        for (int64_t k = 0; k < K; ++k) {
+            sum_2_total += sum(S, [=](int64_t s) INLINE {
+                return square(x[((n * groups + g) * K + k) * S + s] - mean_now
+                        - sum_diff_over_K_over_S);
+            });
+        }
+        const Real sum_2 = sum_2_total;
+        const Real inv_std_now = 1 / square_root(sum_2 / Real(K) / Real(S) + Real(eps));
         inv_std[n * groups + g] = inv_std_now;
         for (int64_t k = 0; k < K; ++k) {
             const auto gain_gk = gain[g * K + k];
             const auto bias_gk = bias[g * K + k];
             each(S, [=](int64_t s) INLINE {
-                const Real xhat_now = inv_std_now * (x[((n * groups + g) * K + k) * S + s] - mean
-                        - sum_2_over_K_over_S);
-                xhat[((n * groups + g) * K + k) * S + s] = xhat_now;
-                y[((n * groups + g) * K + k) * S + s] = gain_gk * xhat_now + bias_gk;
+                y[((n * groups + g) * K + k) * S + s] = gain_gk * (inv_std_now
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_now
+                        - sum_diff_over_K_over_S)) + bias_gk;
             });
         }
     });
@@ -83,30 +87,34 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
-    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    int64_t groups, int threads
 ) {
     rows(N * groups, groups * K * N, threads, [=](int64_t row, double* dbias,
             double* dgain) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto mean_ng = mean[n * groups + g];
+        const auto sum_diff_ng_over_K_over_one = sum_diff[n * groups + g] / Real(K) / Real(1);
         const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
+            const Real sum_xhat_unflatten_dy = dy[(n * groups + g) * K + k] * (inv_std_ng
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_diff_ng_over_K_over_one));
             if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
-            if constexpr (want_dgain) dgain[g * K + k] += dy[(n * groups + g) * K + k]
-                    * xhat[(n * groups + g) * K + k];
-            return Several<Real, 2>{{gain[g * K + k] * (dy[(n * groups + g) * K + k]
-                    * xhat[(n * groups + g) * K + k]), gain[g * K + k]
+            if constexpr (want_dgain) dgain[g * K + k] += sum_xhat_unflatten_dy;
+            return Several<Real, 2>{{gain[g * K + k] * sum_xhat_unflatten_dy, gain[g * K + k]
                     * dy[(n * groups + g) * K + k]}};
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];
-        const auto inv_std_ng = inv_std[n * groups + g];
         const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
         const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
         each(want_dx ? K : 0, [=](int64_t k) INLINE {
             dx[(n * groups + g) * K + k] = inv_std_ng * (gain[g * K + k]
-                    * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one
-                    * xhat[(n * groups + g) * K + k] - sum_2_over_K_over_one);
+                    * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one * (inv_std_ng
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_diff_ng_over_K_over_one))
+                    - sum_2_over_K_over_one);
         });
     }, Total(dbias, want_dbias ? groups * K : 0), Total(dgain, want_dgain ? groups * K : 0));
     return DONE;
@@ -114,25 +122,29 @@ static int backward_without_S(
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
-    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    int64_t groups, int threads
 ) {
     if (S == 1)
-        return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, xhat,
-                dbias, dx, dgain, K, N, S, groups, threads);
+        return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean,
+                sum_diff, x, dbias, dx, dgain, K, N, S, groups, threads);
     rows(N * groups, groups * K * N * S, threads, [=](int64_t row, double* dbias, double* dgain,
             Real* sum_xhat_unflatten_dy, Real* sum_xhat_unflatten_dy_block,
             double* sum_xhat_unflatten_dy_total) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         double sum_2_total = 0;
+        const auto inv_std_ng = inv_std[n * groups + g];
+        const auto mean_ng = mean[n * groups + g];
+        const auto sum_diff_ng_over_K_over_S = sum_diff[n * groups + g] / Real(K) / Real(S);
         in_blocks(0, K, [=, &sum_2_total](int64_t k, Real* sum_xhat_unflatten_dy_block) INLINE {
             const auto gain_gk = gain[g * K + k];
             const auto found = reduced<Real, 3, false>(S, [=](int64_t s) INLINE {
-                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s]
-                        * xhat[((n * groups + g) * K + k) * S + s],
-                        dy[((n * groups + g) * K + k) * S + s], gain_gk
-                        * dy[((n * groups + g) * K + k) * S + s]}};
+                return Several<Real, 3>{{dy[((n * groups + g) * K + k) * S + s] * (inv_std_ng
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
+                        - sum_diff_ng_over_K_over_S)), dy[((n * groups + g) * K + k) * S + s],
+                        gain_gk * dy[((n * groups + g) * K + k) * S + s]}};
             });
             if constexpr (want_dx || want_dgain) sum_xhat_unflatten_dy_block[k] += found.of[0];
             if constexpr (want_dbias) dbias[g * K + k] += found.of[1];
@@ -148,15 +160,15 @@ static int backward(
             return Several<Real, 1>{{gain[g * K + k] * sum_xhat_unflatten_dy[k]}};
         });
         const Real sum_1 = found.of[0];
-        const auto inv_std_ng = inv_std[n * groups + g];
         const auto sum_1_over_K_over_S = sum_1 / Real(K) / Real(S);
         const auto sum_2_over_K_over_S = sum_2 / Real(K) / Real(S);
         for (int64_t k = 0; k < K; ++k) {
             const auto gain_gk = gain[g * K + k];
             each(want_dx ? S : 0, [=](int64_t s) INLINE {
                 dx[((n * groups + g) * K + k) * S + s] = inv_std_ng * (gain_gk
-                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S
-                        * xhat[((n * groups + g) * K + k) * S + s] - sum_2_over_K_over_S);
+                        * dy[((n * groups + g) * K + k) * S + s] - sum_1_over_K_over_S * (inv_std_ng
+                        * (x[((n * groups + g) * K + k) * S + s] - mean_ng
+                        - sum_diff_ng_over_K_over_S)) - sum_2_over_K_over_S);
             });
         }
     }, Total(dbias, want_dbias ? groups * K : 0), Total(dgain, want_dgain ? groups * K : 0),
@@ -166,21 +178,23 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* xhat, Real* dbias, Real* dx,
-    Real* dgain, int64_t K, int64_t N, int64_t S, int64_t groups, int threads
+    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    int64_t groups, int threads
 ) {
-    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, xhat,
-            dbias, dx, dgain, K, N, S, groups, threads);
-    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, xhat,
-            dbias, dx, dgain, K, N, S, groups, threads);
-    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, xhat,
-            dbias, dx, dgain, K, N, S, groups, threads);
-    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, xhat,
-            dbias, dx, dgain, K, N, S, groups, threads);
+    if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dbias, dx, dgain, K, N, S, groups, threads);
+    if (!dx && dgain && !dbias) return backward<Real, false, true, false>(dy, gain, inv_std, mean,
+            sum_diff, x, dbias, dx, dgain, K, N, S, groups, threads);
+    if (!dx && !dgain && dbias) return backward<Real, false, false, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dbias, dx, dgain, K, N, S, groups, threads);
+    if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
+            sum_diff, x, dbias, dx, dgain, K, N, S, groups, threads);
     Scratch scratch;
     if (!dx) dx = scratch.of<Real>(N * groups * K * S);
     if (!dgain) dgain = scratch.of<Real>(groups * K);
     if (!dbias) dbias = scratch.of<Real>(groups * K);
-    return backward<Real>(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S, groups, threads);
+    return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dbias, dx, dgain, K, N, S, groups,
+            threads);
 }
 EXPORTED(backward, backward_wanted)

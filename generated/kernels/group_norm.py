@@ -12,13 +12,13 @@ from torch import Tensor
 from .. import group_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "927476bf757ed932a65914e359ae97a11b4097c3f20daabf89b03f04e63d4cee"
+MODULE, DIGEST = lines, "f89796f3ab2df045754edb9af242aa5e72aaa8370f660143ce610b3aac8a86b3"
 kernels = Kernels(__file__)
 
 
 def group_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
@@ -27,25 +27,28 @@ def group_norm_forward(
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
+    mean = x.new_empty(N, groups, 1, 1)
+    sum_diff = x.new_empty(N, groups, 1, 1)
     inv_std = x.new_empty(N, groups, 1, 1)
-    xhat = x.new_empty(N, groups, K, S)
     y = x.new_empty(N, C, S)
-    kernels.forward(bias, gain, x, inv_std, xhat, y, K, N, S, groups, eps)
-    return y.to(dtype), inv_std, xhat
+    kernels.forward(bias, gain, x, mean, sum_diff, inv_std, y, K, N, S, groups, eps)
+    return y.to(dtype), mean, sum_diff, inv_std
 
 
 def group_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, need_x: bool = True,
-    need_gain: bool = True, need_bias: bool = True,
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, gain = dy.to(wide), gain.to(wide)
+    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     N, C, S = dy.shape
-    K = xhat.shape[2]
-    groups = inv_std.shape[1]
+    groups = mean.shape[1]
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
     dbias = dy.new_empty(C) if need_bias else None
     dx = dy.new_empty(N, C, S) if need_x else None
     dgain = dy.new_empty(C) if need_gain else None
-    kernels.backward(dy, gain, inv_std, xhat, dbias, dx, dgain, K, N, S, groups)
+    kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dbias, dx, dgain, K, N, S, groups)
     return dx, dgain, dbias

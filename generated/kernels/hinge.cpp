@@ -44,3 +44,31 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(Hinge,
+    "kernel forward;"
+    "takes x target;"
+    "count N x;"
+    "make loss x*;"
+    "call target x loss N;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target;"
+    "count N dloss;"
+    "make dx dloss*;"
+    "call dloss target x dx N;"
+    "gives dx -;"
+)
+
+NODE(hinge_at_once,
+    "kernel at_once;"
+    "takes x target reduction#;"
+    "count N x;"
+    "make dx x*;"
+    "make loss;"
+    "call target x dx loss N reduction;"
+    "gives loss dx -;"
+    "saves x target;"
+    "scales;"
+)

@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import hinge as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "84552b5b54f9ab66928b653dbbe1914b3023957fdb853056a61580fb936cf970"
+MODULE, DIGEST = lines, "42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -20,8 +21,8 @@ def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N)
+    N = x.numel()
+    loss = x.new_empty(x.shape)
     kernels.forward(target, x, loss, N)
     return loss
 
@@ -30,8 +31,8 @@ def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
-    N, = dloss.shape
-    dx = dloss.new_empty(N)
+    N = dloss.numel()
+    dx = dloss.new_empty(dloss.shape)
     kernels.backward(dloss, target, x, dx, N)
     return dx
 
@@ -40,10 +41,10 @@ def hinge_at_once(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor | N
     """The loss, and the gradient of every argument where it arrives as 1."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    dx = x.new_empty(N)
+    N = x.numel()
+    dx = x.new_empty(x.shape)
     loss = x.new_empty(())
     kernels.at_once(target, x, dx, loss, N, reduction)
     return loss.to(dtype), dx, None, None

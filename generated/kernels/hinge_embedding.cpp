@@ -54,3 +54,31 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(HingeEmbedding,
+    "kernel forward;"
+    "takes x target margin#;"
+    "count N x;"
+    "make loss x*;"
+    "call target x loss N margin;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target margin#;"
+    "count N dloss;"
+    "make dx dloss*;"
+    "call dloss target x dx N margin;"
+    "gives dx -;"
+)
+
+NODE(hinge_embedding_at_once,
+    "kernel at_once;"
+    "takes x target margin# reduction#;"
+    "count N x;"
+    "make dx x*;"
+    "make loss;"
+    "call target x dx loss N margin reduction;"
+    "gives loss dx -;"
+    "saves x target;"
+    "scales;"
+)

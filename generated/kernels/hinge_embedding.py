@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import hinge_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c110dbb63d37e4b4b48e78ed43b92e25d6ce88275b4b715ccfd800c930269b2c"
+MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -20,8 +21,8 @@ def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N)
+    N = x.numel()
+    loss = x.new_empty(x.shape)
     kernels.forward(target, x, loss, N, margin)
     return loss
 
@@ -30,8 +31,8 @@ def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: f
     """The gradient of x."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
-    N, = dloss.shape
-    dx = dloss.new_empty(N)
+    N = dloss.numel()
+    dx = dloss.new_empty(dloss.shape)
     kernels.backward(dloss, target, x, dx, N, margin)
     return dx
 
@@ -42,10 +43,10 @@ def hinge_embedding_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    dx = x.new_empty(N)
+    N = x.numel()
+    dx = x.new_empty(x.shape)
     loss = x.new_empty(())
     kernels.at_once(target, x, dx, loss, N, margin, reduction)
     return loss.to(dtype), dx, None, None, None

@@ -88,3 +88,33 @@ static int at_once_wanted(
     return at_once<Real>(target, x, dx, dtarget, loss_, N, delta, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(Huber,
+    "kernel forward;"
+    "takes x target delta#;"
+    "count N x;"
+    "make loss x*;"
+    "call target x loss N delta;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target delta#;"
+    "count N dloss;"
+    "make dx dloss*;"
+    "make dtarget? dloss*;"
+    "call dloss target x dx dtarget N delta;"
+    "gives dx dtarget;"
+)
+
+NODE(huber_at_once,
+    "kernel at_once;"
+    "takes x target delta# reduction#;"
+    "count N x;"
+    "make dx? x*;"
+    "make dtarget? x*;"
+    "make loss;"
+    "call target x dx dtarget loss N delta reduction;"
+    "gives loss dx dtarget;"
+    "saves x target;"
+    "scales;"
+)

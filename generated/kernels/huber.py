@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import huber as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "df76c1454d34c70131d0f18725364be0f2e83f60bcdb1ccb064ded7a5ba70f26"
+MODULE, DIGEST = lines, "6230ace9db453015d1df13cf06ff32b0fc4a3ad112d599c5550ac5b5d5295dc0"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -20,8 +21,8 @@ def huber_forward(x: Tensor, target: Tensor, delta: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N)
+    N = x.numel()
+    loss = x.new_empty(x.shape)
     kernels.forward(target, x, loss, N, delta)
     return loss
 
@@ -32,9 +33,9 @@ def huber_backward(
     """The gradients of x and target."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
-    N, = dloss.shape
-    dx = dloss.new_empty(N)
-    dtarget = dloss.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = dloss.new_empty(dloss.shape)
+    dtarget = dloss.new_empty(dloss.shape) if need_target else None
     kernels.backward(dloss, target, x, dx, dtarget, N, delta)
     return dx, dtarget
 
@@ -46,11 +47,11 @@ def huber_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    dx = x.new_empty(N) if need_x else None
-    dtarget = x.new_empty(N) if need_target else None
+    N = x.numel()
+    dx = x.new_empty(x.shape) if need_x else None
+    dtarget = x.new_empty(x.shape) if need_target else None
     loss = x.new_empty(())
     kernels.at_once(target, x, dx, dtarget, loss, N, delta, reduction)
     return loss.to(dtype), dx, dtarget, None, None

@@ -128,3 +128,28 @@ static int backward_wanted(
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, S, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+NODE(InstanceNorm,
+    "kernel forward;"
+    "takes x gain bias eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "size S x 2;"
+    "make mean N C 1;"
+    "make sum_diff N C 1;"
+    "make inv_std N C 1;"
+    "make y N C S;"
+    "call bias gain x mean sum_diff inv_std y C N S eps;"
+    "gives y mean sum_diff inv_std;"
+    "saves x gain bias mean sum_diff inv_std;"
+    "kernel backward;"
+    "takes ^dy x gain mean sum_diff inv_std;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "size S dy 2;"
+    "make dgain? C;"
+    "make dbias? C;"
+    "make dx? N C S;"
+    "call dy gain inv_std mean sum_diff x dgain dbias dx C N S;"
+    "gives dx dgain dbias;"
+)

@@ -73,3 +73,17 @@ static int at_once_wanted(
     return at_once<Real>(p, q, dp, dq, loss, C, N, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(js_div_at_once,
+    "kernel at_once;"
+    "takes p q;"
+    "size N p 0;"
+    "size C p 1;"
+    "make dp? N C;"
+    "make dq? N C;"
+    "make loss;"
+    "call p q dp dq loss C N;"
+    "gives loss dp dq;"
+    "saves p q;"
+    "scales;"
+)

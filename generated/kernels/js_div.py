@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import js_div as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "100c5c82a7b89d978ebf6b69b5cec205d1c0eca717d5195e0fd371a93acb60c4"
+MODULE, DIGEST = lines, "102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728"
 kernels = Kernels(__file__)
 
 

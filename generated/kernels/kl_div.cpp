@@ -90,3 +90,36 @@ static int at_once_wanted(
     return at_once<Real>(target, x, dx, dtarget, loss_, B, D, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(KLDiv,
+    "kernel forward;"
+    "takes x target;"
+    "size B x 0;"
+    "size D x 1;"
+    "make loss B D;"
+    "call target x loss B D;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target;"
+    "size B dloss 0;"
+    "size D dloss 1;"
+    "make dx? B D;"
+    "make dtarget? B D;"
+    "call dloss target x dx dtarget B D;"
+    "gives dx dtarget;"
+)
+
+NODE(kl_div_at_once,
+    "kernel at_once;"
+    "takes x target reduction#;"
+    "size B x 0;"
+    "size D x 1;"
+    "make dx? B D;"
+    "make dtarget? B D;"
+    "make loss;"
+    "call target x dx dtarget loss B D reduction;"
+    "gives loss dx dtarget;"
+    "saves x target;"
+    "scales;"
+)

@@ -79,3 +79,33 @@ static int at_once_wanted(
     return at_once<Real>(target, x, dtarget, dx, loss_, N, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(L1,
+    "kernel forward;"
+    "takes x target;"
+    "count N x;"
+    "make loss x*;"
+    "call target x loss N;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target;"
+    "count N dloss;"
+    "make dtarget dloss*;"
+    "make dx? dloss*;"
+    "call dloss target x dtarget dx N;"
+    "gives dx dtarget;"
+)
+
+NODE(l1_at_once,
+    "kernel at_once;"
+    "takes x target reduction#;"
+    "count N x;"
+    "make dtarget? x*;"
+    "make dx? x*;"
+    "make loss;"
+    "call target x dtarget dx loss N reduction;"
+    "gives loss dx dtarget;"
+    "saves x target;"
+    "scales;"
+)

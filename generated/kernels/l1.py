@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import l1 as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "add54d5a3c41e2b96f221b066eb04b2af1b4745bd64492b2e89c8058b069cd6b"
+MODULE, DIGEST = lines, "c12d8b25b84e4122b4106a37482016a47abc06b3d473cf1e478218ac8b0830a7"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -20,8 +21,8 @@ def l1_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N)
+    N = x.numel()
+    loss = x.new_empty(x.shape)
     kernels.forward(target, x, loss, N)
     return loss
 
@@ -30,9 +31,9 @@ def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -
     """The gradients of x and target."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
-    N, = dloss.shape
-    dtarget = dloss.new_empty(N)
-    dx = dloss.new_empty(N) if need_x else None
+    N = dloss.numel()
+    dtarget = dloss.new_empty(dloss.shape)
+    dx = dloss.new_empty(dloss.shape) if need_x else None
     kernels.backward(dloss, target, x, dtarget, dx, N)
     return dx, dtarget
 
@@ -43,11 +44,11 @@ def l1_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    dtarget = x.new_empty(N) if need_target else None
-    dx = x.new_empty(N) if need_x else None
+    N = x.numel()
+    dtarget = x.new_empty(x.shape) if need_target else None
+    dx = x.new_empty(x.shape) if need_x else None
     loss = x.new_empty(())
     kernels.at_once(target, x, dtarget, dx, loss, N, reduction)
     return loss.to(dtype), dx, dtarget, None

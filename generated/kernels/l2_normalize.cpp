@@ -37,3 +37,23 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(L2Normalize,
+    "kernel forward;"
+    "takes x eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make norm N 1;"
+    "make length N 1;"
+    "make y N C;"
+    "call x norm length y C N eps;"
+    "gives y norm length;"
+    "saves x y norm length;"
+    "kernel backward;"
+    "takes ^dy norm length y eps#;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dx N C;"
+    "call dy length norm y dx C N eps;"
+    "gives dx;"
+)

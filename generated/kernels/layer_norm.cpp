@@ -120,3 +120,45 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward, plain_backward)
+
+NODE(LayerNorm,
+    "kernel forward;"
+    "takes x gain bias eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make mean N 1;"
+    "make sum_diff N 1;"
+    "make inv_std N 1;"
+    "make y N C;"
+    "call bias gain x mean sum_diff inv_std y C N eps;"
+    "gives y mean sum_diff inv_std;"
+    "saves x gain bias mean sum_diff inv_std;"
+    "kernel backward;"
+    "takes ^dy x gain mean sum_diff inv_std;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dgain? C;"
+    "make dbias? C;"
+    "make dx? N C;"
+    "call dy gain inv_std mean sum_diff x dgain dbias dx C N;"
+    "gives dx dgain dbias;"
+)
+
+NODE(LayerNormPlain,
+    "kernel plain_forward;"
+    "takes x eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make inv_std N 1;"
+    "make y N C;"
+    "call x inv_std y C N eps;"
+    "gives y inv_std;"
+    "saves x y inv_std;"
+    "kernel plain_backward;"
+    "takes ^dy inv_std y;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dx N C;"
+    "call dy inv_std y dx C N;"
+    "gives dx;"
+)

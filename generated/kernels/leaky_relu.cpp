@@ -23,3 +23,19 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(LeakyRelu,
+    "kernel forward;"
+    "takes x negative_slope#;"
+    "count N x;"
+    "make y x*;"
+    "call x y N negative_slope;"
+    "gives y;"
+    "saves x;"
+    "kernel backward;"
+    "takes ^dy x negative_slope#;"
+    "count N dy;"
+    "make dx dy*;"
+    "call dy x dx N negative_slope;"
+    "gives dx;"
+)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import leaky_relu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "4477e9131ebabdd80b0089663a33c187ff826eb679d7b3ff889b65753b96d5de"
+MODULE, DIGEST = lines, "95095504231a90743b4b6376a2705872f26fc4de2568e59ade9ebc91346b50fa"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     kernels.forward(x, y, N, negative_slope)
     return y.to(dtype)
 
@@ -29,7 +29,7 @@ def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, x = dy.to(wide), x.to(wide)
-    N, = dy.shape
-    dx = dy.new_empty(N)
+    N = dy.numel()
+    dx = dy.new_empty(dy.shape)
     kernels.backward(dy, x, dx, N, negative_slope)
     return dx

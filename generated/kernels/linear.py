@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9a2095625b8d4c979c64ebc3cc7eeb748dcdfa36fe645c74bfe7b20eb41d86d3"
+MODULE, DIGEST = lines, "2a75a05dc28ec05616eba7daf4cd6f1ccd765e1704e6865d4ed8a45ede6757bf"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "efd4409fe68be17281c8df43af49f3935a4f560304fbb42bb4837d4c36a210a5"
+MODULE, DIGEST = lines, "3cc51a77d665694a58759d5ab74c789255a7de1d7f14baf6e2bd9bdf8b3bb8e9"
 kernels = Kernels(__file__)
 
 

@@ -31,3 +31,21 @@ static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t 
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(LogSoftmax,
+    "kernel forward;"
+    "takes x;"
+    "size N x 0;"
+    "size C x 1;"
+    "make y N C;"
+    "call x y C N;"
+    "gives y;"
+    "saves y;"
+    "kernel backward;"
+    "takes ^dy y;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dx N C;"
+    "call dy y dx C N;"
+    "gives dx;"
+)

@@ -30,3 +30,21 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Logsumexp,
+    "kernel forward;"
+    "takes x;"
+    "size N x 0;"
+    "size C x 1;"
+    "make y N;"
+    "call x y C N;"
+    "gives y;"
+    "saves x y;"
+    "kernel backward;"
+    "takes ^dy x y;"
+    "size C x 1;"
+    "size N dy 0;"
+    "make dx N C;"
+    "call dy x y dx C N;"
+    "gives dx;"
+)

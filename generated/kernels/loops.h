@@ -4,6 +4,8 @@
 #include "functions.h"
 #include <new>
 #include <omp.h>
+#include <type_traits>
+#include <utility>
 
 // What a kernel returns. It exists for float and double, and no exception leaves it.
 enum { DONE = 0, OUT_OF_RANGE = 1, NO_MEMORY = 2 };
@@ -11,6 +13,18 @@ template <auto kernel> struct Guarded;
 template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel> {
     static int call(Arguments... arguments) {
         try { return kernel(arguments...); } catch (...) { return NO_MEMORY; }
+    }
+    // Each argument in a word of 8 bytes: for who does not know the types.
+    template <class T> static T from(const int64_t& word) {
+        if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(word);
+        else if constexpr (std::is_same_v<T, double>) return __builtin_bit_cast(double, word);
+        else return T(word);
+    }
+    template <size_t... i> static int all(const int64_t* words, std::index_sequence<i...>) {
+        return call(from<Arguments>(words[i])...);
+    }
+    static int of_words(const int64_t* words) {
+        return all(words, std::index_sequence_for<Arguments...>());
     }
 };
 // What the arguments are, a letter for each: Reals, whole numbers, a size, a number; threads last.
@@ -24,10 +38,14 @@ template <auto kernel> struct Kinds;
 template <class... Arguments, int (*kernel)(Arguments...)> struct Kinds<kernel> {
     static constexpr char text[] = {KIND<Arguments>..., 0};
 };
-#define EXPORTED(name, kernel)                                                 \
-    extern "C" const char* const name##_kinds = Kinds<kernel<float>>::text;    \
-    extern "C" void* const name##_float = (void*)Guarded<kernel<float>>::call; \
-    extern "C" void* const name##_double = (void*)Guarded<kernel<double>>::call;
+#define EXPORTED(name, kernel)                                                             \
+    extern "C" const char* const name##_kinds = Kinds<kernel<float>>::text;                \
+    extern "C" void* const name##_float = (void*)Guarded<kernel<float>>::call;             \
+    extern "C" void* const name##_double = (void*)Guarded<kernel<double>>::call;           \
+    extern "C" void* const name##_float_words = (void*)Guarded<kernel<float>>::of_words;   \
+    extern "C" void* const name##_double_words = (void*)Guarded<kernel<double>>::of_words;
+// What autograd's node launches for a Function: see node.cpp.
+#define NODE(name, ...) extern "C" const char* const name##_node = __VA_ARGS__;
 
 // Loops are inlined with their body and vectorized. The code around them is compiled once.
 #define INLINE __attribute__((always_inline))

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "5ca9e4b111955059f0df704113d456f32eecea076290d502407b6ff9758d384b"
+MODULE, DIGEST = lines, "c45a0b67ec669724520150e4e3bd30136f0f89fb81f852f622e4e36179d7f928"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import mish as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e06338bc0152c0a4b98ab94a28f2cbae15f1b6c2d1c0f18b61e3946e3c38c755"
+MODULE, DIGEST = lines, "1532b6a2f409aa85f3895efb16865a95485a22ffd02d4398d4a92bbd92ed05c4"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def mish_forward(x: Tensor) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     kernels.forward(x, y, N)
     return y.to(dtype)
 
@@ -29,7 +29,7 @@ def mish_backward(dy: Tensor, x: Tensor) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, x = dy.to(wide), x.to(wide)
-    N, = dy.shape
-    dx = dy.new_empty(N)
+    N = dy.numel()
+    dx = dy.new_empty(dy.shape)
     kernels.backward(dy, x, dx, N)
     return dx

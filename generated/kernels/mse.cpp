@@ -79,3 +79,33 @@ static int at_once_wanted(
     return at_once<Real>(target, x, dx, dtarget, loss_, N, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(MSE,
+    "kernel forward;"
+    "takes x target;"
+    "count N x;"
+    "make loss x*;"
+    "call target x loss N;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target;"
+    "count N dloss;"
+    "make dx dloss*;"
+    "make dtarget? dloss*;"
+    "call dloss target x dx dtarget N;"
+    "gives dx dtarget;"
+)
+
+NODE(mse_at_once,
+    "kernel at_once;"
+    "takes x target reduction#;"
+    "count N x;"
+    "make dx? x*;"
+    "make dtarget? x*;"
+    "make loss;"
+    "call target x dx dtarget loss N reduction;"
+    "gives loss dx dtarget;"
+    "saves x target;"
+    "scales;"
+)

@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import mse as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "6a291bcbab22324152e74655f48add2b12db98361d3ca4c9708567750dbb18b4"
+MODULE, DIGEST = lines, "d08e57c1ee660a75398235c83702749b4cc53ccee68e2e5e92c0d34975820fc0"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -20,8 +21,8 @@ def mse_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N)
+    N = x.numel()
+    loss = x.new_empty(x.shape)
     kernels.forward(target, x, loss, N)
     return loss
 
@@ -30,9 +31,9 @@ def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = T
     """The gradients of x and target."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
-    N, = dloss.shape
-    dx = dloss.new_empty(N)
-    dtarget = dloss.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = dloss.new_empty(dloss.shape)
+    dtarget = dloss.new_empty(dloss.shape) if need_target else None
     kernels.backward(dloss, target, x, dx, dtarget, N)
     return dx, dtarget
 
@@ -43,11 +44,11 @@ def mse_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    dx = x.new_empty(N) if need_x else None
-    dtarget = x.new_empty(N) if need_target else None
+    N = x.numel()
+    dx = x.new_empty(x.shape) if need_x else None
+    dtarget = x.new_empty(x.shape) if need_target else None
     loss = x.new_empty(())
     kernels.at_once(target, x, dx, dtarget, loss, N, reduction)
     return loss.to(dtype), dx, dtarget, None

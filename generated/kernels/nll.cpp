@@ -146,3 +146,37 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(NLL,
+    "kernel forward;"
+    "takes logprobs labels weight;"
+    "size N logprobs 0;"
+    "size C logprobs 1;"
+    "size S logprobs 2;"
+    "make loss N S;"
+    "call labels logprobs weight loss C N S;"
+    "gives loss;"
+    "saves labels weight;"
+    "kernel backward;"
+    "takes ^dloss labels weight;"
+    "size C weight 0;"
+    "size N dloss 0;"
+    "size S dloss 1;"
+    "make dlogprobs N C S;"
+    "call dloss labels weight dlogprobs C N S;"
+    "gives dlogprobs - -;"
+)
+
+NODE(nll_at_once,
+    "kernel at_once;"
+    "takes logprobs labels weight ignore_index# reduction#;"
+    "size N logprobs 0;"
+    "size C logprobs 1;"
+    "size S logprobs 2;"
+    "make loss;"
+    "make dlogprobs N C S;"
+    "call labels logprobs weight loss dlogprobs C N S ignore_index reduction;"
+    "gives loss dlogprobs - -;"
+    "saves logprobs labels weight;"
+    "scales;"
+)

@@ -28,3 +28,22 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Norm,
+    "kernel forward;"
+    "takes x;"
+    "size N x 0;"
+    "size C x 1;"
+    "make squares N;"
+    "make y N;"
+    "call x squares y C N;"
+    "gives y squares;"
+    "saves x squares;"
+    "kernel backward;"
+    "takes ^dy x squares;"
+    "size C x 1;"
+    "size N dy 0;"
+    "make dx N C;"
+    "call dy squares x dx C N;"
+    "gives dx;"
+)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "74a62dcbdac38c3a544f32ccfa51c90d1e4f290941c7ddc62fd4aa055499db3e"
+MODULE, DIGEST = lines, "843058f56790dcf3e20b770210aa8dfbbed0d85432c1916fe3e81d657c15ea7f"
 kernels = Kernels(__file__)
 
 

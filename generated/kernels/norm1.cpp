@@ -22,3 +22,21 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t C, int64_t 
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Norm1,
+    "kernel forward;"
+    "takes x;"
+    "size N x 0;"
+    "size C x 1;"
+    "make y N;"
+    "call x y C N;"
+    "gives y;"
+    "saves x;"
+    "kernel backward;"
+    "takes ^dy x;"
+    "size C x 1;"
+    "size N dy 0;"
+    "make dx N C;"
+    "call dy x dx C N;"
+    "gives dx;"
+)

@@ -38,3 +38,22 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(NormP,
+    "kernel forward;"
+    "takes x p#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make powers N;"
+    "make y N;"
+    "call x powers y C N p;"
+    "gives y powers;"
+    "saves x powers;"
+    "kernel backward;"
+    "takes ^dy x powers p#;"
+    "size C x 1;"
+    "size N dy 0;"
+    "make dx N C;"
+    "call dy powers x dx C N p;"
+    "gives dx;"
+)

@@ -62,3 +62,31 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(PPO,
+    "kernel forward;"
+    "takes logp logp_old advantage clip# beta#;"
+    "count N logp;"
+    "make loss logp*;"
+    "call advantage logp logp_old loss N beta clip;"
+    "gives loss;"
+    "saves logp logp_old advantage;"
+    "kernel backward;"
+    "takes ^dloss logp logp_old advantage clip# beta#;"
+    "count N dloss;"
+    "make dlogp dloss*;"
+    "call advantage dloss logp logp_old dlogp N beta clip;"
+    "gives dlogp - -;"
+)
+
+NODE(ppo_at_once,
+    "kernel at_once;"
+    "takes logp logp_old advantage clip# beta# reduction#;"
+    "count N logp;"
+    "make dlogp logp*;"
+    "make loss;"
+    "call advantage logp logp_old dlogp loss N beta clip reduction;"
+    "gives loss dlogp - -;"
+    "saves logp logp_old advantage;"
+    "scales;"
+)

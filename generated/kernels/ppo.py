@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import ppo as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "224feb835a6455c4004323ef6fe01af2e6f6c89b039f6827b432a29418c94084"
+MODULE, DIGEST = lines, "ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -26,8 +27,8 @@ def ppo_forward(
         torch.float32,
     )
     logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
-    N, = logp.shape
-    loss = logp.new_empty(N)
+    N = logp.numel()
+    loss = logp.new_empty(logp.shape)
     kernels.forward(advantage, logp, logp_old, loss, N, beta, clip)
     return loss
 
@@ -38,8 +39,8 @@ def ppo_backward(
     """The gradient of logp."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, logp, logp_old, advantage = (t.to(wide) for t in (dloss, logp, logp_old, advantage))
-    N, = dloss.shape
-    dlogp = dloss.new_empty(N)
+    N = dloss.numel()
+    dlogp = dloss.new_empty(dloss.shape)
     kernels.backward(advantage, dloss, logp, logp_old, dlogp, N, beta, clip)
     return dlogp
 
@@ -54,10 +55,10 @@ def ppo_at_once(
         torch.float32,
     )
     dtype = logp.dtype if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
-    N, = logp.shape
-    dlogp = logp.new_empty(N)
+    N = logp.numel()
+    dlogp = logp.new_empty(logp.shape)
     loss = logp.new_empty(())
     kernels.at_once(advantage, logp, logp_old, dlogp, loss, N, beta, clip, reduction)
     return loss.to(dtype), dlogp, None, None, None, None, None

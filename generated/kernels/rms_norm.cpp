@@ -84,3 +84,42 @@ static int plain_backward(
     return DONE;
 }
 EXPORTED(plain_backward, plain_backward)
+
+NODE(RMSNorm,
+    "kernel forward;"
+    "takes x gain eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make inv_rms N 1;"
+    "make y N C;"
+    "call gain x inv_rms y C N eps;"
+    "gives y inv_rms;"
+    "saves x gain inv_rms;"
+    "kernel backward;"
+    "takes ^dy x gain inv_rms;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dgain? C;"
+    "make dx? N C;"
+    "call dy gain inv_rms x dgain dx C N;"
+    "gives dx dgain;"
+)
+
+NODE(RMSNormPlain,
+    "kernel plain_forward;"
+    "takes x eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make inv_rms N 1;"
+    "make y N C;"
+    "call x inv_rms y C N eps;"
+    "gives y inv_rms;"
+    "saves x y inv_rms;"
+    "kernel plain_backward;"
+    "takes ^dy inv_rms y;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "make dx N C;"
+    "call dy inv_rms y dx C N;"
+    "gives dx;"
+)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "cabeacd67390b845590c11aefccd57ad37869a06d3ed131d96bc9a8c2f7bad07"
+MODULE, DIGEST = lines, "dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652ad1c5f362d"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "96ca6bc6f9d4832ce2cb249742ec4eec675d52119e4f719cf013f18f5dc714da"
+MODULE, DIGEST = lines, "e10bd7bd5ab7bbd33464557b5c731cd4bd8469c61b5698aa54e0286ff93733fb"
 kernels = Kernels(__file__)
 
 

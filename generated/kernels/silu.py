@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import silu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f4f06ebc7c0b988bc85f8e4172f9d5c3c27ed74e15ddaccb7c1bb87f62c4eddd"
+MODULE, DIGEST = lines, "2f5bfed6ff4b46b60053ad57ea0f15d7cb047e99c81a83d549ee0fcfe02ad67e"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def silu_forward(x: Tensor) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     kernels.forward(x, y, N)
     return y.to(dtype)
 
@@ -29,7 +29,7 @@ def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, x = dy.to(wide), x.to(wide)
-    N, = dy.shape
-    dx = dy.new_empty(N)
+    N = dy.numel()
+    dx = dy.new_empty(dy.shape)
     kernels.backward(dy, x, dx, N)
     return dx

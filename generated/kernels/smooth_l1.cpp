@@ -103,3 +103,33 @@ static int at_once_wanted(
     return at_once<Real>(target, x, dx, dtarget, loss_, N, beta, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(SmoothL1,
+    "kernel forward;"
+    "takes x target beta#;"
+    "count N x;"
+    "make loss x*;"
+    "call target x loss N beta;"
+    "gives loss;"
+    "saves x target;"
+    "kernel backward;"
+    "takes ^dloss x target beta#;"
+    "count N dloss;"
+    "make dx dloss*;"
+    "make dtarget? dloss*;"
+    "call dloss target x dx dtarget N beta;"
+    "gives dx dtarget;"
+)
+
+NODE(smooth_l1_at_once,
+    "kernel at_once;"
+    "takes x target beta# reduction#;"
+    "count N x;"
+    "make dx? x*;"
+    "make dtarget? x*;"
+    "make loss;"
+    "call target x dx dtarget loss N beta reduction;"
+    "gives loss dx dtarget;"
+    "saves x target;"
+    "scales;"
+)

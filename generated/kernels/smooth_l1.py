@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import smooth_l1 as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ede97154f7c1bcf80665eea186114f56755e5fe1630b7340c0db37c5215f10e9"
+MODULE, DIGEST = lines, "f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af"
+REDUCTIONS = ("sum", "mean")
 kernels = Kernels(__file__)
 
 
@@ -20,8 +21,8 @@ def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N)
+    N = x.numel()
+    loss = x.new_empty(x.shape)
     kernels.forward(target, x, loss, N, beta)
     return loss
 
@@ -32,9 +33,9 @@ def smooth_l1_backward(
     """The gradients of x and target."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
-    N, = dloss.shape
-    dx = dloss.new_empty(N)
-    dtarget = dloss.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = dloss.new_empty(dloss.shape)
+    dtarget = dloss.new_empty(dloss.shape) if need_target else None
     kernels.backward(dloss, target, x, dx, dtarget, N, beta)
     return dx, dtarget
 
@@ -46,11 +47,11 @@ def smooth_l1_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     x, target = x.to(wide), target.to(wide)
-    N, = x.shape
-    dx = x.new_empty(N) if need_x else None
-    dtarget = x.new_empty(N) if need_target else None
+    N = x.numel()
+    dx = x.new_empty(x.shape) if need_x else None
+    dtarget = x.new_empty(x.shape) if need_target else None
     loss = x.new_empty(())
     kernels.at_once(target, x, dx, dtarget, loss, N, beta, reduction)
     return loss.to(dtype), dx, dtarget, None, None

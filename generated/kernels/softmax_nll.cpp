@@ -54,3 +54,16 @@ static int at_once(
     return DONE;
 }
 EXPORTED(at_once, at_once)
+
+NODE(softmax_nll_at_once,
+    "kernel at_once;"
+    "takes logits labels;"
+    "size N logits 0;"
+    "size C logits 1;"
+    "make dlogits N C;"
+    "make loss;"
+    "call labels logits dlogits loss C N;"
+    "gives loss dlogits -;"
+    "saves logits labels;"
+    "scales;"
+)

@@ -22,3 +22,19 @@ static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double b
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Softplus,
+    "kernel forward;"
+    "takes x beta#;"
+    "count N x;"
+    "make y x*;"
+    "call x y N beta;"
+    "gives y;"
+    "saves x;"
+    "kernel backward;"
+    "takes ^dy x beta#;"
+    "count N dy;"
+    "make dx dy*;"
+    "call dy x dx N beta;"
+    "gives dx;"
+)

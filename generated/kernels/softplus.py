@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import softplus as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "2e01e06dc36c65a0bf3890837c8e2ba37018ddad25b735b575b1ea34b5868fa9"
+MODULE, DIGEST = lines, "b53fef51595595e57750fd323b1f3525f09ca4182c03404287462450dcaa9b8b"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def softplus_forward(x: Tensor, beta: float) -> Tensor:
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     kernels.forward(x, y, N, beta)
     return y.to(dtype)
 
@@ -29,7 +29,7 @@ def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, x = dy.to(wide), x.to(wide)
-    N, = dy.shape
-    dx = dy.new_empty(N)
+    N = dy.numel()
+    dx = dy.new_empty(dy.shape)
     kernels.backward(dy, x, dx, N, beta)
     return dx

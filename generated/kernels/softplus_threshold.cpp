@@ -25,3 +25,19 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(SoftplusThreshold,
+    "kernel forward;"
+    "takes x beta# threshold#;"
+    "count N x;"
+    "make y x*;"
+    "call x y N beta threshold;"
+    "gives y;"
+    "saves x;"
+    "kernel backward;"
+    "takes ^dy x beta# threshold#;"
+    "count N dy;"
+    "make dx dy*;"
+    "call dy x dx N beta threshold;"
+    "gives dx;"
+)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import softplus_threshold as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ef0566138cca8297a0719ac16de332bfcbd1ce3979f2446cc7d9dcecbfbbf032"
+MODULE, DIGEST = lines, "62989e3abe16caea4b36fba8162a58fbc90d96ec6ad5df36f54aa7c8f6f00901"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tens
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
     x = x.to(wide)
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     kernels.forward(x, y, N, beta, threshold)
     return y.to(dtype)
 
@@ -29,7 +29,7 @@ def softplus_threshold_backward(dy: Tensor, x: Tensor, beta: float, threshold: f
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, x = dy.to(wide), x.to(wide)
-    N, = dy.shape
-    dx = dy.new_empty(N)
+    N = dy.numel()
+    dx = dy.new_empty(dy.shape)
     kernels.backward(dy, x, dx, N, beta, threshold)
     return dx

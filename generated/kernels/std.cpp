@@ -45,3 +45,24 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Std,
+    "kernel forward;"
+    "takes x correction#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make mean N 1;"
+    "make sum_diff N 1;"
+    "make var N;"
+    "make y N;"
+    "call x mean sum_diff var y C N correction;"
+    "gives y mean sum_diff var;"
+    "saves x mean sum_diff var;"
+    "kernel backward;"
+    "takes ^dy x mean sum_diff var correction#;"
+    "size C x 1;"
+    "size N dy 0;"
+    "make dx N C;"
+    "call dy mean sum_diff var x dx C N correction;"
+    "gives dx;"
+)

@@ -37,3 +37,20 @@ static int backward_wanted(
     return backward<Real>(dy, gate, x, dgate, dx, N, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+NODE(Swiglu,
+    "kernel forward;"
+    "takes gate x;"
+    "count N gate;"
+    "make y gate*;"
+    "call gate x y N;"
+    "gives y;"
+    "saves gate x;"
+    "kernel backward;"
+    "takes ^dy gate x;"
+    "count N dy;"
+    "make dgate? dy*;"
+    "make dx? dy*;"
+    "call dy gate x dgate dx N;"
+    "gives dgate dx;"
+)

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import swiglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "191668cc759b0986ed54596f9743770e5616304bdfba379595e34af16d1f4b37"
+MODULE, DIGEST = lines, "c9f89eb39a3653e58d4dab7b7839f8deb10c0befacb1409c305ad80de0894975"
 kernels = Kernels(__file__)
 
 
@@ -19,8 +19,8 @@ def swiglu_forward(gate: Tensor, x: Tensor) -> Tensor:
     dtype = torch.promote_types(gate.dtype, x.dtype)
     wide = torch.promote_types(dtype, torch.float32)
     gate, x = gate.to(wide), x.to(wide)
-    N, = gate.shape
-    y = gate.new_empty(N)
+    N = gate.numel()
+    y = gate.new_empty(gate.shape)
     kernels.forward(gate, x, y, N)
     return y.to(dtype)
 
@@ -31,8 +31,8 @@ def swiglu_backward(
     """The gradients of gate and x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
-    N, = dy.shape
-    dgate = dy.new_empty(N) if need_gate else None
-    dx = dy.new_empty(N) if need_x else None
+    N = dy.numel()
+    dgate = dy.new_empty(dy.shape) if need_gate else None
+    dx = dy.new_empty(dy.shape) if need_x else None
     kernels.backward(dy, gate, x, dgate, dx, N)
     return dgate, dx

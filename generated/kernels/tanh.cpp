@@ -17,3 +17,19 @@ static int backward(const Real* dy, const Real* y, Real* dx, int64_t N, int thre
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Tanh,
+    "kernel forward;"
+    "takes x;"
+    "count N x;"
+    "make y x*;"
+    "call x y N;"
+    "gives y;"
+    "saves y;"
+    "kernel backward;"
+    "takes ^dy y;"
+    "count N dy;"
+    "make dx dy*;"
+    "call dy y dx N;"
+    "gives dx;"
+)

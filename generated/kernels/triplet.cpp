@@ -140,3 +140,40 @@ static int at_once_wanted(
             eps, margin, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)
+
+NODE(Triplet,
+    "kernel forward;"
+    "takes anchor positive negative margin# eps#;"
+    "size N anchor 0;"
+    "size C anchor 1;"
+    "make near N;"
+    "make far N;"
+    "make loss N;"
+    "call anchor negative positive near far loss C N eps margin;"
+    "gives loss near far;"
+    "saves anchor positive negative near far;"
+    "kernel backward;"
+    "takes ^dloss anchor positive negative near far margin# eps#;"
+    "size C anchor 1;"
+    "size N dloss 0;"
+    "make danchor? N C;"
+    "make dpositive? N C;"
+    "make dnegative? N C;"
+    "call anchor dloss far near negative positive danchor dpositive dnegative C N eps margin;"
+    "gives danchor dpositive dnegative;"
+)
+
+NODE(triplet_at_once,
+    "kernel at_once;"
+    "takes anchor positive negative margin# eps# reduction#;"
+    "size N anchor 0;"
+    "size C anchor 1;"
+    "make danchor? N C;"
+    "make dpositive? N C;"
+    "make dnegative? N C;"
+    "make loss;"
+    "call anchor negative positive danchor dpositive dnegative loss C N eps margin reduction;"
+    "gives loss danchor dpositive dnegative;"
+    "saves anchor positive negative;"
+    "scales;"
+)

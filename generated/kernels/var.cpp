@@ -42,3 +42,23 @@ static int backward(
     return DONE;
 }
 EXPORTED(backward, backward)
+
+NODE(Var,
+    "kernel forward;"
+    "takes x correction#;"
+    "size N x 0;"
+    "size C x 1;"
+    "make mean N 1;"
+    "make sum_diff N 1;"
+    "make y N;"
+    "call x mean sum_diff y C N correction;"
+    "gives y mean sum_diff;"
+    "saves x mean sum_diff;"
+    "kernel backward;"
+    "takes ^dy x mean sum_diff correction#;"
+    "size C x 1;"
+    "size N dy 0;"
+    "make dx N C;"
+    "call dy mean sum_diff x dx C N correction;"
+    "gives dx;"
+)

@@ -83,3 +83,23 @@ static int backward_wanted(
     return backward<Real>(dw, g, norm, v, dg, dv, H, K, threads);
 }
 EXPORTED(backward, backward_wanted)
+
+NODE(WeightNorm,
+    "kernel forward;"
+    "takes v g;"
+    "size H v 0;"
+    "size K v 1;"
+    "make norm H 1;"
+    "make w H K;"
+    "call g v norm w H K;"
+    "gives w norm;"
+    "saves v g norm;"
+    "kernel backward;"
+    "takes ^dw v g norm;"
+    "size H dw 0;"
+    "size K dw 1;"
+    "make dg H;"
+    "make dv? H K;"
+    "call dw g norm v dg dv H K;"
+    "gives dv dg;"
+)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import weight_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "cc8b813e98f5843164c23004367f7d7d2ac8d55d0a14857aed24da6064b978a2"
+MODULE, DIGEST = lines, "61e264efa5e24d02fb72d75084933c1b557b21039ed871c5f00025fde049e480"
 kernels = Kernels(__file__)
 
 

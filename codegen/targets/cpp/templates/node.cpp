@@ -311,7 +311,8 @@ struct OfKernels : Function<OfKernels> {
             else inputs.append(values.real[i]);
             needs.append(py::bool_(!plan.forward.is_number[i] && wanted[next++]));
         }
-        for (const int slot : plan.forward.gives) outputs.append(tensor(slot));
+        for (const int slot : plan.scales ? std::vector<int>() : plan.forward.gives)
+            outputs.append(tensor(slot));
         for (const auto& gradient : gradients) arriving.append(py::cast(gradient));
         const auto returned = py::reinterpret_steal<py::tuple>(PyObject_CallFunctionObjArgs(
             plan.by_lines, inputs.ptr(), outputs.ptr(), needs.ptr(), arriving.ptr(), nullptr
