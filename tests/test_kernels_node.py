@@ -265,3 +265,15 @@ def test_kernels_run_in_a_fork_of_a_process_that_has_used_threads(node, built):
     own = {**os.environ, "GRADFORM_NODE": node, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", FORK], env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("function", [silu, softmax, layer_norm])
+def test_nothing_stands_between_a_matrix_and_its_function(function):
+    """A view before a Function and one behind it cost autograd as much as a small kernel."""
+    for target in ("cpp", "torch"):
+        with kernels.use(target):
+            y = function(drawn(4, 3).requires_grad_())
+            ((leaf, _),) = y.grad_fn.next_functions
+            assert leaf.name() == "torch::autograd::AccumulateGrad"
+            assert function(drawn(2, 4, 3)).shape == (2, 4, 3)
+            assert function(drawn(3)).shape == (3,)
