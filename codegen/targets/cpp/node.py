@@ -15,8 +15,8 @@ from codegen.targets.torch.lines import STEP
 LENGTH = re.compile(r"(\w+) = (\w+)\.shape\[(\d+)\]( // \w+)?")
 COUNT = re.compile(r"(\w+) = (\w+)\.numel\(\)")
 SHAPE = re.compile(r"([\w, ]+?),? = (\w+)\.shape")
-OF_A_LENGTH = re.compile(r"if (\w+) == 0:\n")  # what has entries has no length of 0
-NOT_DIVIDED = re.compile(r"if (\w+) < 1 or \w+\.shape\[\d+\] % \1:\n")  # what the node refuses
+OF_A_LENGTH = re.compile(r"if (\w+) == 0:")  # what has entries has no length of 0
+NOT_DIVIDED = re.compile(r"if (\w+) < 1 or \w+\.shape\[\d+\] % \1:")  # what the node refuses
 
 
 def nodes_of(pair: Pair, page: KernelPage) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -103,7 +103,7 @@ def _sizes(lines: list[str]) -> list[str] | None:
         elif read := OF_A_LENGTH.match(line):
             if read[1] not in known:
                 return None
-        elif not NOT_DIVIDED.match(line):
+        elif not (NOT_DIVIDED.match(line) or line.startswith(f"{STEP}raise ")):
             return None
     return found
 
