@@ -124,8 +124,8 @@ class KernelLines:
         for name in piece.writes:
             memory = self.page.memory_for(self.loops, piece, name, self._shape(name))
             line = f"{self._name(name)} = {memory}"
-            wanted = self.wanted[name]
-            if piece.flags and by != wanted <= self.asked and name not in piece.left:
+            wanted = self.wanted[name] if piece.flags else self.every
+            if by != wanted <= self.asked and name not in piece.left:
                 asked = self.page.asks_for(self._results(wanted), self.function)
                 line += f" {asked.removesuffix(':')} else None"
             yield broken(line, self.margin)

@@ -26,7 +26,9 @@ def gathered(plan: Plan) -> Plan:
     for i, stage in enumerate(stages):
         if isinstance(stage, Sweep):
             own = _in_parts(stages, i, results)
-            stages[i] = own
+            read = results.union(*(other.reads for other in stages if other is not stage))
+            stored = tuple(name for name in own.stored if name in read)
+            stages[i] = replace(own, stored=stored)
             nodes |= {node.name: node for node in (*own.nodes, *own.parts)}
     return replace(plan, stages=tuple(stages), nodes=nodes)
 
@@ -59,7 +61,7 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
             continue
         own = [n for n in before.nodes if n.name in {*before.partial} & sweep.reads]
         others = [stage for stage in stages if stage is not sweep]
-        read = frozenset().union(*(stage.reads for stage in others[: place]))
+        read = frozenset().union(*(stage.reads for stage in others[:place]))
         own = [n for n in own if n.kind == "sum" and n.name not in read]
         tile = shape_of(before).tile
         if not own or len({tile in node.axes for node in own}) > 1 or sweep.parts:

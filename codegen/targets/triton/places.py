@@ -15,7 +15,6 @@ from codegen.targets.triton.scopes import Scopes
 from codegen.targets.triton.shape import Shape
 from codegen.targets.triton.values import Values, own
 
-
 REDUCED = {"sum": "total", "max": "largest"}  # functions that reduce a block along an axis
 
 
@@ -98,7 +97,7 @@ class Places(Expressions):
 
     def part_of_kept(self, axis: str) -> str:
         """The place along one of the axes that the grid keeps apart."""
-        kept, text = self.shape.kept, "tl.program_id(2).to(tl.int64)"
+        kept, text = self.shape.kept, "tl.program_id(0).to(tl.int64)"
         if after := kept[kept.index(axis) + 1 :]:
             text = f"{text} // ({self.names.product(after)})"
         return f"{text} % {self.size(axis)}" if axis != kept[0] else text

@@ -137,7 +137,9 @@ def added(
     total = tl.zeros_like(part + at).to(REAL) + nothing
     for first in range(0, count, PARTS):
         there = (first + part < count) & inside
-        value = tl.load(parts_ptr + (first + part) * size + at, mask=there, other=nothing)
+        value = tl.load(
+            parts_ptr + (first + part).to(tl.int64) * size + at, mask=there, other=nothing
+        )
         total = larger(total, value) if LARGEST else total + value
     return largest(total, True, 0) if LARGEST else tl.sum(total, axis=0)
 
