@@ -23,7 +23,6 @@ MOST = {
     "layer_norm": 3,
     "group_norm": 3,
     "rms_norm": 3,
-    "add_rms_norm": 3,
     "softmax": 2,
     "info_nce": 9,
 }

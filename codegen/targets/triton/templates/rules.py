@@ -87,6 +87,7 @@ class Function:
     """A function in Triton, with what its record says."""
 
     def __init__(self, function, space: str, alive=1, sums="", largest="", keeps="", parts=""):
+        """Long: each of these is a word of the record."""
         self.function, self.alive = function, alive
         rows, _, inner = space.partition("|")
         rows, _, kept = rows.partition(" for ")
@@ -180,7 +181,11 @@ class Function:
 
     def count(self, axes: Sequence[str], of: Mapping[str, int], grid: Sequence[int]) -> int:
         """How many parts there are of a sum that has these axes."""
-        rows = grid[2 if self.kept else 0] if self.shared else math.prod(of[a] for a in self.rows if a not in axes)
+        rows = (
+            grid[2 if self.kept else 0]
+            if self.shared
+            else math.prod(of[a] for a in self.rows if a not in axes)
+        )
         return rows * (grid[1] if self.tile and self.rows and self.tile not in axes else 1)
 
     def function_for(self, dtype: torch.dtype, numbers: Sequence[str]):
