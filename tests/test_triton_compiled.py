@@ -16,7 +16,8 @@ pytestmark = [
 
 # Bytes for each thread that do not fit into registers, by module and function.
 HALF = 32768  # of the registers of a multiprocessor
-SPILLS = {("mlp", "forward_7"): 48, ("layer_norm", "plain_backward_in_chunks"): 8}
+SPILLS = {("mlp", "forward_7"): 48}
+OF_CHUNKS = 64  # of a loop over chunks, whose compiler leaves registers free
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -31,8 +32,8 @@ def test_every_function_compiles_and_little_spills(name, arch, dtype, odd):
         found = Compiled(own, own.sizes(own.longest(odd)), arch, dtype)
         registers, spilled = found.used()
         held = found.entries * (own.function.alive + 1 + odd)
-        is_long = held > HALF and not own.function.chunked
-        most = held * 4 // (32 * found.launch.warps) if is_long else 0
+        most = held * 4 // (32 * found.launch.warps) if held > HALF else 0
+        most = OF_CHUNKS if own.function.chunked else most
         most = max(most, SPILLS.get((name, own.name), 0))
         assert spilled <= most or not is_counted(), (own.name, registers, spilled)
 
