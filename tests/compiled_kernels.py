@@ -31,6 +31,7 @@ ROWS = 4096  # more than there are programs
 FEW, MOST = 8, 16384  # entries along the other axes of a row, and along the last one
 LONG = 131072  # entries of a row that is read in chunks
 LABEL = 8  # its bytes
+PARTS = 16  # of a sum that a kernel reads so
 LENGTHS = (7, 11, 23, 29, 5, 3, 13)  # no two axes of a kernel have the same
 INPUTS = torch.bfloat16
 KINDS = {torch.float32: "fp32", torch.int64: "i64", torch.bool: "i1"}
@@ -65,11 +66,12 @@ class Call:
     sizes: dict[str, int]
     fixed: dict[str, int]
 
-    def axes_of(self, name: str) -> list[str]:
+    def axes_of(self, name: str, in_parts: bool) -> list[str]:
         """The sizes along which an array has entries; several where one dimension is made of
-        them.
+        them. The first one of what is ``in_parts`` counts these.
         """
-        return [size for length in self.arrays[name].shape for size in self._made_of(length)]
+        lengths = self.arrays[name].shape[in_parts:]
+        return [size for length in lengths for size in self._made_of(length)]
 
     def _made_of(self, length: int) -> tuple[str, ...]:
         for count in range(len(self.sizes) + 1):
@@ -127,7 +129,8 @@ class Own:
         return torch.float32 if name in self.kept else self.call.arrays[name].dtype
 
     def axes_of(self, name: str) -> Sequence[str]:
-        return self.kept[name] if name in self.kept else self.call.axes_of(name)
+        in_parts = name in (*self.record.left, *self.function.in_parts)
+        return self.kept[name] if name in self.kept else self.call.axes_of(name, in_parts)
 
     @property
     def passes(self) -> int:
@@ -174,7 +177,7 @@ class Compiled:
         self.launch, function = own.function.launch(sizes), own.function
         signature, constants, aligned = {}, {}, {}
         real = {"REAL": triton.language.float32, **self.launch.constants}
-        numbers = {**sizes, **self.launch.lengths, "rows": self.launch.rows}
+        numbers = {**sizes, **self.launch.lengths, "rows": self.launch.rows, "parts": PARTS}
         for i, name in enumerate(function.function.arg_names):
             if name in function.constants:
                 signature[name], constants[name] = "constexpr", real[name]

@@ -15,20 +15,26 @@ pytestmark = [
 ]
 
 # Bytes for each thread that do not fit into registers, by module and function.
+HALF = 32768  # of the registers of a multiprocessor
 SPILLS = {("mlp", "forward_7"): 48}
+OF_CHUNKS = 64  # of a loop over chunks, whose compiler leaves registers free
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("arch", "dtype", "odd"), [(90, "fp32", 0), (80, "bf16", 1)])
-def test_every_function_compiles_and_nothing_spills(name, arch, dtype, odd):
+def test_every_function_compiles_and_little_spills(name, arch, dtype, odd):
     """At the longest rows that lie in registers, and at longer ones in chunks; of a length that 16
-    divides, and of an odd one. Triton keeps what it compiled: what is counted in it costs nothing.
-    What spills depends on Triton's version.
+    divides, and of an odd one. Nothing spills that half of the registers hold, and of longer rows
+    no more than each value once. Triton keeps what it compiled: what is counted in it costs
+    nothing. What spills depends on Triton's version.
     """
     for own in functions_of(name):
         found = Compiled(own, own.sizes(own.longest(odd)), arch, dtype)
         registers, spilled = found.used()
-        most = SPILLS.get((name, own.name), 0)
+        held = found.entries * (own.function.alive + 1 + odd)
+        most = held * 4 // (32 * found.launch.warps) if held > HALF else 0
+        most = OF_CHUNKS if own.function.chunked else most
+        most = max(most, SPILLS.get((name, own.name), 0))
         assert spilled <= most or not is_counted(), (own.name, registers, spilled)
 
 

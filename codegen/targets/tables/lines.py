@@ -120,16 +120,20 @@ class KernelLines:
         for name in piece.writes:
             memory = self.page.memory_for(self.loops, piece, name, self.shape(name))
             line = f"{self.name(name)} = {memory}"
-            if self.is_left_out(piece, name) and self.wanted[name] != by:
-                asked = self.page.asks_for(self._results(self.wanted[name]), self.function)
+            wanted = self._wanted_for(piece, name)
+            if self.is_left_out(piece, name) and wanted != by:
+                asked = self.page.asks_for(self._results(wanted), self.function)
                 line += f" {asked.removesuffix(':')} else None"
             yield broken(line, self.margin)
         yield from self.page.launched(piece, self.name, len(self.margin))
 
     def is_left_out(self, kernel: Kernel, name: str) -> bool:
         """Whether a kernel writes it only where it is asked for."""
-        is_asked = bool(kernel.flags) and self.wanted[name] <= self.asked
-        return is_asked and name not in kernel.left
+        return self._wanted_for(kernel, name) <= self.asked and name not in kernel.left
+
+    def _wanted_for(self, kernel: Kernel, name: str) -> frozenset[str]:
+        """The results for which a kernel writes it."""
+        return self.wanted[name] if kernel.flags else self.every
 
     def name(self, node: str) -> str:
         return self.names.get(node, node)

@@ -26,7 +26,9 @@ def gathered(plan: Plan) -> Plan:
     for i, stage in enumerate(stages):
         if isinstance(stage, Sweep):
             own = _in_parts(stages, i, results)
-            stages[i] = own
+            read = results.union(*(other.reads for other in stages if other is not stage))
+            stored = tuple(name for name in own.stored if name in read)
+            stages[i] = replace(own, stored=stored)
             nodes |= {node.name: node for node in (*own.nodes, *own.parts)}
     return replace(plan, stages=tuple(stages), nodes=nodes)
 

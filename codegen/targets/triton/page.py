@@ -48,7 +48,11 @@ class TritonPage(KernelPage):
         if self.is_narrow:
             return super()._widened(given)
         if not self.operands:
-            return super()._widened(tensors)
+            wholes = [piece for piece in self.current.pieces if isinstance(piece, Whole)]
+            read = frozenset().union(*(piece.reads for piece in wholes))
+            kept = [p for p in self.current.function.parameters if p.role == "statement"]
+            more = [p for p in kept if p.name in read and p not in tensors]  # a forward's operand
+            return super()._widened([*tensors, *more])
         own = [p for p in tensors if p.name in self.operands and p.role not in self.indices]
         floats = [p for p in tensors if p.role in ("input", "adjoint")]
         deciding = [p.name for p in own if p in floats] or [p.name for p in floats]

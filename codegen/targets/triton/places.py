@@ -97,7 +97,7 @@ class Places(Expressions):
 
     def part_of_kept(self, axis: str) -> str:
         """The place along one of the axes that the grid keeps apart."""
-        kept, text = self.shape.kept, "tl.program_id(2).to(tl.int64)"
+        kept, text = self.shape.kept, "tl.program_id(0).to(tl.int64)"
         if after := kept[kept.index(axis) + 1 :]:
             text = f"{text} // ({self.names.product(after)})"
         return f"{text} % {self.size(axis)}" if axis != kept[0] else text

@@ -44,7 +44,7 @@ class Sweeps(Places):
                 self.row()  # before what begins as nothing
             self.body()
             return scopes.scopes[0].lines
-        scopes.line("program = tl.program_id(0).to(tl.int64)")
+        scopes.line(f"program = tl.program_id({self.along_grid}).to(tl.int64)")
         for node in self.sums:
             self.begun(node)
         with scopes.loop(self.walk(), walked):
@@ -53,13 +53,19 @@ class Sweeps(Places):
             self.ended(node)
         return scopes.scopes[0].lines
 
+    @property
+    def along_grid(self) -> int:
+        """The dimension of the grid whose programs share rows."""
+        return 2 if self.shape.kept else 0
+
     def walk(self) -> str:
         """The loop of a program over its share of the rows, or of the entries."""
+        programs = f"tl.num_programs({self.along_grid})"
         if self.shape.chunked:
-            return f"for {self.row_name()} in range(program, {self.count()}, tl.num_programs(0)):"
+            return f"for {self.row_name()} in range(program, {self.count()}, {programs}):"
         rows, tile = self.shape.rows, self.shape.tile
         block, stop = ("ROWS", self.count()) if rows else (self.shape.block(tile), self.size(tile))
-        return f"for start in range(program * {block}, {stop}, tl.num_programs(0) * {block}):"
+        return f"for start in range(program * {block}, {stop}, {programs} * {block}):"
 
     def body(self) -> None:
         if not self.shape.chunked:
@@ -220,10 +226,11 @@ class Sweeps(Places):
     def is_once(self, axes: Iterable[str]) -> str:
         """Whether a program is that one which stores what is the same for all rows."""
         shape = self.shape
-        if not shape.looped or {*axes} & {*shape.rows}:
+        if not shape.rows or {*axes} & {*shape.rows}:
             return ""
-        tile = shape.tile and shape.rows and shape.tile not in axes
-        return "(program == 0)" + " & (tl.program_id(1) == 0)" * bool(tile)
+        program = "program" if shape.looped else "tl.program_id(0)"
+        tile = shape.tile and shape.tile not in axes
+        return f"({program} == 0)" + " & (tl.program_id(1) == 0)" * bool(tile)
 
     def store(
         self, node: Node, place: str, value: str | None, axes: Iterable[str], once: str = ""
