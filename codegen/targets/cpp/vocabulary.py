@@ -79,8 +79,8 @@ tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh atan2 erf erfc floor
 DONE NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONCE BLOCK ROWS TILE
 LINE PAGE each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most
 in_blocks is_counted counted_label Alone threads_for in_threads rows tiles entries in_range
-smaller_size add_block forward backward REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES LANES
-CONTRACTED CONTRACTS tile
+smaller_size add_block forward backward REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES
+LANES CONTRACTED CONTRACTS tile
 columns nearest turned product clear add_rows pick_rows descend log_gamma
 """
 TAKEN = frozenset(WORDS.split())

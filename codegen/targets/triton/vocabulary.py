@@ -82,5 +82,7 @@ WORDS = f"""
 range
 """
 TRITON = Taken(
-    frozenset((*WORDS.split(), *keyword.kwlist)), ("BLOCK_", "i_", "size_"), ("_ptr", "_units", "_count")
+    frozenset((*WORDS.split(), *keyword.kwlist)),
+    ("BLOCK_", "i_", "size_"),
+    ("_ptr", "_units", "_count"),
 )
