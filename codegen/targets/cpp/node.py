@@ -39,8 +39,8 @@ def _of_loss(page: KernelPage) -> tuple[str, ...]:
 
 
 def _of_function(pair: Pair, page: KernelPage) -> tuple[str, ...]:
-    """The statements of a Function; none where something else than a kernel is all of the forward, or of the
-    backward, and Python decides.
+    """The statements of a Function; none where something else than a kernel is all of the forward,
+    or of the backward, and Python decides.
     """
     program, numbers = pair.program, {p.name for p in page.inner if p.role in NUMBERS}
     loops = {id(loops.function): loops for loops in page.loops}

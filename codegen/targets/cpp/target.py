@@ -92,7 +92,7 @@ class CppTarget:
             kernels=pages[0].own["kernels"],
             lines=pages[0].own["lines"],
             digest=digest(module),
-            reductions=pages[0].words,
+            reductions=pages[0].reductions,
             functions=functions,
             imports=imports_of(program.name, pages[0].own["lines"], functions, folder),
             steps=[call_of(program, step, pages[0].own["lines"])] if step else [],

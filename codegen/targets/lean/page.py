@@ -75,8 +75,8 @@ class LeanPage(AutogradFunction):
 
     @property
     def is_apart(self) -> bool:
-        """Whether labels are masked, or losses reduced, by a function of its own, in the place of
-        which kernels do all of it.
+        """Whether labels are masked, or losses reduced, by a function of its own, which kernels
+        replace as a whole.
         """
         return bool(self.outside.reductions or self.outside.ignoring or self.masks)
 

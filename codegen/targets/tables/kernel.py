@@ -10,7 +10,7 @@ import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What all kernels share, by the names of the files beside them; a language has ``_running.py`` too.
-RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py"}
+RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py", "_losses.py": "losses.py"}
 
 
 @dataclass(frozen=True)

@@ -143,10 +143,11 @@ class KernelPage(PlainFunctions):
         )
 
     @property
-    def words(self) -> list[str]:
-        """The reductions whose numbers a kernel is passed, where it reduces."""
-        reduces = self.at_once and self.outside.reductions
-        return [SUM, *(word for word, _ in self.outside.divisors)] if reduces else []
+    def reductions(self) -> list[str]:
+        """The line with the reductions whose numbers a kernel is passed, where it reduces."""
+        words = [f'"{word}"' for word in (SUM, *(word for word, _ in self.outside.divisors))]
+        line = f"REDUCTIONS = [{', '.join(words)}]"
+        return [line] if self.at_once and self.outside.reductions else []
 
     def _left_to(self, plain: KernelPage) -> list[str]:
         """What hands the calls on that pass nothing optional."""

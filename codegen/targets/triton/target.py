@@ -78,7 +78,7 @@ class TritonTarget:
                 functions=functions,
                 lines=lines,
                 digest=digest(module),
-                reductions=pages[0].words,
+                reductions=pages[0].reductions,
             )
         )
         return (text,)
