@@ -122,23 +122,20 @@ class PlainFunctions(Functions):
         for name, value in function.sizes:
             if isinstance(value, LengthOf) and name in used:
                 of_tensor.setdefault(value.tensor, {})[value.along] = name
-        ranks = {p.name: len(p.layout) for p in function.parameters}
-        return [*sizes_read(of_tensor, ranks), *body]
+        return [*sizes_read(of_tensor, {p.name: len(p.layout) for p in function.parameters}), *body]
 
     def sizes_in(self, lines: Sequence[str]) -> list[str]:
         """The lines that read the sizes of which others speak, of the arguments."""
-        code, tensors = "\n".join(lines), self.program.forward.tensors
-        places: dict[str, tuple[str, int]] = {}
-        for p in sorted(tensors, key=lambda p: p.default is not None):
-            for i, dim in enumerate(p.layout):
-                if not dim.one:
-                    places.setdefault(self.sizes[dim.axis.name], (p.name, i))
+        named = {*re.findall(r"(?<![.\w])\w+", "\n".join(lines))}
+        tensors = sorted(self.program.forward.tensors, key=lambda p: p.default is not None)
         read: dict[str, dict[int, str]] = {}
-        for size, (tensor, place) in places.items():
-            if re.search(rf"(?<![.\w]){size}\b", code):
+        for p, i, dim in ((p, i, dim) for p in tensors for i, dim in enumerate(p.layout)):
+            size = self.sizes[dim.axis.name]
+            if not dim.one and size in named:
+                named.remove(size)  # of the first one that has it
                 if self.is_pointwise:
-                    return [f"{size} = {tensor}.numel()"]
-                read.setdefault(tensor, {})[place] = size
+                    return [f"{size} = {p.name}.numel()"]
+                read.setdefault(p.name, {})[i] = size
         return sizes_read(read, {p.name: len(p.layout) for p in tensors})
 
     def at_hand(self, function: Function) -> set[str]:
