@@ -129,9 +129,9 @@ class PlainFunctions(Functions):
         named = {*re.findall(r"(?<![.\w])\w+", "\n".join(lines))}
         tensors = sorted(self.program.forward.tensors, key=lambda p: p.default is not None)
         read: dict[str, dict[int, str]] = {}
-        for p, i, dim in ((p, i, dim) for p in tensors for i, dim in enumerate(p.layout)):
-            size = self.sizes[dim.axis.name]
-            if not dim.one and size in named:
+        for p, i in ((p, i) for p in tensors for i in range(len(p.layout))):
+            size = self.sizes[p.layout[i].axis.name]
+            if not p.layout[i].one and size in named:
                 named.remove(size)  # of the first one that has it
                 if self.is_pointwise:
                     return [f"{size} = {p.name}.numel()"]
