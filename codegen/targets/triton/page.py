@@ -45,8 +45,10 @@ class TritonPage(KernelPage):
 
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
         given = [p for p in tensors if p.role == "given"]  # masks may be of any format
-        if self.is_narrow:
-            return super()._widened(given)
+        if self.is_narrow:  # which read 16 bits as they are
+            pairs = [f"floating({p.name}, {self.wide})" for p in given]
+            line = f"{', '.join(p.name for p in given)} = {', '.join(pairs)}"
+            return [broken(line)] if given else []
         if not self.operands:
             wholes = [piece for piece in self.current.pieces if isinstance(piece, Whole)]
             read = frozenset().union(*(piece.reads for piece in wholes))

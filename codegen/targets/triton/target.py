@@ -101,5 +101,5 @@ def _folder(kernels: Sequence[str], functions: Sequence[FunctionText]) -> list[s
     if found and len(found[0]) > LONGEST:
         found = ["from ._functions import (", *(f"    {name}," for name in shared), ")"]
     lines = "\n".join(line for function in functions for line in function.lines)
-    others = [name for name in ("unscaled",) if re.search(rf"\b{name}\b", lines)]
+    others = [name for name in ("floating", "unscaled") if re.search(rf"\b{name}\b", lines)]
     return [*found, f"from ._launching import {', '.join(sorted([*others, 'kernel']))}"]

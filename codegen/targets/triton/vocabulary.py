@@ -78,7 +78,8 @@ placed power rescaled sign
 smaller square total within
 """
 WORDS = f"""
-{SHARED} kernel tl triton table Table ROWS BLOCK REAL ALIGN before start program row rows
+{SHARED} floating kernel tl triton unscaled table Table ROWS BLOCK REAL ALIGN before start program row
+rows
 range
 """
 TRITON = Taken(
