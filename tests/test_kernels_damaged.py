@@ -122,9 +122,6 @@ cases = {
     "traced": lambda: torch.jit.trace(softmax, x)(x.flip(0)),
     "forward mode": lambda: torch.func.jvp(softmax, (x,), (zeros(4, 5),))[1],
     "escaped": lambda: softmax(escaped[0]),
-    "infinite upstream": lambda: gradient(
-        torch.tensor(torch.inf).double(), lambda t: softmax_nll(t, labels)
-    ),
 }
 found = {}
 for name, case in cases.items():
@@ -149,7 +146,7 @@ print(json.dumps(found))
 
 def test_what_a_kernel_cannot_read_is_left_to_the_lines(folder, tmp_path):
     found = run(TENSORS, folder, tmp_path)
-    assert len(found) == 31 and not any(found.values()), found
+    assert len(found) == 30 and not any(found.values()), found
 
 
 STEP = """

@@ -85,7 +85,7 @@ class KernelPage(PlainFunctions):
             helper = rf"{self.own['lines']}._\1"
             lines = tuple(CALLED.sub(helper, line) for line in text.lines)
             for name in (self.wide, self.both):
-                own = [line for line in lines if line.startswith(f"{name} = ")]
+                own = [line for line in lines if line.lstrip().startswith(f"{name} = ")]
                 if not any(speaks_of(line, name) for line in lines if line not in own):
                     lines = tuple(line for line in lines if line not in own)
             yield replace(text, lines=lines)

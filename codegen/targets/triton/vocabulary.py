@@ -78,9 +78,8 @@ placed power rescaled sign
 smaller square total within
 """
 WORDS = f"""
-{SHARED} floating kernel tl triton unscaled table Table ROWS BLOCK REAL ALIGN before start program row
-rows
-range
+{SHARED} floating kernel l tl triton unscaled table Table ROWS BLOCK REAL ALIGN before start program
+row rows range
 """
 TRITON = Taken(
     frozenset((*WORDS.split(), *keyword.kwlist)),
