@@ -151,6 +151,10 @@ class KernelLines:
         return found
 
     def shape(self, name: str) -> list[str]:
+        found = self._shape(name)  # what is pointwise has that of its arguments
+        return [f"{self.printer.like}.shape"] if found and self.page.is_pointwise else found
+
+    def _shape(self, name: str) -> list[str]:
         layouts = dict(self.flat.layouts)
         for result, node in self.flat.results:
             if result in layouts:
@@ -160,8 +164,6 @@ class KernelLines:
                 values = values_in(Assign(piece.name, piece.value))
                 for value in (value for value in values if isinstance(value, Load)):
                     layouts.setdefault(value.name, value.dims)
-        if self.page.is_pointwise and layouts.get(name) != ():  # in the shape of its arguments
-            return [f"{self.printer.like}.shape"]
         if name in layouts:
             return ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
         for piece in self.loops.kernels:
