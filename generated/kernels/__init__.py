@@ -7,19 +7,27 @@ manager it applies inside the block. The choice is global to all threads.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib
+import re
 import threading
+from types import ModuleType
+
+from torch.autograd import Function
 
 from . import _running
+from ._losses import BEHIND, AtOnce, LossOnKernels, at_once_of
 from ._running import FOLDER, TARGET, problem
-from ._serving import OutOfDate, Served, tell
+from ._serving import OnKernels, or_lines, tell, where_served
 
 __all__ = ["use"]
 TARGETS = ("torch", TARGET)
+SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
 
 _lock = threading.RLock()
 _state = {"target": "torch"}
-_served: dict[str, Served] = {}
+_served: dict[str, Served] = {}  # by the names of modules
 
 
 class use:
@@ -64,3 +72,45 @@ def _load(name: str) -> None:
         _served[name] = Served(kernels, _running)
     except OutOfDate as error:
         tell(f"{error}; it runs on torch")
+
+
+class OutOfDate(RuntimeError):
+    """The kernels were generated from another version of the module."""
+
+
+class Served:
+    """The functions of a module that kernels compute: ``places`` are (theirs, the module's own) by
+    their names in it. Raises `OutOfDate`.
+    """
+
+    def __init__(self, kernels: ModuleType, target: ModuleType):
+        serves = target.serves
+        self.lines = lines = kernels.MODULE
+        text = SEAL.sub("", lines.__loader__.get_source(lines.__name__))
+        name = lines.__name__.rpartition(".")[2]
+        if hashlib.sha256(text.encode()).hexdigest() != kernels.DIGEST:
+            raise OutOfDate(
+                f"the kernels of {name} belong to another version of the module; write them again:"
+                f" gradform {name} --target {target.TARGET}"
+            )
+        self.places, node = {}, functools.partial(target.node_of, kernels)
+        self.behind = any(name.endswith(BEHIND) for name in vars(lines))
+        for called, value in [*vars(lines).items()]:
+            if isinstance(value, type) and issubclass(value, Function):
+                name = value.forward.__name__
+                if own := getattr(kernels, name, None):
+                    own = OnKernels(value, or_lines(own, value.forward), serves, node)
+                    if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
+                        own = LossOnKernels(own, at_once, kernels, target)
+                    self.places[called] = own, value
+            elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
+                own = where_served(getattr(kernels, called), value, serves)
+                self.places[called] = own, value
+            elif called.endswith(BEHIND) and hasattr(kernels, at_once_of(called)):
+                own = AtOnce(value, getattr(kernels, at_once_of(called)), kernels, target)
+                self.places[called] = own, value
+
+    def put(self, ours: bool) -> None:
+        """The kernels in their places, or the lines again."""
+        for name, (own, original) in self.places.items():
+            setattr(self.lines, name, own if ours else original)

@@ -37,13 +37,13 @@ def alpha_compositing_backward(
     dy, alpha, color = dy.to(wide), alpha.to(wide), color.to(wide)
     R, C = dy.shape
     S = alpha.shape[1]
-    sum_color_dy = dy.new_empty(R, S)
-    one_minus_alpha = dy.new_empty(R, S)
-    scanned_2_term = dy.new_empty(R, S)
+    sum_color_dy = dy.new_empty(R, S) if need_alpha or need_color else None
+    one_minus_alpha = dy.new_empty(R, S) if need_alpha or need_color else None
+    scanned_2_term = dy.new_empty(R, S) if need_alpha or need_color else None
     kernels.backward(alpha, color, dy, sum_color_dy, one_minus_alpha, scanned_2_term, C, R, S)
     cumulated_1 = one_minus_alpha.cumprod(1)
     scanned_2 = lines._scanned(one_minus_alpha, scanned_2_term, 1, reverse=True)
-    dalpha = dy.new_empty(R, S)
-    dcolor = dy.new_empty(R, S, C)
+    dalpha = dy.new_empty(R, S) if need_alpha or need_color else None
+    dcolor = dy.new_empty(R, S, C) if need_alpha or need_color else None
     kernels.backward_2(alpha, cumulated_1, dy, scanned_2, sum_color_dy, dalpha, dcolor, C, R, S)
     return dalpha, dcolor

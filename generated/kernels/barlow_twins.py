@@ -57,9 +57,9 @@ def barlow_twins_backward(
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
         N, D = first.shape
-        dcorrelation_ = dloss.new_empty(D, D)
-        unit1 = dloss.new_empty(N, D)
-        unit2 = dloss.new_empty(N, D)
+        dcorrelation_ = dloss.new_empty(D, D) if need_first or need_second else None
+        unit1 = dloss.new_empty(N, D) if need_first or need_second else None
+        unit2 = dloss.new_empty(N, D) if need_first or need_second else None
         kernels.backward(
             correlation, diagonal_correlation_minus_1, dloss, first, inverse_root_in_unit1,
             inverse_root_in_unit2, second, sum_centred1, sum_centred2, sum_first, sum_second,
@@ -67,8 +67,8 @@ def barlow_twins_backward(
         )
         product_1 = unit1 @ dcorrelation_
         product_2 = unit2 @ dcorrelation_.mT
-        dfirst = dloss.new_empty(N, D)
-        dsecond = dloss.new_empty(N, D)
+        dfirst = dloss.new_empty(N, D) if need_first or need_second else None
+        dsecond = dloss.new_empty(N, D) if need_first or need_second else None
         kernels.backward_2(
             inverse_root_in_unit1, inverse_root_in_unit2, product_1, product_2, unit1, unit2, dfirst,
             dsecond, D, N,

@@ -51,8 +51,12 @@ def biased_attention_backward(
         if need_value:
             dvalue = probs.mT @ dy
         if need_query or need_key or need_bias:
-            dbias = dy.new_empty(B, T, S)
-            scale_times_dbias = dy.new_empty(B, T, S)
+            dbias = dy.new_empty(B, T, S) if need_query or need_key or need_value or need_bias else None
+            scale_times_dbias = (
+            dy.new_empty(B, T, S)
+            if need_query or need_key or need_value or need_bias
+            else None
+        )
             kernels.backward(dprobs, probs, dbias, scale_times_dbias, B, S, T, scale)
         if need_query:
             dquery = scale_times_dbias @ key

@@ -42,9 +42,9 @@ def bilinear_backward(
         N, H = dy.shape
         L = x2.shape[1]
         dx1 = dweight = None
-        dbias = dy.new_empty(H)
-        dx2 = dy.new_empty(N, L)
-        dthrough = dy.new_empty(N, L, H)
+        dbias = dy.new_empty(H) if need_x1 or need_x2 or need_weight or need_bias else None
+        dx2 = dy.new_empty(N, L) if need_x1 or need_x2 or need_weight or need_bias else None
+        dthrough = dy.new_empty(N, L, H) if need_x1 or need_x2 or need_weight or need_bias else None
         kernels.backward(dy, through, x2, dbias, dx2, dthrough, H, L, N)
         if need_x1:
             dx1 = lines._einsum("nlh,hkl->nk", dthrough, weight)

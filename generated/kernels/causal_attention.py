@@ -51,7 +51,7 @@ def causal_attention_backward(
         if need_value:
             dvalue = probs.mT @ dy
         if need_query or need_key:
-            scale_times_dscores = dy.new_empty(B, T, S)
+            scale_times_dscores = dy.new_empty(B, T, S) if need_query or need_key or need_value else None
             kernels.backward(dprobs, probs, scale_times_dscores, B, S, T, scale)
         if need_query:
             dquery = scale_times_dscores @ key

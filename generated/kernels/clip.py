@@ -65,11 +65,15 @@ def clip_backward(
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
         N, D = images.shape
-        image = dloss.new_empty(N, D)
-        text = dloss.new_empty(N, D)
-        exp_scale_times_dlogits = dloss.new_empty(N, N)
-        sum_5 = dloss.new_empty(())
-        sum_6 = dloss.new_empty(())
+        image = dloss.new_empty(N, D) if need_images or need_texts or need_scale else None
+        text = dloss.new_empty(N, D) if need_images or need_texts or need_scale else None
+        exp_scale_times_dlogits = (
+            dloss.new_empty(N, N)
+            if need_images or need_texts or need_scale
+            else None
+        )
+        sum_5 = dloss.new_empty(()) if need_images or need_texts or need_scale else None
+        sum_6 = dloss.new_empty(()) if need_images or need_texts or need_scale else None
         kernels.backward(
             dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale, image_length, images,
             sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text,
@@ -78,9 +82,9 @@ def clip_backward(
         )
         product_1 = exp_scale_times_dlogits.mT @ image
         product_2 = exp_scale_times_dlogits @ text
-        dscale = dloss.new_empty(())
-        dimages = dloss.new_empty(N, D)
-        dtexts = dloss.new_empty(N, D)
+        dscale = dloss.new_empty(()) if need_images or need_texts or need_scale else None
+        dimages = dloss.new_empty(N, D) if need_images or need_texts or need_scale else None
+        dtexts = dloss.new_empty(N, D) if need_images or need_texts or need_scale else None
         kernels.backward_2(
             dloss, exp_scale, image, image_length, image_norm, product_1, product_2, sum_5, sum_6, text,
             text_length, text_norm, dscale, dimages, dtexts, D, N,

@@ -51,6 +51,6 @@ def conv1d_backward(
         if need_weight:
             dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
         if need_bias:
-            dbias = dy.new_empty(D)
+            dbias = dy.new_empty(D) if need_x or need_weight or need_bias else None
             kernels.backward(dy, dbias, D, N, To)
     return dx, dweight, dbias

@@ -56,6 +56,6 @@ def conv2d_backward(
         if need_weight:
             dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
         if need_bias:
-            dbias = dy.new_empty(D)
+            dbias = dy.new_empty(D) if need_x or need_weight or need_bias else None
             kernels.backward(dy, dbias, D, Ho, N, Wo)
     return dx, dweight, dbias

@@ -13,7 +13,7 @@ from .. import cosine_embedding as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

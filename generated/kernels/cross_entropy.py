@@ -13,7 +13,7 @@ from .. import cross_entropy as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -13,7 +13,7 @@ from .. import dpo as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -13,7 +13,7 @@ from .. import focal as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "7c1777d55e06f81362e343ddc7b647158863e7c903a9a60f5c4d286f2987263b"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -46,8 +46,16 @@ def gaussian_process_backward(
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
     N, D = x.shape
-    solution_in_dcovariance_right = dloss.new_empty(N)
-    solution_in_dcovariance_matrix = dloss.new_empty(N, N)
+    solution_in_dcovariance_right = (
+        dloss.new_empty(N)
+        if need_x or need_y or need_lengthscale or need_noise
+        else None
+    )
+    solution_in_dcovariance_matrix = (
+        dloss.new_empty(N, N)
+        if need_x or need_y or need_lengthscale or need_noise
+        else None
+    )
     kernels.backward(
         covariance, dloss, y, solution_in_dcovariance_right, solution_in_dcovariance_matrix, N,
     )
@@ -55,10 +63,14 @@ def gaussian_process_backward(
         solution_in_dcovariance_matrix, solution_in_dcovariance_right,
     )
     of_matrix_1 = torch.linalg.inv(covariance)
-    dy = dloss.new_empty(N)
-    dlengthscale = dloss.new_empty(())
-    dnoise = dloss.new_empty(())
-    dx = dloss.new_empty(N, D)
+    dy = dloss.new_empty(N) if need_x or need_y or need_lengthscale or need_noise else None
+    dlengthscale = (
+        dloss.new_empty(())
+        if need_x or need_y or need_lengthscale or need_noise
+        else None
+    )
+    dnoise = dloss.new_empty(()) if need_x or need_y or need_lengthscale or need_noise else None
+    dx = dloss.new_empty(N, D) if need_x or need_y or need_lengthscale or need_noise else None
     kernels.backward_2(
         alpha, dloss, lengthscale, noise, of_matrix_1, quotient_in_covariance,
         solution_in_dcovariance, x, dy, dlengthscale, dnoise, dx, D, N,

@@ -198,3 +198,31 @@ static int backward_wanted(
             threads);
 }
 EXPORTED(backward, backward_wanted)
+
+NODE(GroupNorm,
+    "kernel forward;"
+    "takes x gain bias groups# eps#;"
+    "size N x 0;"
+    "size C x 1;"
+    "size S x 2;"
+    "divided K x 1 groups;"
+    "make mean N groups 1 1;"
+    "make sum_diff N groups 1 1;"
+    "make inv_std N groups 1 1;"
+    "make y N C S;"
+    "call bias gain x mean sum_diff inv_std y K N S groups eps;"
+    "gives y mean sum_diff inv_std;"
+    "saves x gain bias mean sum_diff inv_std;"
+    "kernel backward;"
+    "takes ^dy x gain mean sum_diff inv_std;"
+    "size N dy 0;"
+    "size C dy 1;"
+    "size S dy 2;"
+    "size groups mean 1;"
+    "divided K x 1 groups;"
+    "make dbias? C;"
+    "make dx? N C S;"
+    "make dgain? C;"
+    "call dy gain inv_std mean sum_diff x dbias dx dgain K N S groups;"
+    "gives dx dgain dbias;"
+)

@@ -60,10 +60,26 @@ def gru_cell_backward(
         P = weight_ih.shape[0]
         Gate = 3
         dx = dh = dweight_ih = dweight_hh = None
-        flatten_dfrom_state = dy.new_empty(N, P)
-        dbias_hh = dy.new_empty(P)
-        flatten_dfrom_input = dy.new_empty(N, P)
-        dbias_ih = dy.new_empty(P)
+        flatten_dfrom_state = (
+            dy.new_empty(N, P)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        dbias_hh = (
+            dy.new_empty(P)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        flatten_dfrom_input = (
+            dy.new_empty(N, P)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        dbias_ih = (
+            dy.new_empty(P)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
         kernels.backward(
             candidate, dy, h, proposed, reset, update, flatten_dfrom_state, dbias_hh,
             flatten_dfrom_input, dbias_ih, Gate, H, N,
@@ -76,6 +92,10 @@ def gru_cell_backward(
             dweight_ih = flatten_dfrom_input.mT @ x
         if need_h:
             product_1 = flatten_dfrom_state @ weight_hh
-            dh = dy.new_empty(N, H)
+            dh = (
+            dy.new_empty(N, H)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
             kernels.backward_2(dy, product_1, update, dh, H, N)
     return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -13,7 +13,7 @@ from .. import hinge as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

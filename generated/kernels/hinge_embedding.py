@@ -13,7 +13,7 @@ from .. import hinge_embedding as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -13,7 +13,7 @@ from .. import huber as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "6230ace9db453015d1df13cf06ff32b0fc4a3ad112d599c5550ac5b5d5295dc0"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -57,17 +57,17 @@ def info_nce_backward(
         wide = torch.promote_types(dloss.dtype, torch.float32)
         dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
         N, D = queries.shape
-        query = dloss.new_empty(N, D)
-        key = dloss.new_empty(N, D)
-        dsimilarity_over_temperature = dloss.new_empty(N, N)
+        query = dloss.new_empty(N, D) if need_queries or need_keys else None
+        key = dloss.new_empty(N, D) if need_queries or need_keys else None
+        dsimilarity_over_temperature = dloss.new_empty(N, N) if need_queries or need_keys else None
         kernels.backward(
             dloss, exp_similarity_shifted, key_length, keys, queries, query_length,
             sum_exp_similarity_shifted, query, key, dsimilarity_over_temperature, D, N, temperature,
         )
         product_1 = dsimilarity_over_temperature.mT @ query
         product_2 = dsimilarity_over_temperature @ key
-        dqueries = dloss.new_empty(N, D)
-        dkeys = dloss.new_empty(N, D)
+        dqueries = dloss.new_empty(N, D) if need_queries or need_keys else None
+        dkeys = dloss.new_empty(N, D) if need_queries or need_keys else None
         kernels.backward_2(
             dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm,
             dqueries, dkeys, D, N, temperature,

@@ -13,7 +13,7 @@ from .. import l1 as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "c12d8b25b84e4122b4106a37482016a47abc06b3d473cf1e478218ac8b0830a7"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -45,6 +45,6 @@ def linear_backward(
         if need_weight:
             dweight = x.mT @ dy
         if need_bias:
-            dbias = dy.new_empty(H)
+            dbias = dy.new_empty(H) if need_x or need_weight or need_bias else None
             kernels.backward(dy, dbias, H, N)
     return dx, dweight, dbias

@@ -48,10 +48,10 @@ def linear_attention_backward(
     B, T, F = dy.shape
     E = query.shape[2]
     dkey = dvalue = None
-    k = dy.new_empty(B, T, E)
-    dstate = dy.new_empty(B, T, E, F)
-    dquery = dy.new_empty(B, T, E)
-    cumulated_3_operand = dy.new_empty(B, T, E)
+    k = dy.new_empty(B, T, E) if need_query or need_key or need_value else None
+    dstate = dy.new_empty(B, T, E, F) if need_query or need_key or need_value else None
+    dquery = dy.new_empty(B, T, E) if need_query or need_key or need_value else None
+    cumulated_3_operand = dy.new_empty(B, T, E) if need_query or need_key or need_value else None
     kernels.backward(
         dy, key, query, state, sum_q_weight, weight, y, k, dstate, dquery, cumulated_3_operand, B,
         E, F, T,
@@ -59,7 +59,7 @@ def linear_attention_backward(
     if need_key or need_value:
         dstate_cumsum = dstate.flip(1).cumsum(1).flip(1)
         cumulated_3 = cumulated_3_operand.flip(1).cumsum(1).flip(1)
-        dvalue = dy.new_empty(B, T, F)
-        dkey = dy.new_empty(B, T, E)
+        dvalue = dy.new_empty(B, T, F) if need_query or need_key or need_value else None
+        dkey = dy.new_empty(B, T, E) if need_query or need_key or need_value else None
         kernels.backward_2(cumulated_3, dstate_cumsum, k, key, value, dvalue, dkey, B, E, F, T)
     return dquery, dkey, dvalue

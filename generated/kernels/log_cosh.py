@@ -13,7 +13,7 @@ from .. import log_cosh as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "0d9dff716d49363fc18fb2f90ad4e2b9516d89cb65f73e83c676b3026aa8baf2"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -64,9 +64,51 @@ def lstm_cell_backward(
         Gate = 4
         State = 2
         dx = dh = dweight_ih = dweight_hh = None
-        dc = dy.new_empty(N, H)
-        dpre = dy.new_empty(N, P)
-        dbias_hh = dy.new_empty(P)
+        dc = (
+            dy.new_empty(N, H)
+            if (
+                
+            need_x
+            or need_h
+            or need_c
+            or need_weight_ih
+            or need_weight_hh
+            or need_bias_ih
+            or need_bias_hh
+        
+            )
+            else None
+        )
+        dpre = (
+            dy.new_empty(N, P)
+            if (
+                
+            need_x
+            or need_h
+            or need_c
+            or need_weight_ih
+            or need_weight_hh
+            or need_bias_ih
+            or need_bias_hh
+        
+            )
+            else None
+        )
+        dbias_hh = (
+            dy.new_empty(P)
+            if (
+                
+            need_x
+            or need_h
+            or need_c
+            or need_weight_ih
+            or need_weight_hh
+            or need_bias_ih
+            or need_bias_hh
+        
+            )
+            else None
+        )
         kernels.backward(c, dy, f, g, i, o, shown, dc, dpre, dbias_hh, Gate, H, N, State)
         if need_x:
             dx = dpre @ weight_ih

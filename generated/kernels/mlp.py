@@ -67,17 +67,37 @@ def mlp_backward(
         N, T = contexts.shape
         dC = dW1 = db1 = dW2 = db2 = dbngain = dbnbias = None
         if need_C or need_W1 or need_W2 or need_b2 or need_bngain or need_bnbias:
-            dlogits_ = dloss.new_empty(N, V)
+            dlogits_ = (
+            dloss.new_empty(N, V)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
             kernels.backward(dloss, labels, probs, dlogits_, N, V)
         if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
             dh = dlogits_ @ W2.mT
         if need_W2:
             dW2 = h.mT @ dlogits_
         if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
-            db2 = dloss.new_empty(V)
-            dbngain = dloss.new_empty(H)
-            dbnbias = dloss.new_empty(H)
-            dhprebn = dloss.new_empty(N, H)
+            db2 = (
+            dloss.new_empty(V)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
+            dbngain = (
+            dloss.new_empty(H)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
+            dbnbias = (
+            dloss.new_empty(H)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
+            dhprebn = (
+            dloss.new_empty(N, H)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
             kernels.backward_2(
             bngain, dh, dlogits_, h, inv_std, xhat, db2, dbngain, dbnbias, dhprebn, H, N, V,
         )
@@ -89,8 +109,16 @@ def mlp_backward(
             dembcat.reshape(contexts.numel(), E),
         )
         if need_W1 or need_b1:
-            db1 = dloss.new_empty(H)
-            embcat = dloss.new_empty(N, K)
+            db1 = (
+            dloss.new_empty(H)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
+            embcat = (
+            dloss.new_empty(N, K)
+            if need_C or need_W1 or need_b1 or need_W2 or need_b2 or need_bngain or need_bnbias
+            else None
+        )
             kernels.backward_3(C, contexts, db1, embcat, E, H, N, T, V)
         if need_W1:
             dW1 = embcat.mT @ dhprebn

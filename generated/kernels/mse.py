@@ -13,7 +13,7 @@ from .. import mse as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "d08e57c1ee660a75398235c83702749b4cc53ccee68e2e5e92c0d34975820fc0"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -13,7 +13,7 @@ from .. import nll as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -13,7 +13,7 @@ from .. import ppo as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

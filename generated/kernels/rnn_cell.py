@@ -49,8 +49,16 @@ def rnn_cell_backward(
         dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
         N, H = dy.shape
         dx = dh = dweight_ih = dweight_hh = None
-        dpre = dy.new_empty(N, H)
-        dbias_hh = dy.new_empty(H)
+        dpre = (
+            dy.new_empty(N, H)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
+        dbias_hh = (
+            dy.new_empty(H)
+            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+            else None
+        )
         kernels.backward(dy, y, dpre, dbias_hh, H, N)
         if need_x:
             dx = dpre @ weight_ih

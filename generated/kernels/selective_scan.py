@@ -53,17 +53,49 @@ def selective_scan_backward(
     N, T, K = dy.shape
     S = A.shape[1]
     dx = ddelta = dA = dB = None
-    decay = dy.new_empty(N, T, K, S)
-    dC = dy.new_empty(N, T, S)
-    dD = dy.new_empty(K)
-    dh = dy.new_empty(N, T, K, S)
-    dh_scan_factor = dy.new_empty(N, T, K, S)
+    decay = (
+        dy.new_empty(N, T, K, S)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
+    dC = (
+        dy.new_empty(N, T, S)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
+    dD = dy.new_empty(K) if need_x or need_delta or need_A or need_B or need_C or need_D else None
+    dh = (
+        dy.new_empty(N, T, K, S)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
+    dh_scan_factor = (
+        dy.new_empty(N, T, K, S)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
     kernels.backward(A, C, delta, dy, h, x, decay, dC, dD, dh, dh_scan_factor, K, N, S, T)
     if need_x or need_delta or need_A or need_B:
         dh_scan = lines._scanned(dh_scan_factor, dh, 1, reverse=True)
-        dB = dy.new_empty(N, T, S)
-        dA = dy.new_empty(K, S)
-        dx = dy.new_empty(N, T, K)
-        ddelta = dy.new_empty(N, T, K)
+        dB = (
+        dy.new_empty(N, T, S)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
+        dA = (
+        dy.new_empty(K, S)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
+        dx = (
+        dy.new_empty(N, T, K)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
+        ddelta = (
+        dy.new_empty(N, T, K)
+        if need_x or need_delta or need_A or need_B or need_C or need_D
+        else None
+    )
         kernels.backward_2(A, B, D, decay, delta, dh_scan, dy, h, x, dB, dA, dx, ddelta, K, N, S, T)
     return dx, ddelta, dA, dB, dC, dD

@@ -53,12 +53,20 @@ def siglip_backward(
         dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
         N, D = images.shape
         dimages = dtexts = dscale = None
-        exp_scale = dloss.new_empty(())
-        image = dloss.new_empty(N, D)
-        text = dloss.new_empty(N, D)
-        dbias = dloss.new_empty(())
-        dlogits_times_exp_scale = dloss.new_empty(N, N)
-        sum_3 = dloss.new_empty(())
+        exp_scale = (
+            dloss.new_empty(())
+            if need_images or need_texts or need_scale or need_bias
+            else None
+        )
+        image = dloss.new_empty(N, D) if need_images or need_texts or need_scale or need_bias else None
+        text = dloss.new_empty(N, D) if need_images or need_texts or need_scale or need_bias else None
+        dbias = dloss.new_empty(()) if need_images or need_texts or need_scale or need_bias else None
+        dlogits_times_exp_scale = (
+            dloss.new_empty(N, N)
+            if need_images or need_texts or need_scale or need_bias
+            else None
+        )
+        sum_3 = dloss.new_empty(()) if need_images or need_texts or need_scale or need_bias else None
         kernels.backward(
             dloss, image_length, images, logits, scale, sum_image_text, text_length, texts, exp_scale,
             image, text, dbias, dlogits_times_exp_scale, sum_3, D, N,
@@ -66,9 +74,13 @@ def siglip_backward(
         if need_images or need_texts or need_scale:
             dtext = dlogits_times_exp_scale.mT @ image
             dimage = dlogits_times_exp_scale @ text
-            dscale = dloss.new_empty(())
-            dimages = dloss.new_empty(N, D)
-            dtexts = dloss.new_empty(N, D)
+            dscale = dloss.new_empty(()) if need_images or need_texts or need_scale or need_bias else None
+            dimages = (
+            dloss.new_empty(N, D)
+            if need_images or need_texts or need_scale or need_bias
+            else None
+        )
+            dtexts = dloss.new_empty(N, D) if need_images or need_texts or need_scale or need_bias else None
             kernels.backward_2(
             dimage, dtext, exp_scale, image, image_length, image_norm, sum_3, text, text_length,
             text_norm, dscale, dimages, dtexts, D, N,

@@ -13,7 +13,7 @@ from .. import smooth_l1 as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -13,7 +13,7 @@ from .. import triplet as lines
 from ._running import Kernels
 
 MODULE, DIGEST = lines, "6fa4e397f42e0c95a7497cde81c6229952850abd279ab981077bda243bf3e494"
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 
 

@@ -10,6 +10,8 @@ from triton.language.extra import libdevice
 OF_LIBRARY = """
 acos acosh asin asinh atan atan2 atanh cosh erfc expm1 lgamma log1p sinh tan tanh
 """
+# Parts that are read at once of a block of sums, and of one.
+OF_BLOCK, OF_ONE = tl.constexpr(16), tl.constexpr(512)
 
 for name in OF_LIBRARY.split():
     if triton.knobs.runtime.interpret:
@@ -131,7 +133,7 @@ def power(x, exponent):
 
 @triton.jit
 def added(
-    parts_ptr, at, count, size, inside, REAL: tl.constexpr, AT_ONCE: tl.constexpr = 16,
+    parts_ptr, at, count, size, inside, REAL: tl.constexpr, AT_ONCE: tl.constexpr = OF_BLOCK,
     LARGEST: tl.constexpr = False,
 ):  # fmt: skip
     """Long: parts of ``size`` entries that programs have left, as one, in one fixed order: their
@@ -139,7 +141,7 @@ def added(
     """
     at = tl.zeros([], tl.int64) + at
     inside = (at == at) & inside
-    PARTS: tl.constexpr = AT_ONCE if len(at.shape) > 0 else 512
+    PARTS: tl.constexpr = AT_ONCE if len(at.shape) > 0 else OF_ONE
     part = tl.arange(0, PARTS)
     for _ in tl.static_range(len(at.shape)):
         part = tl.expand_dims(part, -1)
@@ -149,7 +151,9 @@ def added(
     total = tl.zeros_like(part + at).to(REAL) + nothing
     for first in range(0, count, PARTS):
         there = (first + part < count) & inside
-        value = tl.load(parts_ptr + (first + part) * size + at, mask=there, other=nothing)
+        value = tl.load(
+            parts_ptr + (first + part).to(tl.int64) * size + at, mask=there, other=nothing
+        )
         total = larger(total, value) if LARGEST else total + value
     return largest(total, True, 0) if LARGEST else tl.sum(total, axis=0)
 
@@ -159,6 +163,7 @@ def add_one(
     parts_ptr, result_ptr, count, size, REAL: tl.constexpr, LARGEST: tl.constexpr,
     PARTS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """Long: one of several sums, if it is there."""
     if result_ptr is not None:
         at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
         total = added(parts_ptr, at, count, size, at < size, REAL, PARTS, LARGEST)

@@ -22,6 +22,7 @@ A kernel is called with its arrays, None for what is not wanted, and with sizes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import torch
 import triton
@@ -78,12 +79,9 @@ class Record:
     def _planned(self, sizes: Mapping[str, float]) -> list[tuple[Function, Launch]]:
         first, *longer = self.functions
         try:
-            if not longer:
-                return [(first, first.launch(sizes, room=2))]  # rather spills than torch
-            try:
-                return [(first, first.launch(sizes))]
-            except TooLong:
-                return [(function, function.launch(sizes)) for function in longer]
+            with suppress(TooLong):  # where there is nothing else it rather spills
+                return [(first, first.launch(sizes, room=1 if longer else 2))]
+            return [(function, function.launch(sizes)) for function in longer or [first]]
         except TooLong:
             tell(f"{self.name}: a row of {dict(sizes)} is too long; it runs on torch")
             raise Refused from None
@@ -127,13 +125,13 @@ class Record:
 
             numbers = [interpreted(n, constants["REAL"]) for n in numbers]
         places = [parts.get(name, arrays[name]) for name in function.arrays]
-        constants = {name: constants[name] for name in function.constants}
-        run[launch.grid](*places, *numbers, **constants, num_warps=launch.warps)
+        own = {name: constants[name] for name in function.constants}
+        run[launch.grid](*places, *numbers, **own, num_warps=launch.warps)
         for is_largest in (False, True):
             own = [name for name in parts if (name in function.largest) is is_largest]
             for first in range(0, len(own), AT_ONCE):
                 pairs = [(parts[name], arrays[name]) for name in own[first : first + AT_ONCE]]
-                added(pairs, constants_of(real, is_largest))
+                added(pairs, constants["REAL"], is_largest)
 
 
 def kernel(space: str, *, makes: str = "", left: str = "", **said) -> Callable[[Callable], Record]:
@@ -143,18 +141,14 @@ def kernel(space: str, *, makes: str = "", left: str = "", **said) -> Callable[[
     )
 
 
-def constants_of(real: torch.dtype, is_largest: bool) -> dict[str, object]:
-    real = REALS.get(real, tl.float32)
-    return {"REAL": real, "LARGEST": is_largest, "PARTS": PARTS, "BLOCK": SUMMED}
-
-
-def added(pairs: list[tuple[Tensor, Tensor]], constants: Mapping[str, object]) -> None:
+def added(pairs: list[tuple[Tensor, Tensor]], real: tl.dtype, is_largest: bool) -> None:
     """The parts of some sums, in one order, become these: in one launch."""
     most = max(result.numel() for _, result in pairs)
     none = [(None, None)] * (AT_ONCE - len(pairs))
     arrays = [array for pair in (*pairs, *none) for array in pair]
     counts = [number for parts, _ in pairs for number in parts.shape]
     counts += [0] * (2 * len(none))
+    constants = {"REAL": real, "LARGEST": is_largest, "PARTS": PARTS, "BLOCK": SUMMED}
     add_parts[(cut(most, SUMMED),)](*arrays, *counts, **constants)
 
 

@@ -14,7 +14,7 @@ import torch
 import triton
 import triton.language as tl
 
-MOST_TILES = 65535  # the second and third dimension of a grid
+MOST_TILES = 65535  # the second dimension of a grid
 FEWEST_WARPS, MOST_WARPS = 4, 32  # of a program: below, too few loads are on their way
 OF_WARP = 512  # entries of a warp, if as many warps as that asks for have registers for them
 FEWEST = 8  # entries of a tile or a chunk, whatever is alive: what memory hands out at once
@@ -26,12 +26,13 @@ REALS = {torch.float64: tl.float64}
 
 @dataclass
 class Limits:
-    """Entries in registers, times those alive; of a tile; of a chunk; programs that share a
+    """Entries of a row in registers, times those alive: of more than 32768 some are spilled, which
+    costs less than to read the row again. Entries of a tile; of a chunk; programs that share a
     sum, about as many as a GPU has multiprocessors; and entries that a program computes at once
     where rows are short. The variable GRADFORM_TRITON changes them, as in "resident=64 programs=3".
     """
 
-    resident: int = 98304
+    resident: int = 81920
     tile: int = 1024
     chunk: int = 8192
     programs: int = 132
@@ -86,6 +87,7 @@ class Function:
     """A function in Triton, with what its record says."""
 
     def __init__(self, function, space: str, alive=1, sums="", largest="", keeps="", parts=""):
+        """Long: each of these is a word of the record."""
         self.function, self.alive = function, alive
         rows, _, inner = space.partition("|")
         rows, _, kept = rows.partition(" for ")
@@ -138,14 +140,15 @@ class Function:
             rows = min(power_of_two(count), max(1, few // entries))
         tiles = cut(of[self.tile], blocks[self.tile]) if self.tile else 1
         kept = math.prod(of[a] for a in self.kept)
-        if max(tiles * bool(self.rows), kept) > MOST_TILES:
+        if self.rows and tiles > MOST_TILES:
             raise TooLong
         groups = cut(count, rows) if self.rows else tiles
         if self.shared:
             groups = min(groups, self.programs(entries, tiles * kept if self.rows else 1))
         constants = {"ROWS": rows, "ALIGN": align}
         constants |= {"BLOCK" if len(blocks) == 1 else f"BLOCK_{a}": b for a, b in blocks.items()}
-        grid = (groups, tiles, kept)[: 3 if kept > 1 else 2] if self.rows else (groups,)
+        grid = (groups, tiles) if self.rows else (groups,)
+        grid = (kept, tiles, groups) if self.kept else grid
         parts = {name: self.count(axes, of, grid) for name, axes in self.parts.items()}
         warps = FEWEST_WARPS if self.chunked else warps_for(rows * entries, alive)
         return Launch(grid, constants, warps, count, of, parts)
@@ -167,9 +170,8 @@ class Function:
         *others, last = blocks
         held = alive * math.prod(blocks[axis] for axis in others)
         most = power_of_two(limits.chunk if self.chunked else limits.tile)
-        if any(self.tile in axes for axes in self.parts.values()) or (
-            self.shared and not self.kept
-        ):
+        of_columns = any(self.tile in axes for axes in self.parts.values())
+        if of_columns or (self.shared and not self.kept):
             most = min(most, COLUMNS)
         while most > FEWEST and most * held > limits.resident // 4:
             most //= 2
@@ -179,7 +181,11 @@ class Function:
 
     def count(self, axes: Sequence[str], of: Mapping[str, int], grid: Sequence[int]) -> int:
         """How many parts there are of a sum that has these axes."""
-        rows = grid[0] if self.shared else math.prod(of[a] for a in self.rows if a not in axes)
+        rows = (
+            grid[2 if self.kept else 0]
+            if self.shared
+            else math.prod(of[a] for a in self.rows if a not in axes)
+        )
         return rows * (grid[1] if self.tile and self.rows and self.tile not in axes else 1)
 
     def function_for(self, dtype: torch.dtype, numbers: Sequence[str]):

@@ -6,13 +6,8 @@ them.
 from __future__ import annotations
 
 import functools
-import hashlib
-import inspect
-import re
 import warnings
 from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import get_origin
 
 import torch
 from torch import Tensor
@@ -26,17 +21,11 @@ from torch.autograd import Function, forward_ad
 from torch.compiler import is_compiling
 
 PLAIN = (Tensor, torch.nn.Parameter)
-SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
-BEHIND = "_unchecked"  # how a function is called that another one calls behind its checks
 _told: set[str] = set()
 
 
 class Refused(Exception):
     """A kernel does not compute with these arguments: the lines do, or say what is wrong."""
-
-
-class OutOfDate(RuntimeError):
-    """The kernels were generated from another version of the module."""
 
 
 def tell(what: str) -> None:
@@ -93,8 +82,14 @@ class OnKernels:
     serve, and keeps for the backward what the Function keeps.
     """
 
-    def __init__(self, lines: type[Function], forward: Callable, serves: Callable[..., bool]):
-        self.lines, self.serves = lines, serves
+    def __init__(
+        self,
+        lines: type[Function],
+        forward: Callable,
+        serves: Callable[..., bool],
+        node_of: Callable[[str, Callable], Callable | None],
+    ):
+        self.lines, self.serves, self.node_of, self.node = lines, serves, node_of, self.first
 
         class Fast(Function):
             @staticmethod
@@ -107,135 +102,46 @@ class OnKernels:
 
         self.fast = Fast
 
+    def first(self, *inputs):
+        """What is the node until there is one."""
+        backward = functools.partial(backward_of, self.lines)
+        self.node = self.node_of(self.lines.__name__, backward) or self.first
+        return None if self.node == self.first else self.node(*inputs)
+
     def apply(self, *inputs):
+        if not is_compiling():
+            found = self.node(*inputs)
+            if found is not None:
+                return found
         return (self.fast if self.serves(inputs, False) else self.lines).apply(*inputs)
 
     def __getattr__(self, name: str):
         return getattr(self.lines, name)
 
 
-class AtOnce:
-    """Replaces the function behind the checks of a loss, or the Function of one: computes the loss
-    with its gradients, by ``own``, where kernels serve and a gradient will be asked for.
-    """
+class Context:
+    """What the backward of a Function reads, where it is not its ``forward`` that ran."""
 
-    def __init__(self, lines: Callable, own: Callable, target: ModuleType):
-        self.lines, self.serves = lines, target.serves
-        names = [*inspect.signature(own).parameters]
-        needs = [name for name in names if name.startswith("need_")]
-        asked = [names.index(name.removeprefix("need_")) for name in needs]
-        self.reduces = "reduction" in names
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
 
-        class WithGradients(Function):
-            @staticmethod
-            def forward(ctx, *given):
-                needs = ctx.needs_input_grad
-                loss, *ctx.gradients = own(*given, *(needs[i] for i in asked))
-                ctx.given = [None if isinstance(t, Tensor) else t for t in given]
-                ctx.save_for_backward(*(t if isinstance(t, Tensor) else None for t in given))
-                return loss
+    def mark_non_differentiable(self, *_):
+        """Nothing is differentiated: there was the forward already."""
 
-            @staticmethod
-            def backward(ctx, dloss):
-                pairs = zip(ctx.given, ctx.saved_tensors, strict=True)
-                given = [number if t is None else t for number, t in pairs]
-                needs, gradients = ctx.needs_input_grad, ctx.gradients
-                if torch.is_grad_enabled() or not target.serves([dloss], False):
-                    return differentiated(lines, given, needs, dloss)
-                ctx.gradients = None  # which the first backward changes in place
-                if gradients is None:
-                    _, *gradients = own(*given, *(needs[i] for i in asked))
-                found = [None] * len(given)
-                for i in (i for i, need in enumerate(needs) if need):
-                    found[i] = target.scaled(gradients[i], dloss, given[i].dtype)
-                return tuple(found)
-
-        self.fast = WithGradients
-
-    def __call__(self, *given):
-        wanted = torch.is_grad_enabled() and any(
-            isinstance(t, Tensor) and t.requires_grad for t in given
-        )
-        if not wanted or (self.reduces and given[-1] == "none") or not self.serves(given, False):
-            return self.lines(*given)
-        try:
-            return self.fast.apply(*given)
-        except Refused:
-            return self.lines(*given)
+    set_materialize_grads = mark_non_differentiable
 
 
-class LossOnKernels(AtOnce):
-    """Replaces the Function of a loss, whose first output that is."""
-
-    def __init__(self, lines: OnKernels, own: Callable, target: ModuleType):
-        super().__init__(lambda *given: first_of(lines.apply(*given)), own, target)
-        self.function = lines
-        self.several = get_origin(inspect.signature(lines.forward).return_annotation) is tuple
-
-    def apply(self, *given):
-        return (self(*given),) if self.several else self(*given)
-
-    def __getattr__(self, name: str):
-        return getattr(self.function, name)
+def backward_of(lines: type[Function], inputs: list, outputs: list, needs: list, gradients: list):
+    """The gradients of the inputs, for a node that kept some of them and of the outputs."""
+    ctx = Context()
+    lines.setup_context(ctx, inputs, outputs if len(outputs) > 1 else outputs[0])
+    ctx.needs_input_grad = needs
+    found = lines.backward(ctx, *gradients)
+    return found if isinstance(found, tuple) else (found,)
 
 
-def first_of(outputs: Tensor | tuple[Tensor, ...]) -> Tensor:
-    return outputs[0] if isinstance(outputs, tuple) else outputs
-
-
-def at_once_of(name: str) -> str:
-    """What computes the loss with its gradients that a function computes."""
-    return name.removesuffix(BEHIND).removesuffix("_forward") + "_at_once"
-
-
-def differentiated(
-    lines: Callable, given: Sequence, needs: Sequence[bool], dloss: Tensor
-) -> tuple[Tensor | None, ...]:
-    """The gradients as torch differentiates the lines: to any order, for a batch of them."""
-    again = torch.is_grad_enabled()
-    inputs = [t for t, need in zip(given, needs, strict=True) if need]
-    with torch.enable_grad():
-        loss = lines(*given)
-    found = iter(torch.autograd.grad(loss, inputs, dloss, create_graph=again))
-    return tuple(next(found) if need else None for need in needs)
-
-
-class Served:
-    """The functions of a module that kernels compute: ``places`` are (theirs, the module's own) by
-    their names in it. Raises `OutOfDate`.
-    """
-
-    def __init__(self, kernels: ModuleType, target: ModuleType):
-        serves = target.serves
-        self.lines = lines = kernels.MODULE
-        text = SEAL.sub("", lines.__loader__.get_source(lines.__name__))
-        name = lines.__name__.rpartition(".")[2]
-        if hashlib.sha256(text.encode()).hexdigest() != kernels.DIGEST:
-            raise OutOfDate(
-                f"the kernels of {name} belong to another version of the module; write them again:"
-                f" gradform {name} --target {target.TARGET}"
-            )
-        self.places = {}
-        self.behind = any(name.endswith(BEHIND) for name in vars(lines))
-        for called, value in [*vars(lines).items()]:
-            if isinstance(value, type) and issubclass(value, Function):
-                name = value.forward.__name__
-                if own := getattr(kernels, name, None):
-                    own = OnKernels(value, or_lines(own, value.forward), serves)
-                    if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
-                        own = LossOnKernels(own, at_once, target)
-                    self.places[called] = own, value
-            elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
-                own = where_served(getattr(kernels, called), value, serves)
-                self.places[called] = own, value
-            elif called.endswith(BEHIND) and hasattr(kernels, at_once_of(called)):
-                own = AtOnce(value, getattr(kernels, at_once_of(called)), target)
-                self.places[called] = own, value
-
-    def put(self, ours: bool) -> None:
-        """The kernels in their places, or the lines again."""
-        for name, (own, original) in self.places.items():
-            setattr(self.lines, name, own if ours else original)
+def refuse(*_) -> None:
+    """A node that leaves all to Python."""
 
 
 def or_lines(own: Callable, lines: Callable) -> Callable:

@@ -17,7 +17,7 @@ from .. import add_rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f0de2fd4d4badd7c98e8cc3f25b797d855547755ce2fc1af9657531890721d4a"
+MODULE, DIGEST = lines, "d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb74e4cb3db6"
 
 
 @kernel("N | C", alive=2, makes="h inv_rms y")
@@ -68,7 +68,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, gain * (inv_rms * (residual + x)), mask=c < C)
 
 
-@kernel("N | C", alive=4, sums="dgain: C", makes="dgain dx")
+@kernel("N in parts | C", alive=4, sums="dgain: C", makes="dgain dx")
 @triton.jit
 def backward(
     dh_ptr, dy_ptr, gain_ptr, h_ptr, inv_rms_ptr, dgain_ptr, dx_ptr, C, N, REAL: tl.constexpr,
@@ -123,7 +123,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", alive=3, sums="dgain: C")
+@backward.long("N in parts | C in tiles", alive=3, sums="dgain: C")
 @triton.jit
 def backward_columns(
     dy_ptr, h_ptr, inv_rms_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,

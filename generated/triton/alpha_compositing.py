@@ -15,7 +15,7 @@ from .. import alpha_compositing as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b9617da8d300ef5d473d96d18f7363f9dbaa8fbcc480466c98e6cfded44db253"
+MODULE, DIGEST = lines, "f91763d5e7538cd26b2bf6e4ec0f0413719cc8f0fe22d41a338e16e427f75b32"
 
 
 @kernel("R | S in tiles", makes="cumulated_1_operand")
@@ -32,22 +32,25 @@ def forward(
     tl.store(cumulated_1_operand_ptr + r * S + s, 1 - alpha, mask=inside)
 
 
-@kernel("R S | C in tiles", sums="y: R C", makes="y")
+@kernel("S in parts for R | C in tiles", alive=2, sums="y: R C", makes="y")
 @triton.jit
 def forward_2(
-    alpha_ptr, color_ptr, cumulated_1_ptr, y_ptr, rows, C, S, ALIGN: tl.constexpr,
+    alpha_ptr, color_ptr, cumulated_1_ptr, y_ptr, C, R, S, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    y = tl.zeros([ROWS, BLOCK], REAL)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (c < C)
-    alpha = load(alpha_ptr + row, row < rows)
-    r = row // S
-    s = row % S
-    cumulated_1 = load(cumulated_1_ptr + r * S + s - 1, (row < rows) & (s > 0))
-    color = load(color_ptr + row * C + c, inside)
-    tl.store(y_ptr + row * C + c, alpha * tl.where(s > 0, cumulated_1, 1) * color, mask=inside)
+    r = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, S, tl.num_programs(2) * ROWS):
+        s = start + tl.arange(0, ROWS)[:, None]
+        inside = (s < S) & (c < C)
+        alpha = load(alpha_ptr + r * S + s, s < S)
+        cumulated_1 = load(cumulated_1_ptr + r * S + s - 1, (s < S) & (s > 0))
+        color = load(color_ptr + (r * S + s) * C + c, inside)
+        y += tl.where(inside, alpha * tl.where(s > 0, cumulated_1, 1) * color, 0.0)
+    tl.store(y_ptr + program * R * C + r * C + c, tl.sum(y, axis=0, keep_dims=True), mask=c < C)
 
 
 @kernel("R S | C", alive=2, makes="sum_color_dy one_minus_alpha scanned_2_term")

@@ -6,95 +6,119 @@
 _launching.py.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from .. import barlow_twins as lines
-from ._functions import aligned, load, square
+from ._functions import added, aligned, load, square
 from ._launching import kernel
 
 MODULE, DIGEST = lines, "4097f20d5a63c85eaff880ce20b3cf4214a7474a71c4e27161a7677b9929d3a7"
 
 
-@kernel("N | D in tiles", alive=3, sums="sum_first: D, sum_second: D", makes="sum_first sum_second")
+@kernel(
+    "N in parts | D in tiles", alive=3, sums="sum_first_parts: D, sum_second_parts: D",
+    left="sum_first_parts sum_second_parts", makes="sum_first_parts sum_second_parts",
+)
 @triton.jit
 def forward(
-    first_ptr, second_ptr, sum_first_ptr, sum_second_ptr, D, N, REAL: tl.constexpr,
+    first_ptr, second_ptr, sum_first_parts_ptr, sum_second_parts_ptr, D, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_first = tl.zeros([ROWS, BLOCK], REAL)
-    sum_second = tl.zeros([ROWS, BLOCK], REAL)
+    sum_first_parts = tl.zeros([ROWS, BLOCK], REAL)
+    sum_second_parts = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
         first = load(first_ptr + n * D + d, inside)
-        sum_first += tl.where(inside, first, 0.0)
+        sum_first_parts += tl.where(inside, first, 0.0)
         second = load(second_ptr + n * D + d, inside)
-        sum_second += tl.where(inside, second, 0.0)
-    tl.store(sum_first_ptr + program * D + d, tl.sum(sum_first, axis=0, keep_dims=True), mask=d < D)
+        sum_second_parts += tl.where(inside, second, 0.0)
     tl.store(
-        sum_second_ptr + program * D + d,
-        tl.sum(sum_second, axis=0, keep_dims=True),
+        sum_first_parts_ptr + program * D + d,
+        tl.sum(sum_first_parts, axis=0, keep_dims=True),
+        mask=d < D,
+    )
+    tl.store(
+        sum_second_parts_ptr + program * D + d,
+        tl.sum(sum_second_parts, axis=0, keep_dims=True),
         mask=d < D,
     )
 
 
 @kernel(
-    "N | D in tiles", alive=7, sums="sum_centred1: D, sum_centred2: D",
-    makes="sum_centred1 sum_centred2",
+    "N in parts | D in tiles", alive=7, sums="sum_centred1_parts: D, sum_centred2_parts: D",
+    parts="sum_first_parts sum_second_parts", left="sum_centred1_parts sum_centred2_parts",
+    makes="sum_first sum_second sum_centred1_parts sum_centred2_parts",
 )
 @triton.jit
 def forward_2(
-    first_ptr, second_ptr, sum_first_ptr, sum_second_ptr, sum_centred1_ptr, sum_centred2_ptr, D, N,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    first_ptr, second_ptr, sum_first_parts_ptr, sum_second_parts_ptr, sum_first_ptr, sum_second_ptr,
+    sum_centred1_parts_ptr, sum_centred2_parts_ptr, sum_first_parts_count, sum_second_parts_count,
+    D, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_centred1 = tl.zeros([ROWS, BLOCK], REAL)
-    sum_centred2 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_centred1_parts = tl.zeros([ROWS, BLOCK], REAL)
+    sum_centred2_parts = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    sum_first = load(sum_first_ptr + d, d < D)
-    sum_second = load(sum_second_ptr + d, d < D)
+    sum_first_parts = added(sum_first_parts_ptr, d, sum_first_parts_count, D, d < D, REAL)
+    sum_first = sum_first_parts
+    tl.store(sum_first_ptr + d, sum_first, mask=(d < D) & (program == 0))
+    sum_second_parts = added(sum_second_parts_ptr, d, sum_second_parts_count, D, d < D, REAL)
+    sum_second = sum_second_parts
+    tl.store(sum_second_ptr + d, sum_second, mask=(d < D) & (program == 0))
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
         first = load(first_ptr + n * D + d, inside)
-        sum_centred1 += tl.where(inside, first - sum_first / N, 0.0)
+        sum_centred1_parts += tl.where(inside, first - sum_first / N, 0.0)
         second = load(second_ptr + n * D + d, inside)
-        sum_centred2 += tl.where(inside, second - sum_second / N, 0.0)
+        sum_centred2_parts += tl.where(inside, second - sum_second / N, 0.0)
     tl.store(
-        sum_centred1_ptr + program * D + d,
-        tl.sum(sum_centred1, axis=0, keep_dims=True),
+        sum_centred1_parts_ptr + program * D + d,
+        tl.sum(sum_centred1_parts, axis=0, keep_dims=True),
         mask=d < D,
     )
     tl.store(
-        sum_centred2_ptr + program * D + d,
-        tl.sum(sum_centred2, axis=0, keep_dims=True),
+        sum_centred2_parts_ptr + program * D + d,
+        tl.sum(sum_centred2_parts, axis=0, keep_dims=True),
         mask=d < D,
     )
 
 
-@kernel("N | D in tiles", alive=11, sums="sum_1: D, sum_2: D", makes="sum_1 sum_2")
+@kernel(
+    "N in parts | D in tiles", alive=11, sums="sum_1: D, sum_2: D",
+    parts="sum_centred1_parts sum_centred2_parts", left="sum_1 sum_2",
+    makes="sum_centred1 sum_centred2 sum_1 sum_2",
+)
 @triton.jit
 def forward_3(
-    first_ptr, second_ptr, sum_centred1_ptr, sum_centred2_ptr, sum_first_ptr, sum_second_ptr,
-    sum_1_ptr, sum_2_ptr, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    first_ptr, second_ptr, sum_centred1_parts_ptr, sum_centred2_parts_ptr, sum_first_ptr,
+    sum_second_ptr, sum_centred1_ptr, sum_centred2_ptr, sum_1_ptr, sum_2_ptr,
+    sum_centred1_parts_count, sum_centred2_parts_count, D, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     sum_2 = tl.zeros([ROWS, BLOCK], REAL)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    sum_centred1_parts = added(sum_centred1_parts_ptr, d, sum_centred1_parts_count, D, d < D, REAL)
+    sum_centred1 = sum_centred1_parts
+    tl.store(sum_centred1_ptr + d, sum_centred1, mask=(d < D) & (program == 0))
+    sum_centred2_parts = added(sum_centred2_parts_ptr, d, sum_centred2_parts_count, D, d < D, REAL)
+    sum_centred2 = sum_centred2_parts
+    tl.store(sum_centred2_ptr + d, sum_centred2, mask=(d < D) & (program == 0))
     sum_first = load(sum_first_ptr + d, d < D)
-    sum_centred1 = load(sum_centred1_ptr + d, d < D)
     sum_second = load(sum_second_ptr + d, d < D)
-    sum_centred2 = load(sum_centred2_ptr + d, d < D)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (d < D)
@@ -106,50 +130,47 @@ def forward_3(
     tl.store(sum_2_ptr + program * D + d, tl.sum(sum_2, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("| D in tiles", makes="inverse_root_in_unit1 inverse_root_in_unit2")
+@kernel(
+    "N in parts | D in tiles", alive=17, parts="sum_1 sum_2",
+    makes="inverse_root_in_unit1 inverse_root_in_unit2 unit1 unit2",
+)
 @triton.jit
 def forward_4(
-    sum_1_ptr, sum_2_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, D, N, eps,
-    BLOCK: tl.constexpr,
-):
-    d = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_1 = load(sum_1_ptr + d, d < D)
-    tl.store(inverse_root_in_unit1_ptr + d, 1 / tl.sqrt(sum_1 / N + eps), mask=d < D)
-    sum_2 = load(sum_2_ptr + d, d < D)
-    tl.store(inverse_root_in_unit2_ptr + d, 1 / tl.sqrt(sum_2 / N + eps), mask=d < D)
-
-
-@kernel("N | D in tiles", alive=3, makes="unit1 unit2")
-@triton.jit
-def forward_5(
-    first_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, second_ptr, sum_centred1_ptr,
-    sum_centred2_ptr, sum_first_ptr, sum_second_ptr, unit1_ptr, unit2_ptr, D, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    first_ptr, second_ptr, sum_1_ptr, sum_2_ptr, sum_centred1_ptr, sum_centred2_ptr, sum_first_ptr,
+    sum_second_ptr, inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, unit1_ptr, unit2_ptr,
+    sum_1_count, sum_2_count, D, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (d < D)
-    inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
-    first = load(first_ptr + n * D + d, inside)
+    sum_1 = added(sum_1_ptr, d, sum_1_count, D, d < D, REAL)
+    inverse_root_in_unit1 = 1 / tl.sqrt(sum_1 / N + eps)
+    tl.store(inverse_root_in_unit1_ptr + d, inverse_root_in_unit1, mask=(d < D) & (program == 0))
+    sum_2 = added(sum_2_ptr, d, sum_2_count, D, d < D, REAL)
+    inverse_root_in_unit2 = 1 / tl.sqrt(sum_2 / N + eps)
+    tl.store(inverse_root_in_unit2_ptr + d, inverse_root_in_unit2, mask=(d < D) & (program == 0))
     sum_first = load(sum_first_ptr + d, d < D)
     sum_centred1 = load(sum_centred1_ptr + d, d < D)
-    centred1 = first - sum_first / N - sum_centred1 / N
-    tl.store(unit1_ptr + n * D + d, inverse_root_in_unit1 * centred1, mask=inside)
-    inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
-    second = load(second_ptr + n * D + d, inside)
     sum_second = load(sum_second_ptr + d, d < D)
     sum_centred2 = load(sum_centred2_ptr + d, d < D)
-    centred2 = second - sum_second / N - sum_centred2 / N
-    tl.store(unit2_ptr + n * D + d, inverse_root_in_unit2 * centred2, mask=inside)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (d < D)
+        first = load(first_ptr + n * D + d, inside)
+        centred1 = first - sum_first / N - sum_centred1 / N
+        tl.store(unit1_ptr + n * D + d, inverse_root_in_unit1 * centred1, mask=inside)
+        second = load(second_ptr + n * D + d, inside)
+        centred2 = second - sum_second / N - sum_centred2 / N
+        tl.store(unit2_ptr + n * D + d, inverse_root_in_unit2 * centred2, mask=inside)
 
 
 @kernel(
-    "D | E=D in tiles", alive=3, sums="same:, others:",
+    "D in parts | E=D in tiles", alive=3, sums="same:, others:", left="others same",
     makes="correlation diagonal_correlation_minus_1 same others",
 )
 @triton.jit
-def forward_6(
+def forward_5(
     product_3_ptr, correlation_ptr, diagonal_correlation_minus_1_ptr, same_ptr, others_ptr, D, N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -177,11 +198,11 @@ def forward_6(
     tl.store(others_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(others))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="others same", makes="loss")
 @triton.jit
-def forward_7(others_ptr, same_ptr, loss_ptr, weight):
-    same = load(same_ptr)
-    others = load(others_ptr)
+def forward_6(others_ptr, same_ptr, loss_ptr, others_count, same_count, weight, REAL: tl.constexpr):
+    same = added(same_ptr, 0, same_count, 1, True, REAL)
+    others = added(others_ptr, 0, others_count, 1, True, REAL)
     tl.store(loss_ptr, same + others * weight)
 
 
@@ -239,8 +260,8 @@ def backward_2(
 
 
 @kernel(
-    "N | D in tiles", alive=6, sums="sum_3: D, sum_4: D, sum_5: D, sum_6: D",
-    makes="sum_3 sum_4 sum_5 sum_6",
+    "N in parts | D in tiles", alive=6, sums="sum_3: D, sum_4: D, sum_5: D, sum_6: D",
+    left="sum_3 sum_4 sum_5 sum_6", makes="sum_3 sum_4 sum_5 sum_6",
 )
 @triton.jit
 def backward_3(
@@ -267,43 +288,44 @@ def backward_3(
         unit2 = load(unit2_ptr + n * D + d, inside)
         sum_5 += tl.where(inside, dunit2 * unit2, 0.0)
         sum_6 += tl.where(inside, dunit2, 0.0)
-    if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + program * D + d, tl.sum(sum_3, axis=0, keep_dims=True), mask=d < D)
-    if sum_4_ptr is not None:
-        tl.store(sum_4_ptr + program * D + d, tl.sum(sum_4, axis=0, keep_dims=True), mask=d < D)
-    if sum_5_ptr is not None:
-        tl.store(sum_5_ptr + program * D + d, tl.sum(sum_5, axis=0, keep_dims=True), mask=d < D)
-    if sum_6_ptr is not None:
-        tl.store(sum_6_ptr + program * D + d, tl.sum(sum_6, axis=0, keep_dims=True), mask=d < D)
+    tl.store(sum_3_ptr + program * D + d, tl.sum(sum_3, axis=0, keep_dims=True), mask=d < D)
+    tl.store(sum_4_ptr + program * D + d, tl.sum(sum_4, axis=0, keep_dims=True), mask=d < D)
+    tl.store(sum_5_ptr + program * D + d, tl.sum(sum_5, axis=0, keep_dims=True), mask=d < D)
+    tl.store(sum_6_ptr + program * D + d, tl.sum(sum_6, axis=0, keep_dims=True), mask=d < D)
 
 
-@kernel("N | D in tiles", alive=4, makes="dfirst dsecond")
+@kernel(
+    "N in parts | D in tiles", alive=12, parts="sum_3 sum_4 sum_5 sum_6", makes="dfirst dsecond",
+)
 @triton.jit
 def backward_4(
     inverse_root_in_unit1_ptr, inverse_root_in_unit2_ptr, product_1_ptr, product_2_ptr, sum_3_ptr,
-    sum_4_ptr, sum_5_ptr, sum_6_ptr, unit1_ptr, unit2_ptr, dfirst_ptr, dsecond_ptr, D, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    sum_4_ptr, sum_5_ptr, sum_6_ptr, unit1_ptr, unit2_ptr, dfirst_ptr, dsecond_ptr, sum_3_count,
+    sum_4_count, sum_5_count, sum_6_count, D, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     D = aligned(D, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (d < D)
     inverse_root_in_unit1 = load(inverse_root_in_unit1_ptr + d, d < D)
-    product_2 = load(product_2_ptr + n * D + d, inside)
-    sum_4 = load(sum_4_ptr + d, d < D)
-    sum_3 = load(sum_3_ptr + d, d < D)
-    unit1 = load(unit1_ptr + n * D + d, inside)
-    dfirst = inverse_root_in_unit1 * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
-    if dfirst_ptr is not None:
-        tl.store(dfirst_ptr + n * D + d, dfirst, mask=inside)
+    sum_4 = added(sum_4_ptr, d, sum_4_count, D, d < D, REAL)
+    sum_3 = added(sum_3_ptr, d, sum_3_count, D, d < D, REAL)
     inverse_root_in_unit2 = load(inverse_root_in_unit2_ptr + d, d < D)
-    product_1 = load(product_1_ptr + n * D + d, inside)
-    sum_6 = load(sum_6_ptr + d, d < D)
-    sum_5 = load(sum_5_ptr + d, d < D)
-    unit2 = load(unit2_ptr + n * D + d, inside)
-    dsecond = inverse_root_in_unit2 * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
-    if dsecond_ptr is not None:
-        tl.store(dsecond_ptr + n * D + d, dsecond, mask=inside)
+    sum_6 = added(sum_6_ptr, d, sum_6_count, D, d < D, REAL)
+    sum_5 = added(sum_5_ptr, d, sum_5_count, D, d < D, REAL)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (d < D)
+        product_2 = load(product_2_ptr + n * D + d, inside)
+        unit1 = load(unit1_ptr + n * D + d, inside)
+        dfirst = inverse_root_in_unit1 * (product_2 / N - sum_4 / N - sum_3 / N * unit1)
+        if dfirst_ptr is not None:
+            tl.store(dfirst_ptr + n * D + d, dfirst, mask=inside)
+        product_1 = load(product_1_ptr + n * D + d, inside)
+        unit2 = load(unit2_ptr + n * D + d, inside)
+        dsecond = inverse_root_in_unit2 * (product_1 / N - sum_6 / N - sum_5 / N * unit2)
+        if dsecond_ptr is not None:
+            tl.store(dsecond_ptr + n * D + d, dsecond, mask=inside)
 
 
 def barlow_twins_forward(
@@ -313,36 +335,43 @@ def barlow_twins_forward(
     with lines._uncast(first):
         dtype = torch.promote_types(first.dtype, second.dtype)
         wide = torch.promote_types(dtype, torch.float32)
-        first, second = first.to(wide), second.to(wide)
+        operand = torch.promote_types(first.dtype, second.dtype)
         N, D = first.shape
-        sum_first = first.new_empty(1, D)
-        sum_second = first.new_empty(1, D)
-        forward(first, second, sum_first, sum_second, D=D, N=N)
-        sum_centred1 = first.new_empty(1, D)
-        sum_centred2 = first.new_empty(1, D)
-        forward_2(first, second, sum_first, sum_second, sum_centred1, sum_centred2, D=D, N=N)
-        sum_1 = first.new_empty(D)
-        sum_2 = first.new_empty(D)
-        forward_3(
-            first, second, sum_centred1, sum_centred2, sum_first, sum_second, sum_1, sum_2, D=D, N=N,
+        sum_first_parts = first.new_empty(forward.parts(D=D, N=N), D, dtype=wide)
+        sum_second_parts = first.new_empty(forward.parts(D=D, N=N), D, dtype=wide)
+        forward(first, second, sum_first_parts, sum_second_parts, D=D, N=N)
+        sum_first = first.new_empty(1, D, dtype=wide)
+        sum_second = first.new_empty(1, D, dtype=wide)
+        sum_centred1_parts = first.new_empty(forward_2.parts(D=D, N=N), D, dtype=wide)
+        sum_centred2_parts = first.new_empty(forward_2.parts(D=D, N=N), D, dtype=wide)
+        forward_2(
+            first, second, sum_first_parts, sum_second_parts, sum_first, sum_second, sum_centred1_parts,
+            sum_centred2_parts, D=D, N=N,
         )
-        inverse_root_in_unit1 = first.new_empty(1, D)
-        inverse_root_in_unit2 = first.new_empty(1, D)
-        forward_4(sum_1, sum_2, inverse_root_in_unit1, inverse_root_in_unit2, D=D, N=N, eps=eps)
-        unit1 = first.new_empty(N, D)
-        unit2 = first.new_empty(N, D)
-        forward_5(
-            first, inverse_root_in_unit1, inverse_root_in_unit2, second, sum_centred1, sum_centred2,
-            sum_first, sum_second, unit1, unit2, D=D, N=N,
+        sum_centred1 = first.new_empty(1, D, dtype=wide)
+        sum_centred2 = first.new_empty(1, D, dtype=wide)
+        sum_1 = first.new_empty(forward_3.parts(D=D, N=N), D, dtype=wide)
+        sum_2 = first.new_empty(forward_3.parts(D=D, N=N), D, dtype=wide)
+        forward_3(
+            first, second, sum_centred1_parts, sum_centred2_parts, sum_first, sum_second, sum_centred1,
+            sum_centred2, sum_1, sum_2, D=D, N=N,
+        )
+        inverse_root_in_unit1 = first.new_empty(1, D, dtype=wide)
+        inverse_root_in_unit2 = first.new_empty(1, D, dtype=wide)
+        unit1 = first.new_empty(N, D, dtype=operand)
+        unit2 = first.new_empty(N, D, dtype=operand)
+        forward_4(
+            first, second, sum_1, sum_2, sum_centred1, sum_centred2, sum_first, sum_second,
+            inverse_root_in_unit1, inverse_root_in_unit2, unit1, unit2, D=D, N=N, eps=eps,
         )
         product_3 = unit1.mT @ unit2
-        correlation = first.new_empty(D, D)
-        diagonal_correlation_minus_1 = first.new_empty(D)
-        same = first.new_empty(())
-        others = first.new_empty(())
-        forward_6(product_3, correlation, diagonal_correlation_minus_1, same, others, D=D, N=N)
-        loss = first.new_empty(())
-        forward_7(others, same, loss, weight=weight)
+        correlation = first.new_empty(D, D, dtype=wide)
+        diagonal_correlation_minus_1 = first.new_empty(D, dtype=wide)
+        same = first.new_empty(forward_5.parts(D=D, N=N), dtype=wide)
+        others = first.new_empty(forward_5.parts(D=D, N=N), dtype=wide)
+        forward_5(product_3, correlation, diagonal_correlation_minus_1, same, others, D=D, N=N)
+        loss = first.new_empty((), dtype=dtype)
+        forward_6(others, same, loss, weight=weight)
     return (
         loss.to(dtype), sum_first, sum_centred1, sum_second, sum_centred2, inverse_root_in_unit1,
         inverse_root_in_unit2, correlation, diagonal_correlation_minus_1,
@@ -358,25 +387,25 @@ def barlow_twins_backward(
     """The gradients of first and second."""
     with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
-        dloss, first, second = dloss.to(wide), first.to(wide), second.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dloss, first, second)])
         N, D = first.shape
-        dcorrelation_ = dloss.new_empty(D, D) if need_first or need_second else None
+        dcorrelation_ = dloss.new_empty(D, D, dtype=operand) if need_first or need_second else None
         backward(correlation, diagonal_correlation_minus_1, dloss, dcorrelation_, D=D, weight=weight)
-        unit1 = dloss.new_empty(N, D) if need_first or need_second else None
-        unit2 = dloss.new_empty(N, D) if need_first or need_second else None
+        unit1 = dloss.new_empty(N, D, dtype=operand) if need_first or need_second else None
+        unit2 = dloss.new_empty(N, D, dtype=operand) if need_first or need_second else None
         backward_2(
             first, inverse_root_in_unit1, inverse_root_in_unit2, second, sum_centred1, sum_centred2,
             sum_first, sum_second, unit1, unit2, D=D, N=N,
         )
         product_1 = unit1 @ dcorrelation_
         product_2 = unit2 @ dcorrelation_.mT
-        sum_3 = dloss.new_empty(D) if need_first or need_second else None
-        sum_4 = dloss.new_empty(D) if need_first or need_second else None
-        sum_5 = dloss.new_empty(D) if need_first or need_second else None
-        sum_6 = dloss.new_empty(D) if need_first or need_second else None
+        sum_3 = dloss.new_empty(backward_3.parts(D=D, N=N), D, dtype=wide)
+        sum_4 = dloss.new_empty(backward_3.parts(D=D, N=N), D, dtype=wide)
+        sum_5 = dloss.new_empty(backward_3.parts(D=D, N=N), D, dtype=wide)
+        sum_6 = dloss.new_empty(backward_3.parts(D=D, N=N), D, dtype=wide)
         backward_3(product_1, product_2, unit1, unit2, sum_3, sum_4, sum_5, sum_6, D=D, N=N)
-        dfirst = dloss.new_empty(N, D) if need_first else None
-        dsecond = dloss.new_empty(N, D) if need_second else None
+        dfirst = first.new_empty(N, D) if need_first else None
+        dsecond = second.new_empty(N, D) if need_second else None
         backward_4(
             inverse_root_in_unit1, inverse_root_in_unit2, product_1, product_2, sum_3, sum_4, sum_5,
             sum_6, unit1, unit2, dfirst, dsecond, D=D, N=N,

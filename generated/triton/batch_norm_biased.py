@@ -14,163 +14,155 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import batch_norm_biased as lines
-from ._functions import aligned, load, square, total
+from ._functions import added, aligned, larger, load, smaller, square
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "124606d49916cef3f7ad878d610a211971b646079e2e89be044a5d2c1f963d22"
+MODULE, DIGEST = lines, "1d709565f301e0ffdbbd7e2f94e88b01806af18b366e34401e41d30629621b4c"
 
 
-@kernel("N C | S in tiles", sums="sum_1: C", makes="sum_1")
+@kernel(
+    "N in parts for C | S in tiles", alive=3, sums="sum_shifted: C, sum_squares: C",
+    left="sum_shifted sum_squares", makes="shift sum_shifted sum_squares",
+)
 @triton.jit
 def forward(
-    x_ptr, sum_1_ptr, rows, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    x = load(x_ptr + row * S + s, inside)
-    tl.store(
-        sum_1_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(x, inside, 1),
-        mask=row < rows,
-    )
-
-
-@kernel("| C in tiles", makes="mean")
-@triton.jit
-def forward_2(sum_1_ptr, mean_ptr, C, N, S, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_1 = load(sum_1_ptr + c, c < C)
-    tl.store(mean_ptr + c, sum_1 / N / S, mask=c < C)
-
-
-@kernel("N C | S in tiles", sums="sum_diff: C", makes="sum_diff")
-@triton.jit
-def forward_3(
-    mean_ptr, x_ptr, sum_diff_ptr, rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    x = load(x_ptr + row * S + s, inside)
-    c = row % C
-    mean = load(mean_ptr + c, row < rows)
-    tl.store(
-        sum_diff_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(x - mean, inside, 1),
-        mask=row < rows,
-    )
-
-
-@kernel("N C | S in tiles", sums="sum_2: C", makes="sum_2")
-@triton.jit
-def forward_4(
-    mean_ptr, sum_diff_ptr, x_ptr, sum_2_ptr, rows, C, N, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    x = load(x_ptr + row * S + s, inside)
-    c = row % C
-    mean = load(mean_ptr + c, row < rows)
-    sum_diff = load(sum_diff_ptr + c, row < rows)
-    tl.store(
-        sum_2_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(square(x - mean - sum_diff / N / S), inside, 1),
-        mask=row < rows,
-    )
-
-
-@kernel("| C in tiles", makes="inv_std")
-@triton.jit
-def forward_5(sum_2_ptr, inv_std_ptr, C, N, S, eps, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_2 = load(sum_2_ptr + c, c < C)
-    tl.store(inv_std_ptr + c, 1 / tl.sqrt(sum_2 / N / S + eps), mask=c < C)
-
-
-@kernel("N C | S in tiles", makes="y")
-@triton.jit
-def forward_6(
-    bias_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, y_ptr, rows, C, N, S,
+    x_ptr, shift_ptr, sum_shifted_ptr, sum_squares_ptr, C, N, S, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(2).to(tl.int64)
+    sum_shifted = tl.zeros([ROWS, BLOCK], REAL)
+    sum_squares = tl.zeros([ROWS, BLOCK], REAL)
+    c = tl.program_id(0).to(tl.int64)
+    x = load(x_ptr + c * S)
+    x_2 = load(x_ptr + ((N - 1) * C + c) * S + S - 1)
+    x_3 = load(x_ptr + (N // 2 * C + c) * S + S // 2)
+    shift = larger(smaller(x, x_2), smaller(larger(x, x_2), x_3))
+    tl.store(shift_ptr + c, shift, mask=(program == 0) & (tl.program_id(1) == 0))
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    bias = load(bias_ptr + c, row < rows)
-    gain = load(gain_ptr + c, row < rows)
-    inv_std = load(inv_std_ptr + c, row < rows)
-    x = load(x_ptr + row * S + s, inside)
-    mean = load(mean_ptr + c, row < rows)
-    sum_diff = load(sum_diff_ptr + c, row < rows)
-    diff = x - mean - sum_diff / N / S
-    xhat = inv_std * diff
-    tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        x_4 = load(x_ptr + (n * C + c) * S + s, inside)
+        sum_shifted += tl.where(inside, x_4 - shift, 0.0)
+        sum_squares += tl.where(inside, square(x_4 - shift), 0.0)
+    tl.store(
+        sum_shifted_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * C + c,
+        tl.sum(sum_shifted),
+    )
+    tl.store(
+        sum_squares_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * C + c,
+        tl.sum(sum_squares),
+    )
 
 
-@kernel("N C | S in tiles", alive=2, sums="dgain: C, dbias: C", makes="dgain dbias")
+@kernel(
+    "N in parts for C | S in tiles", parts="sum_shifted sum_squares",
+    makes="mean sum_diff inv_std y",
+)
+@triton.jit
+def forward_2(
+    bias_ptr, gain_ptr, shift_ptr, sum_shifted_ptr, sum_squares_ptr, x_ptr, mean_ptr, sum_diff_ptr,
+    inv_std_ptr, y_ptr, sum_shifted_count, sum_squares_count, C, N, S, eps, N_times_S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    c = tl.program_id(0).to(tl.int64)
+    shift = load(shift_ptr + c)
+    sum_shifted = added(sum_shifted_ptr, c, sum_shifted_count, C, True, REAL)
+    mean = shift + sum_shifted / N / S
+    tl.store(mean_ptr + c, mean, mask=(program == 0) & (tl.program_id(1) == 0))
+    sum_diff = sum_shifted - N_times_S * (mean - shift)
+    tl.store(sum_diff_ptr + c, sum_diff, mask=(program == 0) & (tl.program_id(1) == 0))
+    sum_squares = added(sum_squares_ptr, c, sum_squares_count, C, True, REAL)
+    inv_std = 1 / tl.sqrt(larger(sum_squares - sum_shifted * sum_shifted / N / S, 0) / N / S + eps)
+    tl.store(inv_std_ptr + c, inv_std, mask=(program == 0) & (tl.program_id(1) == 0))
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    bias = load(bias_ptr + c)
+    gain = load(gain_ptr + c)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        x = load(x_ptr + (n * C + c) * S + s, inside)
+        diff = x - mean - sum_diff / N / S
+        xhat = inv_std * diff
+        tl.store(y_ptr + (n * C + c) * S + s, bias + gain * xhat, mask=inside)
+
+
+@kernel(
+    "N in parts for C | S in tiles", alive=4, sums="dgain_parts: C, dbias_parts: C",
+    left="dgain_parts dbias_parts", makes="dgain_parts dbias_parts",
+)
 @triton.jit
 def backward(
-    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, rows, C, N, S,
+    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_parts_ptr, dbias_parts_ptr, C, N, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dgain_parts = tl.zeros([ROWS, BLOCK], REAL)
+    dbias_parts = tl.zeros([ROWS, BLOCK], REAL)
+    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    c = tl.program_id(0).to(tl.int64)
+    inv_std = load(inv_std_ptr + c)
+    mean = load(mean_ptr + c)
+    sum_diff = load(sum_diff_ptr + c)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        dy = load(dy_ptr + (n * C + c) * S + s, inside)
+        x = load(x_ptr + (n * C + c) * S + s, inside)
+        diff = x - mean - sum_diff / N / S
+        xhat = inv_std * diff
+        dgain_parts += tl.where(inside, dy * xhat, 0.0)
+        dbias_parts += tl.where(inside, dy, 0.0)
+    tl.store(
+        dgain_parts_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * C + c,
+        tl.sum(dgain_parts),
+    )
+    tl.store(
+        dbias_parts_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * C + c,
+        tl.sum(dbias_parts),
+    )
+
+
+@kernel(
+    "N in parts for C | S in tiles", alive=2, parts="dgain_parts dbias_parts",
+    makes="dgain dbias dx",
+)
+@triton.jit
+def backward_2(
+    dbias_parts_ptr, dgain_parts_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr,
+    dgain_ptr, dbias_ptr, dx_ptr, dgain_parts_count, dbias_parts_count, C, N, S, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    dy = load(dy_ptr + row * S + s, inside)
-    c = row % C
-    inv_std = load(inv_std_ptr + c, row < rows)
-    x = load(x_ptr + row * S + s, inside)
-    mean = load(mean_ptr + c, row < rows)
-    sum_diff = load(sum_diff_ptr + c, row < rows)
-    diff = x - mean - sum_diff / N / S
-    xhat = inv_std * diff
+    program = tl.program_id(2).to(tl.int64)
+    c = tl.program_id(0).to(tl.int64)
+    dgain_parts = added(dgain_parts_ptr, c, dgain_parts_count, C, True, REAL)
+    dgain = dgain_parts
     if dgain_ptr is not None:
-        tl.store(
-            dgain_ptr + row * tl.num_programs(1) + tl.program_id(1),
-            total(dy * xhat, inside, 1),
-            mask=row < rows,
-        )
+        tl.store(dgain_ptr + c, dgain, mask=(program == 0) & (tl.program_id(1) == 0))
+    dbias_parts = added(dbias_parts_ptr, c, dbias_parts_count, C, True, REAL)
+    dbias = dbias_parts
     if dbias_ptr is not None:
-        tl.store(
-            dbias_ptr + row * tl.num_programs(1) + tl.program_id(1),
-            total(dy, inside, 1),
-            mask=row < rows,
-        )
-
-
-@kernel("N C | S in tiles", alive=2, makes="dx")
-@triton.jit
-def backward_2(
-    dbias_ptr, dgain_ptr, dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr,
-    rows, C, N, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+        tl.store(dbias_ptr + c, dbias, mask=(program == 0) & (tl.program_id(1) == 0))
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    gain = load(gain_ptr + c, row < rows)
-    inv_std = load(inv_std_ptr + c, row < rows)
-    dy = load(dy_ptr + row * S + s, inside)
-    dgain = load(dgain_ptr + c, row < rows)
-    x = load(x_ptr + row * S + s, inside)
-    mean = load(mean_ptr + c, row < rows)
-    sum_diff = load(sum_diff_ptr + c, row < rows)
-    diff = x - mean - sum_diff / N / S
-    xhat = inv_std * diff
-    dbias = load(dbias_ptr + c, row < rows)
-    dx = gain * inv_std * (dy - dgain / N / S * xhat - dbias / N / S)
-    tl.store(dx_ptr + row * S + s, dx, mask=inside)
+    gain = load(gain_ptr + c)
+    inv_std = load(inv_std_ptr + c)
+    mean = load(mean_ptr + c)
+    sum_diff = load(sum_diff_ptr + c)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        dy = load(dy_ptr + (n * C + c) * S + s, inside)
+        x = load(x_ptr + (n * C + c) * S + s, inside)
+        diff = x - mean - sum_diff / N / S
+        xhat = inv_std * diff
+        dx = gain * inv_std * (dy - dgain / N / S * xhat - dbias / N / S)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + (n * C + c) * S + s, dx, mask=inside)
 
 
 def batch_norm_biased_forward(
@@ -180,18 +172,18 @@ def batch_norm_biased_forward(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     N, C, S = x.shape
-    sum_1 = x.new_empty(C, dtype=wide)
-    forward(x, sum_1, C=C, N=N, S=S)
+    shift = x.new_empty(C, dtype=wide)
+    sum_shifted = x.new_empty(forward.parts(C=C, N=N, S=S), C, dtype=wide)
+    sum_squares = x.new_empty(forward.parts(C=C, N=N, S=S), C, dtype=wide)
+    forward(x, shift, sum_shifted, sum_squares, C=C, N=N, S=S)
     mean = x.new_empty(1, C, 1, dtype=wide)
-    forward_2(sum_1, mean, C=C, N=N, S=S)
     sum_diff = x.new_empty(1, C, 1, dtype=wide)
-    forward_3(mean, x, sum_diff, C=C, N=N, S=S)
-    sum_2 = x.new_empty(C, dtype=wide)
-    forward_4(mean, sum_diff, x, sum_2, C=C, N=N, S=S)
     inv_std = x.new_empty(1, C, 1, dtype=wide)
-    forward_5(sum_2, inv_std, C=C, N=N, S=S, eps=eps)
     y = x.new_empty(N, C, S, dtype=dtype)
-    forward_6(bias, gain, inv_std, mean, sum_diff, x, y, C=C, N=N, S=S)
+    forward_2(
+        bias, gain, shift, sum_shifted, sum_squares, x, mean, sum_diff, inv_std, y, C=C, N=N, S=S,
+        eps=eps, N_times_S=N * S,
+    )
     return y, mean, sum_diff, inv_std
 
 
@@ -202,11 +194,14 @@ def batch_norm_biased_backward(
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     N, C, S = dy.shape
-    dx = None
-    dgain = dy.new_empty(C, dtype=wide) if need_x or need_gain else None
-    dbias = dy.new_empty(C, dtype=wide) if need_x or need_bias else None
-    backward(dy, inv_std, mean, sum_diff, x, dgain, dbias, C=C, N=N, S=S)
-    if need_x:
-        dx = x.new_empty(N, C, S)
-        backward_2(dbias, dgain, dy, gain, inv_std, mean, sum_diff, x, dx, C=C, N=N, S=S)
+    dgain_parts = dy.new_empty(backward.parts(C=C, N=N, S=S), C, dtype=wide)
+    dbias_parts = dy.new_empty(backward.parts(C=C, N=N, S=S), C, dtype=wide)
+    backward(dy, inv_std, mean, sum_diff, x, dgain_parts, dbias_parts, C=C, N=N, S=S)
+    dgain = gain.new_empty(C) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C, S) if need_x else None
+    backward_2(
+        dbias_parts, dgain_parts, dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C=C, N=N,
+        S=S,
+    )
     return dx, dgain, dbias

@@ -14,92 +14,84 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import batch_norm_evaluation as lines
-from ._functions import aligned, load, total
+from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "366a6140657de27d48a49e4f521fe275105364714a998418c2f7b754333d45dc"
+MODULE, DIGEST = lines, "871001b363f956749f1796aea17acc518b8b15593696b4034cf468fd74738baa"
 
 
-@kernel("| C in tiles", makes="inv_std")
+@kernel("N C | S in tiles", makes="inv_std y")
 @triton.jit
-def forward(running_var_ptr, inv_std_ptr, C, eps, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    running_var = load(running_var_ptr + c, c < C)
-    tl.store(inv_std_ptr + c, 1 / tl.sqrt(running_var + eps), mask=c < C)
-
-
-@kernel("N C | S in tiles", makes="y")
-@triton.jit
-def forward_2(
-    bias_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, y_ptr, rows, C, S,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def forward(
+    bias_ptr, gain_ptr, running_mean_ptr, running_var_ptr, x_ptr, inv_std_ptr, y_ptr, rows, C, S,
+    eps, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    c = row % C
+    running_var = load(running_var_ptr + c, row < rows)
+    inv_std = 1 / tl.sqrt(running_var + eps)
+    tl.store(inv_std_ptr + c, inv_std, mask=row < rows)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    c = row % C
     bias = load(bias_ptr + c, row < rows)
     gain = load(gain_ptr + c, row < rows)
-    inv_std = load(inv_std_ptr + c, row < rows)
     x = load(x_ptr + row * S + s, inside)
     running_mean = load(running_mean_ptr + c, row < rows)
     xhat = inv_std * (x - running_mean)
     tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=inside)
 
 
-@kernel("N C | S in tiles", alive=3, sums="dgain: C, dbias: C", makes="dgain dbias dx")
+@kernel("N in parts for C | S in tiles", alive=5, sums="dgain: C, dbias: C", makes="dgain dbias dx")
 @triton.jit
 def backward(
-    dy_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, rows, C,
-    S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, running_mean_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C, N, S,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dgain = tl.zeros([ROWS, BLOCK], REAL)
+    dbias = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (s < S)
-    c = row % C
-    inv_std = load(inv_std_ptr + c, row < rows)
-    dy = load(dy_ptr + row * S + s, inside)
-    x = load(x_ptr + row * S + s, inside)
-    running_mean = load(running_mean_ptr + c, row < rows)
+    c = tl.program_id(0).to(tl.int64)
+    inv_std = load(inv_std_ptr + c)
+    running_mean = load(running_mean_ptr + c)
+    gain = load(gain_ptr + c)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        dy = load(dy_ptr + (n * C + c) * S + s, inside)
+        x = load(x_ptr + (n * C + c) * S + s, inside)
+        dgain += tl.where(inside, inv_std * dy * (x - running_mean), 0.0)
+        dbias += tl.where(inside, dy, 0.0)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + (n * C + c) * S + s, gain * inv_std * dy, mask=inside)
     if dgain_ptr is not None:
         tl.store(
-            dgain_ptr + row * tl.num_programs(1) + tl.program_id(1),
-            total(inv_std * dy * (x - running_mean), inside, 1),
-            mask=row < rows,
+            dgain_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * C + c,
+            tl.sum(dgain),
         )
     if dbias_ptr is not None:
         tl.store(
-            dbias_ptr + row * tl.num_programs(1) + tl.program_id(1),
-            total(dy, inside, 1),
-            mask=row < rows,
+            dbias_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * C + c,
+            tl.sum(dbias),
         )
-    gain = load(gain_ptr + c, row < rows)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + row * S + s, gain * inv_std * dy, mask=inside)
 
 
-@kernel("| C in tiles", makes="inv_std")
+@kernel("N C | S in tiles", makes="inv_std xhat")
 @triton.jit
-def plain_forward(running_var_ptr, inv_std_ptr, C, eps, BLOCK: tl.constexpr):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    running_var = load(running_var_ptr + c, c < C)
-    tl.store(inv_std_ptr + c, 1 / tl.sqrt(running_var + eps), mask=c < C)
-
-
-@kernel("N C | S in tiles", makes="xhat")
-@triton.jit
-def plain_forward_2(
-    inv_std_ptr, running_mean_ptr, x_ptr, xhat_ptr, rows, C, S, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def plain_forward(
+    running_mean_ptr, running_var_ptr, x_ptr, inv_std_ptr, xhat_ptr, rows, C, S, eps,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    c = row % C
+    running_var = load(running_var_ptr + c, row < rows)
+    inv_std = 1 / tl.sqrt(running_var + eps)
+    tl.store(inv_std_ptr + c, inv_std, mask=row < rows)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (s < S)
-    c = row % C
-    inv_std = load(inv_std_ptr + c, row < rows)
     x = load(x_ptr + row * S + s, inside)
     running_mean = load(running_mean_ptr + c, row < rows)
     tl.store(xhat_ptr + row * S + s, inv_std * (x - running_mean), mask=inside)
@@ -134,9 +126,8 @@ def batch_norm_evaluation_forward(
     running_mean, running_var = running_mean.to(wide), running_var.to(wide)
     N, C, S = x.shape
     inv_std = x.new_empty(C, dtype=wide)
-    forward(running_var, inv_std, C=C, eps=eps)
     y = x.new_empty(N, C, S, dtype=dtype)
-    forward_2(bias, gain, inv_std, running_mean, x, y, C=C, N=N, S=S)
+    forward(bias, gain, running_mean, running_var, x, inv_std, y, C=C, N=N, S=S, eps=eps)
     return y, inv_std
 
 
@@ -168,9 +159,8 @@ def batch_norm_evaluation_plain_forward(
     running_mean, running_var = running_mean.to(wide), running_var.to(wide)
     N, C, S = x.shape
     inv_std = x.new_empty(C, dtype=wide)
-    plain_forward(running_var, inv_std, C=C, eps=eps)
     y = x.new_empty(N, C, S, dtype=dtype)
-    plain_forward_2(inv_std, running_mean, x, y, C=C, N=N, S=S)
+    plain_forward(running_mean, running_var, x, inv_std, y, C=C, N=N, S=S, eps=eps)
     return y, inv_std
 
 

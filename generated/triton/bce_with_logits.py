@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import bce_with_logits as lines
-from ._functions import aligned, larger, load, log1p, smaller
-from ._launching import kernel
+from ._functions import added, aligned, larger, load, log1p, smaller
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "a4d95e382040f0f6b929a0c6da9c4433c0f16aeb6683a65413dc6fc45df11e01"
+MODULE, DIGEST = lines, "fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("N | C in tiles", alive=4, makes="losses")
@@ -71,6 +72,55 @@ def backward(
         tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
 
 
+@kernel(
+    "N in parts | C in tiles", alive=9, sums="loss_sum:", left="loss_sum",
+    makes="dlogits dtarget loss_sum",
+)
+@triton.jit
+def at_once(
+    logits_ptr, pos_weight_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, C,
+    N, one_over_C_times_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, BLOCK], REAL)
+    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    pos_weight = load(pos_weight_ptr + c, c < C)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        weight = load(weight_ptr + n * C + c, inside)
+        dlikelihood = -(one_over_C_times_N_or_one * weight)
+        target = load(target_ptr + n * C + c, inside)
+        logits = load(logits_ptr + n * C + c, inside)
+        dlogits = dlikelihood * (
+            pos_weight * target + 1 / (1 + tl.exp(-logits)) * (target - pos_weight * target - 1)
+        )
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
+        dtarget = dlikelihood * (
+            larger(logits, 0)
+            + log1p(tl.exp(-tl.abs(logits)))
+            + pos_weight * (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits))))
+        )
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n * C + c, dtarget, mask=inside)
+        likelihood = (
+            pos_weight * (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
+            + (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (target - 1)
+        )
+        loss_sum += tl.where(inside, -(likelihood * weight), 0.0)
+    tl.store(loss_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, C_times_N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / C_times_N_or_one)
+
+
 @kernel("| NC=N*C in tiles", alive=4, makes="losses")
 @triton.jit
 def plain_forward(logits_ptr, target_ptr, losses_ptr, NC, BLOCK: tl.constexpr):
@@ -97,6 +147,41 @@ def plain_backward(
         tl.store(dlogits_ptr + nc, dloss * (1 / (1 + tl.exp(-logits)) - target), mask=nc < NC)
     if dtarget_ptr is not None:
         tl.store(dtarget_ptr + nc, -(dloss * logits), mask=nc < NC)
+
+
+@kernel(
+    "in parts | NC=N*C in tiles", alive=5, sums="loss_sum:", left="loss_sum",
+    makes="dlogits dtarget loss_sum",
+)
+@triton.jit
+def plain_at_once(
+    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, NC, one_over_C_times_N_or_one,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
+        nc = start + tl.arange(0, BLOCK)
+        logits = load(logits_ptr + nc, nc < NC)
+        target = load(target_ptr + nc, nc < NC)
+        dlogits = one_over_C_times_N_or_one * (1 / (1 + tl.exp(-logits)) - target)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + nc, dlogits, mask=nc < NC)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + nc, -(one_over_C_times_N_or_one * logits), mask=nc < NC)
+        likelihood = (
+            (smaller(logits, 0) - log1p(tl.exp(-tl.abs(logits)))) * target
+            + (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits)))) * (target - 1)
+        )
+        loss_sum += tl.where(nc < NC, -likelihood, 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def plain_at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, C_times_N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / C_times_N_or_one)
 
 
 def bce_with_logits_forward(
@@ -129,6 +214,40 @@ def bce_with_logits_backward(
     return dlogits, dtarget
 
 
+def bce_with_logits_at_once(
+    logits: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
+    reduction: str, need_logits: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    if weight is None and pos_weight is None:
+        loss, dlogits, dtarget = bce_with_logits_plain_at_once(
+            logits, target, reduction, need_logits, need_target,
+        )
+        return loss, dlogits, dtarget, None, None, None
+    N, C = logits.shape
+    weight = logits.new_full((), 1).expand(N, C) if weight is None else weight
+    pos_weight = logits.new_full((), 1).expand(C) if pos_weight is None else pos_weight
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight, pos_weight)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    weight, pos_weight = weight.to(wide), pos_weight.to(wide)
+    N, C = logits.shape
+    dlogits = logits.new_empty(N, C, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, dtype=unscaled(target)) if need_target else None
+    loss_sum = logits.new_empty(at_once.parts(C=C, N=N), dtype=wide)
+    at_once(
+        logits, pos_weight, target, weight, dlogits, dtarget, loss_sum, C=C, N=N,
+        one_over_C_times_N_or_one=1 / (C * N if reduction == 1 else 1),
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, C_times_N_or_one=C * N if reduction == 1 else 1)
+    return loss, dlogits, dtarget, None, None, None
+
+
 def bce_with_logits_plain_forward(logits: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
@@ -148,3 +267,24 @@ def bce_with_logits_plain_backward(
     dtarget = target.new_empty(N, C) if need_target else None
     plain_backward(dloss, logits, target, dlogits, dtarget, C=C, N=N)
     return dlogits, dtarget
+
+
+def bce_with_logits_plain_at_once(
+    logits: Tensor, target: Tensor, reduction: str, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N, C = logits.shape
+    dlogits = logits.new_empty(N, C, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, dtype=unscaled(target)) if need_target else None
+    loss_sum = logits.new_empty(plain_at_once.parts(C=C, N=N), dtype=wide)
+    plain_at_once(
+        logits, target, dlogits, dtarget, loss_sum, C=C, N=N,
+        one_over_C_times_N_or_one=1 / (C * N if reduction == 1 else 1),
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    plain_at_once_2(loss_sum, loss, C_times_N_or_one=C * N if reduction == 1 else 1)
+    return loss, dlogits, dtarget

@@ -17,7 +17,7 @@ from .. import biased_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "4192310d1a44ec58bd845d96d9c0faf0740f78c188e0050bff7e3d9db869282f"
+MODULE, DIGEST = lines, "e17fa2d278fdc4274a788bcb988f495795507abb308ec12f508dc5a659ef590f"
 
 
 @kernel("B T | S", alive=2, makes="probs")
@@ -142,12 +142,13 @@ def biased_attention_forward(
     with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
         wide = torch.promote_types(dtype, torch.float32)
-        query, key, value, bias = (t.to(wide) for t in (query, key, value, bias))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        query, key, value = query.to(operand), key.to(operand), value.to(operand)
         B = query.shape[0]
         T = query.shape[1]
         S = key.shape[1]
         product_1 = query @ key.mT
-        probs = query.new_empty(B, T, S)
+        probs = query.new_empty(B, T, S, dtype=operand)
         forward(bias, product_1, probs, B=B, S=S, T=T, scale=scale)
         y = probs @ value
     return y.to(dtype), probs
@@ -160,7 +161,8 @@ def biased_attention_backward(
     """The gradients of query, key, value and bias."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
+        dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]
         T = dy.shape[1]
         S = key.shape[1]
@@ -171,7 +173,7 @@ def biased_attention_backward(
             dvalue = probs.mT @ dy
         if need_query or need_key or need_bias:
             dbias = dy.new_empty(B, T, S) if need_bias else None
-            scale_times_dbias = dy.new_empty(B, T, S) if need_query or need_key else None
+            scale_times_dbias = dy.new_empty(B, T, S, dtype=operand) if need_query or need_key else None
             backward(dprobs, probs, dbias, scale_times_dbias, B=B, S=S, T=T, scale=scale)
         if need_query:
             dquery = scale_times_dbias @ key

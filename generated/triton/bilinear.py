@@ -14,42 +14,52 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import bilinear as lines
-from ._functions import aligned, load, total
+from ._functions import added, aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "1986807c44a7cbdbaa1aeefc6ad3f9dcce8599560a51ee307ce8e2ac0cb00377"
+MODULE, DIGEST = lines, "dad4eb162889cf86cf24c5b79332481dcf6974fb065bae7303a52b18034603e2"
 
 
-@kernel("N L | H in tiles", sums="sum_1: N H", makes="sum_1")
+@kernel("L in parts for N | H in tiles", alive=2, sums="sum_1: N H", left="sum_1", makes="sum_1")
 @triton.jit
 def forward(
-    through_ptr, x2_ptr, sum_1_ptr, rows, H, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    through_ptr, x2_ptr, sum_1_ptr, H, L, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (h < H)
-    x2 = load(x2_ptr + row, row < rows)
-    through = load(through_ptr + row * H + h, inside)
-    tl.store(sum_1_ptr + row * H + h, x2 * through, mask=inside)
+    n = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, L, tl.num_programs(2) * ROWS):
+        l = start + tl.arange(0, ROWS)[:, None]
+        inside = (l < L) & (h < H)
+        x2 = load(x2_ptr + n * L + l, l < L)
+        through = load(through_ptr + (n * L + l) * H + h, inside)
+        sum_1 += tl.where(inside, x2 * through, 0.0)
+    tl.store(
+        sum_1_ptr + program * N * H + n * H + h,
+        tl.sum(sum_1, axis=0, keep_dims=True),
+        mask=h < H,
+    )
 
 
-@kernel("N | H in tiles", alive=2, makes="y")
+@kernel("N | H in tiles", alive=2, parts="sum_1", makes="y")
 @triton.jit
 def forward_2(
-    bias_ptr, sum_1_ptr, y_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bias_ptr, sum_1_ptr, y_ptr, sum_1_count, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (h < H)
-    sum_1 = load(sum_1_ptr + n * H + h, inside)
+    sum_1 = added(sum_1_ptr, n * H + h, sum_1_count, N * H, inside, REAL)
     bias = load(bias_ptr + h, h < H)
     tl.store(y_ptr + n * H + h, sum_1 + bias, mask=inside)
 
 
-@kernel("N | H in tiles", alive=2, sums="dbias: H", makes="dbias")
+@kernel("N in parts | H in tiles", alive=2, sums="dbias: H", makes="dbias")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -115,14 +125,15 @@ def bilinear_forward(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor) -> tu
     with lines._uncast(x1):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
-        x1, x2, weight, bias = (t.to(wide) for t in (x1, x2, weight, bias))
+        operand = torch.promote_types(x1.dtype, weight.dtype)
+        x1, weight = x1.to(operand), weight.to(operand)
         H = weight.shape[0]
         L = x2.shape[1]
         N = x1.shape[0]
         through = torch.einsum("hkl,nk->nlh", weight, x1)
-        sum_1 = x1.new_empty(N, H)
+        sum_1 = x1.new_empty(forward.parts(H=H, L=L, N=N), N, H, dtype=wide)
         forward(through, x2, sum_1, H=H, L=L, N=N)
-        y = x1.new_empty(N, H)
+        y = x1.new_empty(N, H, dtype=dtype)
         forward_2(bias, sum_1, y, H=H, N=N)
     return y.to(dtype), through
 
@@ -134,16 +145,17 @@ def bilinear_backward(
     """The gradients of x1, x2, weight and bias."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x1, x2, weight = (t.to(wide) for t in (dy, x1, x2, weight))
+        operand = torch.promote_types(x1.dtype, weight.dtype)
+        x1, weight = x1.to(operand), weight.to(operand)
         N, H = dy.shape
         L = x2.shape[1]
         dx1 = dx2 = dweight = dbias = None
         if need_bias:
-            dbias = dy.new_empty(H)
+            dbias = dy.new_empty(H, dtype=wide)
             backward(dy, dbias, H=H, N=N)
         if need_x1 or need_x2 or need_weight:
-            dx2 = dy.new_empty(N, L) if need_x2 else None
-            dthrough = dy.new_empty(N, L, H) if need_x1 or need_weight else None
+            dx2 = x2.new_empty(N, L) if need_x2 else None
+            dthrough = dy.new_empty(N, L, H, dtype=operand) if need_x1 or need_weight else None
             backward_2(dy, through, x2, dx2, dthrough, H=H, L=L, N=N)
         if need_x1:
             dx1 = lines._einsum("nlh,hkl->nk", dthrough, weight)

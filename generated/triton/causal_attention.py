@@ -17,7 +17,7 @@ from .. import causal_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "75160a16bf880f4d03b0b12012339582178e59fe4edd61a2302c0d08e002d80a"
+MODULE, DIGEST = lines, "d39e07cdb1047e3389e68ffe79a29b89b6fe8d1b16a82a395475e3425e91c77a"
 
 
 @kernel("B T | S", alive=2, makes="probs")
@@ -122,12 +122,13 @@ def causal_attention_forward(
     with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         wide = torch.promote_types(dtype, torch.float32)
-        query, key, value = query.to(wide), key.to(wide), value.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        query, key, value = query.to(operand), key.to(operand), value.to(operand)
         B = query.shape[0]
         T = query.shape[1]
         S = key.shape[1]
         product_1 = query @ key.mT
-        probs = query.new_empty(B, T, S)
+        probs = query.new_empty(B, T, S, dtype=operand)
         forward(product_1, probs, B=B, S=S, T=T, scale=scale)
         y = probs @ value
     return y.to(dtype), probs
@@ -140,7 +141,8 @@ def causal_attention_backward(
     """The gradients of query, key and value."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
+        dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]
         T = dy.shape[1]
         S = key.shape[1]
@@ -150,7 +152,7 @@ def causal_attention_backward(
         if need_value:
             dvalue = probs.mT @ dy
         if need_query or need_key:
-            scale_times_dscores = dy.new_empty(B, T, S)
+            scale_times_dscores = dy.new_empty(B, T, S, dtype=operand)
             backward(dprobs, probs, scale_times_dscores, B=B, S=S, T=T, scale=scale)
         if need_query:
             dquery = scale_times_dscores @ key

@@ -6,13 +6,15 @@
 _launching.py.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from .. import clip as lines
-from ._functions import aligned, larger, largest, load, rescaled, square, total
+from ._functions import added, aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
 MODULE, DIGEST = lines, "840086869abb13892a83dbd39cc655b4d47ac4cc699b097ffe2c8c4c66edfd24"
@@ -98,7 +100,7 @@ def forward_2_in_chunks(
 
 
 @kernel(
-    "N | M=N", alive=2, sums="sum_3:", largest="max_exponent_along_N_raw: M",
+    "N in parts | M=N", alive=2, sums="sum_3:", largest="max_exponent_along_N_raw: M", left="sum_3",
     makes="exp_exponent_shifted sum_exp_exponent_shifted max_exponent_along_N_raw sum_3",
 )
 @triton.jit
@@ -140,7 +142,7 @@ def forward_3(
     tl.store(sum_3_ptr + program, tl.sum(sum_3))
 
 
-@forward_3.long("N | M=N in chunks", alive=3, sums="sum_3:")
+@forward_3.long("N in parts | M=N in chunks", alive=3, sums="sum_3:")
 @triton.jit
 def forward_3_in_chunks(
     exp_scale_ptr, scale_ptr, sum_image_text_ptr, sum_image_text_along_D_ptr,
@@ -189,7 +191,7 @@ def forward_3_in_chunks(
     tl.store(sum_3_ptr + program, sum_3)
 
 
-@forward_3.long("N | M=N in tiles", alive=2, largest="max_exponent_along_N_raw: M")
+@forward_3.long("N in parts | M=N in tiles", alive=2, largest="max_exponent_along_N_raw: M")
 @triton.jit
 def forward_3_columns(
     scale_ptr, sum_image_text_ptr, max_exponent_along_N_raw_ptr, N, REAL: tl.constexpr,
@@ -216,7 +218,7 @@ def forward_3_columns(
 
 
 @kernel(
-    "N | M=N in tiles", alive=6, sums="sum_exp_exponent_shifted_along_N: M",
+    "N in parts | M=N in tiles", alive=6, sums="sum_exp_exponent_shifted_along_N: M",
     makes="exp_exponent_shifted_along_N sum_exp_exponent_shifted_along_N",
 )
 @triton.jit
@@ -252,7 +254,7 @@ def forward_4(
     )
 
 
-@kernel("| N in tiles", alive=3, sums="sum_4:", makes="sum_4")
+@kernel("in parts | N in tiles", alive=3, sums="sum_4:", left="sum_4", makes="sum_4")
 @triton.jit
 def forward_5(
     exp_scale_ptr, max_exponent_along_N_raw_ptr, sum_exp_exponent_shifted_along_N_ptr,
@@ -277,16 +279,17 @@ def forward_5(
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_3 sum_4", makes="loss")
 @triton.jit
-def forward_6(sum_3_ptr, sum_4_ptr, loss_ptr, N):
-    sum_3 = load(sum_3_ptr)
-    sum_4 = load(sum_4_ptr)
+def forward_6(sum_3_ptr, sum_4_ptr, loss_ptr, sum_3_count, sum_4_count, N, REAL: tl.constexpr):
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
     tl.store(loss_ptr, (sum_3 + sum_4) / 2 / N)
 
 
 @kernel(
-    "N | M=N in tiles", alive=4, sums="sum_6:, sum_5:", makes="sum_6 exp_scale_times_dlogits sum_5",
+    "N in parts | M=N in tiles", alive=4, sums="sum_6:, sum_5:", left="sum_6 sum_5",
+    makes="sum_6 exp_scale_times_dlogits sum_5",
 )
 @triton.jit
 def backward(
@@ -319,10 +322,8 @@ def backward(
             tl.store(exp_scale_times_dlogits_ptr + n * N + m, exp_scale * dlogits, mask=inside)
         sum_image_text = load(sum_image_text_ptr + n * N + m, inside)
         sum_5 += tl.where(inside, dlogits * sum_image_text, 0.0)
-    if sum_6_ptr is not None:
-        tl.store(sum_6_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_6))
-    if sum_5_ptr is not None:
-        tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
+    tl.store(sum_6_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_6))
+    tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
 
 
 @kernel("N | D in tiles", makes="image text")
@@ -345,13 +346,16 @@ def backward_2(
         tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
 
 
-@kernel("", makes="dscale")
+@kernel("", parts="sum_6 sum_5", makes="dscale")
 @triton.jit
-def backward_3(dloss_ptr, exp_scale_ptr, sum_5_ptr, sum_6_ptr, dscale_ptr, N):
+def backward_3(
+    dloss_ptr, exp_scale_ptr, sum_5_ptr, sum_6_ptr, dscale_ptr, sum_6_count, sum_5_count, N,
+    REAL: tl.constexpr,
+):
     exp_scale = load(exp_scale_ptr)
-    sum_5 = load(sum_5_ptr)
+    sum_5 = added(sum_5_ptr, 0, sum_5_count, 1, True, REAL)
     dloss = load(dloss_ptr)
-    sum_6 = load(sum_6_ptr)
+    sum_6 = added(sum_6_ptr, 0, sum_6_count, 1, True, REAL)
     tl.store(dscale_ptr, exp_scale * (sum_5 - dloss * sum_6 / N))
 
 
@@ -441,42 +445,42 @@ def clip_forward(images: Tensor, texts: Tensor, scale: Tensor) -> tuple[Tensor, 
     with lines._uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
-        images, texts, scale = images.to(wide), texts.to(wide), scale.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale)])
         N, D = images.shape
-        exp_scale = images.new_empty(())
+        exp_scale = images.new_empty((), dtype=wide)
         forward(scale, exp_scale)
-        image_norm = images.new_empty(N, 1)
-        image_length = images.new_empty(N, 1)
-        image = images.new_empty(N, D)
-        text_norm = images.new_empty(N, 1)
-        text_length = images.new_empty(N, 1)
-        text = images.new_empty(N, D)
-        sum_image_text_along_D = images.new_empty(N)
+        image_norm = images.new_empty(N, 1, dtype=wide)
+        image_length = images.new_empty(N, 1, dtype=wide)
+        image = images.new_empty(N, D, dtype=operand)
+        text_norm = images.new_empty(N, 1, dtype=wide)
+        text_length = images.new_empty(N, 1, dtype=wide)
+        text = images.new_empty(N, D, dtype=operand)
+        sum_image_text_along_D = images.new_empty(N, dtype=wide)
         forward_2(
             images, texts, image_norm, image_length, image, text_norm, text_length, text,
             sum_image_text_along_D, D=D, N=N,
         )
         sum_image_text = image @ text.mT
-        exp_exponent_shifted = images.new_empty(N, N)
-        sum_exp_exponent_shifted = images.new_empty(N)
-        max_exponent_along_N_raw = images.new_empty(N)
-        sum_3 = images.new_empty(())
+        exp_exponent_shifted = images.new_empty(N, N, dtype=wide)
+        sum_exp_exponent_shifted = images.new_empty(N, dtype=wide)
+        max_exponent_along_N_raw = images.new_empty(N, dtype=wide)
+        sum_3 = images.new_empty(forward_3.parts(N=N), dtype=wide)
         forward_3(
             exp_scale, scale, sum_image_text, sum_image_text_along_D, exp_exponent_shifted,
             sum_exp_exponent_shifted, max_exponent_along_N_raw, sum_3, N=N,
         )
-        exp_exponent_shifted_along_N = images.new_empty(N, N)
-        sum_exp_exponent_shifted_along_N = images.new_empty(N)
+        exp_exponent_shifted_along_N = images.new_empty(N, N, dtype=wide)
+        sum_exp_exponent_shifted_along_N = images.new_empty(N, dtype=wide)
         forward_4(
             max_exponent_along_N_raw, scale, sum_image_text, exp_exponent_shifted_along_N,
             sum_exp_exponent_shifted_along_N, N=N,
         )
-        sum_4 = images.new_empty(())
+        sum_4 = images.new_empty(forward_5.parts(N=N), dtype=wide)
         forward_5(
             exp_scale, max_exponent_along_N_raw, sum_exp_exponent_shifted_along_N,
             sum_image_text_along_D, sum_4, N=N,
         )
-        loss = images.new_empty(())
+        loss = images.new_empty((), dtype=dtype)
         forward_6(sum_3, sum_4, loss, N=N)
     return (
         loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, exp_scale,
@@ -495,20 +499,24 @@ def clip_backward(
     """The gradients of images, texts and scale."""
     with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
-        dloss, images, texts = dloss.to(wide), images.to(wide), texts.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dloss, images, texts)])
         N, D = images.shape
         dimages = dtexts = dscale = None
-        sum_6 = dloss.new_empty(()) if need_scale else None
-        exp_scale_times_dlogits = dloss.new_empty(N, N) if need_images or need_texts else None
-        sum_5 = dloss.new_empty(()) if need_scale else None
+        sum_6 = dloss.new_empty(backward.parts(N=N), dtype=wide)
+        exp_scale_times_dlogits = (
+            dloss.new_empty(N, N, dtype=operand)
+            if need_images or need_texts
+            else None
+        )
+        sum_5 = dloss.new_empty(backward.parts(N=N), dtype=wide)
         backward(
             dloss, exp_exponent_shifted, exp_exponent_shifted_along_N, exp_scale,
             sum_exp_exponent_shifted, sum_exp_exponent_shifted_along_N, sum_image_text,
             sum_image_text_along_D, sum_6, exp_scale_times_dlogits, sum_5, N=N,
         )
         if need_images or need_texts:
-            image = dloss.new_empty(N, D)
-            text = dloss.new_empty(N, D)
+            image = dloss.new_empty(N, D, dtype=operand)
+            text = dloss.new_empty(N, D, dtype=operand)
             backward_2(image_length, images, text_length, texts, image, text, D=D, N=N)
             product_1 = exp_scale_times_dlogits.mT @ image
             product_2 = exp_scale_times_dlogits @ text
@@ -516,8 +524,8 @@ def clip_backward(
             dscale = dloss.new_empty(())
             backward_3(dloss, exp_scale, sum_5, sum_6, dscale, N=N)
         if need_images or need_texts:
-            dimages = dloss.new_empty(N, D) if need_images else None
-            dtexts = dloss.new_empty(N, D) if need_texts else None
+            dimages = images.new_empty(N, D) if need_images else None
+            dtexts = texts.new_empty(N, D) if need_texts else None
             backward_4(
             dloss, exp_scale, image, image_length, image_norm, product_1, product_2, text, text_length,
             text_norm, dimages, dtexts, D=D, N=N,

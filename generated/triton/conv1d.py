@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import conv1d as lines
-from ._functions import aligned, load, total
+from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "8a710ce9551a893d1f499b70ede2246ce2c616577e17fbfef71c9098c5d61e77"
+MODULE, DIGEST = lines, "a20b7cbab6de23d9358be43efe6556d1de5c6d2133e0d231990904d3fc629f8d"
 
 
 @kernel("N D | To in tiles", makes="y")
@@ -36,21 +36,23 @@ def forward(
     tl.store(y_ptr + row * To + to, product_1 + bias, mask=inside)
 
 
-@kernel("N D | To in tiles", sums="dbias: D", makes="dbias")
+@kernel("N in parts for D | To in tiles", alive=2, sums="dbias: D", makes="dbias")
 @triton.jit
 def backward(
-    dy_ptr, dbias_ptr, rows, To, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, dbias_ptr, D, N, To, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     To = aligned(To, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dbias = tl.zeros([ROWS, BLOCK], REAL)
     to = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (to < To)
-    dy = load(dy_ptr + row * To + to, inside)
-    tl.store(
-        dbias_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(dy, inside, 1),
-        mask=row < rows,
-    )
+    d = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (to < To)
+        dy = load(dy_ptr + (n * D + d) * To + to, inside)
+        dbias += tl.where(inside, dy, 0.0)
+    tl.store(dbias_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * D + d, tl.sum(dbias))
 
 
 def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -58,14 +60,15 @@ def conv1d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     with lines._uncast(x):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
-        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        operand = torch.promote_types(x.dtype, weight.dtype)
+        x, weight = x.to(operand), weight.to(operand)
         D = weight.shape[0]
         K = weight.shape[2]
         N = x.shape[0]
         T = x.shape[2]
         To = 1 + T - K
         product_1 = torch.nn.functional.conv1d(x, weight)
-        y = x.new_empty(N, D, To)
+        y = x.new_empty(N, D, To, dtype=dtype)
         forward(bias, product_1, y, D=D, N=N, To=To)
     return y.to(dtype)
 
@@ -77,7 +80,8 @@ def conv1d_backward(
     """The gradients of x, weight and bias."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, x, weight)])
+        dy, x, weight = dy.to(operand), x.to(operand), weight.to(operand)
         C = x.shape[1]
         T = x.shape[2]
         N, D, To = dy.shape
@@ -88,6 +92,6 @@ def conv1d_backward(
         if need_weight:
             dweight = torch.nn.grad.conv1d_weight(x, (D, C, K), dy)
         if need_bias:
-            dbias = dy.new_empty(D)
+            dbias = dy.new_empty(D, dtype=wide)
             backward(dy, dbias, D=D, N=N, To=To)
     return dx, dweight, dbias

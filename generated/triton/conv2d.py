@@ -14,10 +14,10 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import conv2d as lines
-from ._functions import aligned, load, total
+from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "709e52bd8b1582013e4de4827ba850833aa0ce301869c9051428d45fe389cadd"
+MODULE, DIGEST = lines, "080b5d3384e64016660b42e52b5e6f3a752814708931a616b1917d90c2a8721c"
 
 
 @kernel("N D | HoWo=Ho*Wo in tiles", makes="y")
@@ -36,21 +36,23 @@ def forward(
     tl.store(y_ptr + row * HoWo + howo, product_1 + bias, mask=inside)
 
 
-@kernel("N D | HoWo=Ho*Wo in tiles", sums="dbias: D", makes="dbias")
+@kernel("N in parts for D | HoWo=Ho*Wo in tiles", alive=2, sums="dbias: D", makes="dbias")
 @triton.jit
 def backward(
-    dy_ptr, dbias_ptr, rows, HoWo, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, dbias_ptr, D, HoWo, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     HoWo = aligned(HoWo, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dbias = tl.zeros([ROWS, BLOCK], REAL)
     howo = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (howo < HoWo)
-    dy = load(dy_ptr + row * HoWo + howo, inside)
-    tl.store(
-        dbias_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(dy, inside, 1),
-        mask=row < rows,
-    )
+    d = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (howo < HoWo)
+        dy = load(dy_ptr + (n * D + d) * HoWo + howo, inside)
+        dbias += tl.where(inside, dy, 0.0)
+    tl.store(dbias_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * D + d, tl.sum(dbias))
 
 
 def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -58,7 +60,8 @@ def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     with lines._uncast(x):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
-        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        operand = torch.promote_types(x.dtype, weight.dtype)
+        x, weight = x.to(operand), weight.to(operand)
         D = weight.shape[0]
         Kh = weight.shape[2]
         Kw = weight.shape[3]
@@ -68,7 +71,7 @@ def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         Ho = 1 + H - Kh
         Wo = 1 + W - Kw
         product_1 = torch.nn.functional.conv2d(x, weight)
-        y = x.new_empty(N, D, Ho, Wo)
+        y = x.new_empty(N, D, Ho, Wo, dtype=dtype)
         forward(bias, product_1, y, D=D, Ho=Ho, N=N, Wo=Wo)
     return y.to(dtype)
 
@@ -80,7 +83,8 @@ def conv2d_backward(
     """The gradients of x, weight and bias."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, x, weight)])
+        dy, x, weight = dy.to(operand), x.to(operand), weight.to(operand)
         C = x.shape[1]
         H = x.shape[2]
         W = x.shape[3]
@@ -93,6 +97,6 @@ def conv2d_backward(
         if need_weight:
             dweight = torch.nn.grad.conv2d_weight(x, (D, C, Kh, Kw), dy)
         if need_bias:
-            dbias = dy.new_empty(D)
+            dbias = dy.new_empty(D, dtype=wide)
             backward(dy, dbias, D=D, Ho=Ho, N=N, Wo=Wo)
     return dx, dweight, dbias

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import cosine_embedding as lines
-from ._functions import aligned, load, square, total
-from ._launching import kernel
+from ._functions import added, aligned, load, square, total
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "fbee8df98c4f28a0488328a94a8fcf3e2279d3510138113bbd9b8ae14eb3389e"
+MODULE, DIGEST = lines, "2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel(
@@ -118,6 +119,114 @@ def backward(
         tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
 
 
+@kernel("N in parts | C", alive=3, sums="loss_sum:", left="loss_sum", makes="dx1 dx2 loss_sum")
+@triton.jit
+def at_once(
+    target_ptr, x1_ptr, x2_ptr, dx1_ptr, dx2_ptr, loss_sum_ptr, C, N, eps, margin,
+    minus_one_over_N_or_one, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, 1], REAL)
+    c = tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        x1 = load(x1_ptr + n * C + c, inside)
+        x2 = load(x2_ptr + n * C + c, inside)
+        product = total(x1 * x2, inside, 1)
+        sum_1 = total(square(x1), inside, 1)
+        sum_x1_squared_plus_eps = sum_1 + eps
+        sum_2 = total(square(x2), inside, 1)
+        sum_x2_squared_plus_eps = sum_2 + eps
+        norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
+        cosine = product / norms
+        target = load(target_ptr + n, n < N)
+        excess = cosine - margin
+        losses = tl.where(
+            target == 1,
+            1 - cosine,
+            tl.where((target == -1) & (excess >= 0), excess, 0),
+        )
+        loss_sum += tl.where(n < N, losses, 0.0)
+        dcosine = tl.where(
+            target == 1,
+            minus_one_over_N_or_one,
+            tl.where((target == -1) & (excess >= 0), one_over_N_or_one, 0),
+        )
+        dproduct = dcosine / norms
+        dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
+        if dx1_ptr is not None:
+            tl.store(dx1_ptr + n * C + c, dx1, mask=inside)
+        dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
+        if dx2_ptr is not None:
+            tl.store(dx2_ptr + n * C + c, dx2, mask=inside)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@at_once.long("N in parts | C in chunks", alive=6, sums="loss_sum:")
+@triton.jit
+def at_once_in_chunks(
+    target_ptr, x1_ptr, x2_ptr, loss_sum_ptr, dx1_ptr, dx2_ptr, C, N, eps, margin,
+    minus_one_over_N_or_one, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        product = tl.zeros([BLOCK], REAL)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            x1 = load(x1_ptr + n * C + c, c < C)
+            x2 = load(x2_ptr + n * C + c, c < C)
+            product += tl.where(c < C, x1 * x2, 0.0)
+            sum_1 += tl.where(c < C, square(x1), 0.0)
+            sum_2 += tl.where(c < C, square(x2), 0.0)
+        product = tl.sum(product)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
+        sum_x1_squared_plus_eps = sum_1 + eps
+        sum_x2_squared_plus_eps = sum_2 + eps
+        norms = tl.sqrt(sum_x1_squared_plus_eps * sum_x2_squared_plus_eps)
+        cosine = product / norms
+        target = load(target_ptr + n)
+        excess = cosine - margin
+        losses = tl.where(
+            target == 1,
+            1 - cosine,
+            tl.where((target == -1) & (excess >= 0), excess, 0),
+        )
+        loss_sum += losses
+        dcosine = tl.where(
+            target == 1,
+            minus_one_over_N_or_one,
+            tl.where((target == -1) & (excess >= 0), one_over_N_or_one, 0),
+        )
+        dproduct = dcosine / norms
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            x2 = load(x2_ptr + n * C + c, c < C)
+            x1 = load(x1_ptr + n * C + c, c < C)
+            dx1 = dproduct * x2 - dcosine * cosine / sum_x1_squared_plus_eps * x1
+            if dx1_ptr is not None:
+                tl.store(dx1_ptr + n * C + c, dx1, mask=c < C)
+            dx2 = dproduct * x1 - dcosine * cosine / sum_x2_squared_plus_eps * x2
+            if dx2_ptr is not None:
+                tl.store(dx2_ptr + n * C + c, dx2, mask=c < C)
+    tl.store(loss_sum_ptr + program, loss_sum)
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def cosine_embedding_forward(
     x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -154,3 +263,26 @@ def cosine_embedding_backward(
         dx2, C=C, N=N, margin=margin,
     )
     return dx1, dx2
+
+
+def cosine_embedding_at_once(
+    x1: Tensor, x2: Tensor, target: Tensor, margin: float, eps: float, reduction: str,
+    need_x1: bool = True, need_x2: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
+    dtype = torch.promote_types(x1.dtype, x2.dtype) if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    target = target.to(wide)
+    N, C = x1.shape
+    dx1 = x1.new_empty(N, C, dtype=unscaled(x1)) if need_x1 else None
+    dx2 = x2.new_empty(N, C, dtype=unscaled(x2)) if need_x2 else None
+    loss_sum = x1.new_empty(at_once.parts(C=C, N=N), dtype=wide)
+    at_once(
+        target, x1, x2, dx1, dx2, loss_sum, C=C, N=N, eps=eps, margin=margin,
+        minus_one_over_N_or_one=-(1 / (N if reduction == 1 else 1)),
+        one_over_N_or_one=1 / (N if reduction == 1 else 1),
+    )
+    loss = x1.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx1, dx2, None, None, None, None

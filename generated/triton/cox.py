@@ -17,7 +17,7 @@ from .. import cox as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "01ebff2b4d11e97df26112793bfd5fd0956642075389e114498617da5df70c74"
+MODULE, DIGEST = lines, "61201dbd7fa8be7eeeb094dcdb8609b4adc8e53ac12223222d3bfef0296b893a"
 
 
 @kernel("| N in tiles", alive=3, makes="losses")

@@ -30,7 +30,8 @@ from ._functions import (
 )
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "c38bf3861b0b909c958e4fc6cada040ef64f139ddafbfb14b7a0b2b8d4c2ea01"
+MODULE, DIGEST = lines, "439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("N | C S in tiles", alive=5, makes="max_logits sum_exp_logits_shifted counted losses")
@@ -623,7 +624,7 @@ def cross_entropy_at_once(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     weight = weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
@@ -677,7 +678,7 @@ def cross_entropy_plain_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = logits.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     N, C, S = logits.shape
     divisor_1 = logits.new_empty(plain_at_once.parts(N=N, S=S), dtype=wide)
     plain_at_once(labels, divisor_1, N=N, S=S, ignore_index=ignore_index)

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import cross_entropy_probabilities as lines
-from ._functions import aligned, larger, largest, load, rescaled, total
-from ._launching import kernel
+from ._functions import added, aligned, larger, largest, load, rescaled, total
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "0fe9b2f1d1f4d59fa53b3ec33ca9834a047356819bade16d2d8a132cc38978d7"
+MODULE, DIGEST = lines, "e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("N | C S in tiles", alive=3, makes="max_logits sum_in_logprobs losses")
@@ -161,6 +162,114 @@ def backward_in_chunks(
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
 
 
+@kernel(
+    "N in parts | C S in tiles", alive=8, sums="loss_sum:", left="loss_sum",
+    makes="dlogits dtarget loss_sum",
+)
+@triton.jit
+def at_once(
+    logits_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, C, N, S,
+    one_over_N_times_S_or_one, label_smoothing_minus_one, label_smoothing_over_C,
+    one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    weight = load(weight_ptr + c, c < C)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside = (n < N) & (c < C) & (s < S)
+        target = load(target_ptr + (n * C + c) * S + s, inside)
+        dlogprobs = weight * one_over_N_times_S_or_one * (
+            label_smoothing_minus_one * target - label_smoothing_over_C
+        )
+        sum_2 = total(dlogprobs, inside, 1)
+        logits = load(logits_ptr + (n * C + c) * S + s, inside)
+        max_logits_raw = largest(logits, inside, 1)
+        logits_shifted = logits - tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        sum_in_logprobs = total(tl.exp(logits_shifted), inside, 1)
+        logprobs = logits_shifted - tl.log(sum_in_logprobs)
+        dlogits = dlogprobs - sum_2 * tl.exp(logprobs)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+        dtarget = label_smoothing_minus_one * weight * one_over_N_times_S_or_one * logprobs
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
+        inside_NS = (n < N) & (s < S)
+        smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+        loss_sum += tl.where(inside_NS, -total(weight * logprobs * smoothed, inside, 1), 0.0)
+    tl.store(loss_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss_sum))
+
+
+@at_once.long("N S in parts | C in chunks", alive=7, sums="loss_sum:")
+@triton.jit
+def at_once_in_chunks(
+    logits_ptr, target_ptr, weight_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, rows, C, S,
+    one_over_N_times_S_or_one, label_smoothing_minus_one, label_smoothing_over_C,
+    one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        sum_in_logprobs = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = max_logits_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_in_logprobs *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_in_logprobs += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            weight = load(weight_ptr + c, c < C)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            dlogprobs = weight * one_over_N_times_S_or_one * (
+                label_smoothing_minus_one * target - label_smoothing_over_C
+            )
+            sum_2 += tl.where(c < C, dlogprobs, 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_in_logprobs = tl.sum(sum_in_logprobs * rescaled(before, max_logits_raw))
+        sum_2 = tl.sum(sum_2)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - max_logits - tl.log(sum_in_logprobs)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            smoothed = one_minus_label_smoothing * target + label_smoothing_over_C
+            sum_1 += tl.where(c < C, weight * logprobs * smoothed, 0.0)
+            dlogprobs = weight * one_over_N_times_S_or_one * (
+                label_smoothing_minus_one * target - label_smoothing_over_C
+            )
+            dlogits = dlogprobs - sum_2 * tl.exp(logprobs)
+            if dlogits_ptr is not None:
+                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+            dtarget = label_smoothing_minus_one * weight * one_over_N_times_S_or_one * logprobs
+            if dtarget_ptr is not None:
+                tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        loss_sum += -sum_1
+    tl.store(loss_sum_ptr + program, loss_sum)
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_times_S_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_times_S_or_one)
+
+
 @kernel("N | C S in tiles", alive=3, makes="max_logits sum_in_logprobs losses")
 @triton.jit
 def plain_forward(
@@ -284,6 +393,98 @@ def plain_backward_in_chunks(
             tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
 
 
+@kernel(
+    "N in parts | C S in tiles", alive=5, sums="loss_sum:", left="loss_sum",
+    makes="dlogits dtarget loss_sum",
+)
+@triton.jit
+def plain_at_once(
+    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, C, N, S,
+    one_over_N_times_S_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside = (n < N) & (c < C) & (s < S)
+        target = load(target_ptr + (n * C + c) * S + s, inside)
+        sum_2 = total(target, inside, 1)
+        logits = load(logits_ptr + (n * C + c) * S + s, inside)
+        max_logits_raw = largest(logits, inside, 1)
+        logits_shifted = logits - tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        sum_in_logprobs = total(tl.exp(logits_shifted), inside, 1)
+        logprobs = logits_shifted - tl.log(sum_in_logprobs)
+        dlogits = one_over_N_times_S_or_one * (sum_2 * tl.exp(logprobs) - target)
+        if dlogits_ptr is not None:
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+        dtarget = -(one_over_N_times_S_or_one * logprobs)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=inside)
+        inside_NS = (n < N) & (s < S)
+        loss_sum += tl.where(inside_NS, -total(logprobs * target, inside, 1), 0.0)
+    tl.store(loss_sum_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(loss_sum))
+
+
+@plain_at_once.long("N S in parts | C in chunks", alive=5, sums="loss_sum:")
+@triton.jit
+def plain_at_once_in_chunks(
+    logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, rows, C, S,
+    one_over_N_times_S_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([], REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        sum_in_logprobs = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = max_logits_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            max_logits_raw = larger(max_logits_raw, tl.where(c < C, logits, float("-inf")))
+            sum_in_logprobs *= rescaled(before, max_logits_raw)
+            max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+            logits_shifted = logits - max_logits
+            sum_in_logprobs += tl.where(c < C, tl.exp(logits_shifted), 0.0)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_2 += tl.where(c < C, target, 0.0)
+        before = max_logits_raw
+        max_logits_raw = largest(max_logits_raw, True)
+        sum_in_logprobs = tl.sum(sum_in_logprobs * rescaled(before, max_logits_raw))
+        sum_2 = tl.sum(sum_2)
+        sum_1 = tl.zeros([BLOCK], REAL)
+        max_logits = tl.where(-max_logits_raw == float("inf"), 0, max_logits_raw)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            logprobs = logits - max_logits - tl.log(sum_in_logprobs)
+            target = load(target_ptr + (n * C + c) * S + s, c < C)
+            sum_1 += tl.where(c < C, logprobs * target, 0.0)
+            dlogits = one_over_N_times_S_or_one * (sum_2 * tl.exp(logprobs) - target)
+            if dlogits_ptr is not None:
+                tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+            dtarget = -(one_over_N_times_S_or_one * logprobs)
+            if dtarget_ptr is not None:
+                tl.store(dtarget_ptr + (n * C + c) * S + s, dtarget, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        loss_sum += -sum_1
+    tl.store(loss_sum_ptr + program, loss_sum)
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def plain_at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_times_S_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_times_S_or_one)
+
+
 def cross_entropy_probabilities_forward(
     logits: Tensor, target: Tensor, weight: Tensor, label_smoothing: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -326,6 +527,45 @@ def cross_entropy_probabilities_backward(
     return dlogits, dtarget
 
 
+def cross_entropy_probabilities_at_once(
+    logits: Tensor, target: Tensor, weight: Tensor | None, label_smoothing: float, reduction: str,
+    need_logits: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    if weight is None and label_smoothing == 0:
+        loss, dlogits, dtarget = cross_entropy_probabilities_plain_at_once(
+            logits, target, reduction, need_logits, need_target,
+        )
+        return loss, dlogits, dtarget, None, None, None
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logits, target, weight)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    weight = weight.to(wide)
+    N, C, S = logits.shape
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
+    if C == 0:
+        raise ValueError("cross_entropy_probabilities divides by C, which is 0")
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, S, dtype=unscaled(target)) if need_target else None
+    loss_sum = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
+    at_once(
+        logits, target, weight, dlogits, dtarget, loss_sum, C=C, N=N, S=S,
+        one_over_N_times_S_or_one=1 / (N * S if reduction == 1 else 1),
+        label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
+        one_minus_label_smoothing=1 - label_smoothing,
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_times_S_or_one=N * S if reduction == 1 else 1)
+    return loss, dlogits, dtarget, None, None, None
+
+
 def cross_entropy_probabilities_plain_forward(
     logits: Tensor, target: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -352,3 +592,24 @@ def cross_entropy_probabilities_plain_backward(
         dloss, logits, max_logits, sum_in_logprobs, target, dlogits, dtarget, C=C, N=N, S=S,
     )
     return dlogits, dtarget
+
+
+def cross_entropy_probabilities_plain_at_once(
+    logits: Tensor, target: Tensor, reduction: str, need_logits: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(logits.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N, C, S = logits.shape
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, S, dtype=unscaled(target)) if need_target else None
+    loss_sum = logits.new_empty(plain_at_once.parts(C=C, N=N, S=S), dtype=wide)
+    plain_at_once(
+        logits, target, dlogits, dtarget, loss_sum, C=C, N=N, S=S,
+        one_over_N_times_S_or_one=1 / (N * S if reduction == 1 else 1),
+    )
+    loss = logits.new_empty((), dtype=dtype)
+    plain_at_once_2(loss_sum, loss, N_times_S_or_one=N * S if reduction == 1 else 1)
+    return loss, dlogits, dtarget

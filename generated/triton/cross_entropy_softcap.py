@@ -15,7 +15,10 @@ from torch import Tensor
 
 from .. import cross_entropy_softcap as lines
 from ._functions import (
+    added,
     aligned,
+    counted_label,
+    is_counted,
     larger,
     largest,
     load,
@@ -27,25 +30,26 @@ from ._functions import (
     total,
     within,
 )
-from ._launching import kernel
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "58dfd049d6779db6ce0fb85b0aa305bd08247824c18235cce145f7c2dd9dc306"
+MODULE, DIGEST = lines, "dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab"
 
 
 @kernel(
-    "N | C S in tiles", alive=8, sums="sum_counted:, sum_2:",
-    makes="max_capped sum_exp_capped_shifted counted sum_counted sum_2",
+    "N in parts | C S in tiles", alive=8, sums="sum_counted_parts:, sum_2:",
+    left="sum_counted_parts sum_2",
+    makes="max_capped sum_exp_capped_shifted counted sum_counted_parts sum_2",
 )
 @triton.jit
 def forward(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, max_capped_ptr, sum_exp_capped_shifted_ptr,
-    counted_ptr, sum_counted_ptr, sum_2_ptr, C, N, S, cap, label_smoothing_minus_one,
+    counted_ptr, sum_counted_parts_ptr, sum_2_ptr, C, N, S, cap, label_smoothing_minus_one,
     label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_counted = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_counted_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -59,7 +63,7 @@ def forward(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
-        sum_counted += tl.where(inside_NS, counted, 0.0)
+        sum_counted_parts += tl.where(inside_NS, counted, 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         capped = cap * tanh(logits / cap)
@@ -93,21 +97,24 @@ def forward(
             - smoothing,
             0.0,
         )
-    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
+    tl.store(
+        sum_counted_parts_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_counted_parts),
+    )
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
 
 
-@forward.long("N S | C in chunks", alive=3, sums="sum_counted:, sum_2:")
+@forward.long("N S in parts | C in chunks", alive=3, sums="sum_counted_parts:, sum_2:")
 @triton.jit
 def forward_in_chunks(
-    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_ptr,
+    labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_parts_ptr,
     max_capped_ptr, sum_exp_capped_shifted_ptr, sum_2_ptr, rows, C, S, cap,
     label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_counted = tl.zeros([], REAL)
+    sum_counted_parts = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
         labels = load(labels_ptr + row)
@@ -116,7 +123,7 @@ def forward_in_chunks(
         labels_kept_is_not_0 = labels_kept != 0
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
-        sum_counted += counted
+        sum_counted_parts += counted
         max_capped_raw = tl.full([BLOCK], float("-inf"), REAL)
         sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
@@ -169,75 +176,257 @@ def forward_in_chunks(
             )
             - smoothing
         )
-    tl.store(sum_counted_ptr + program, sum_counted)
+    tl.store(sum_counted_parts_ptr + program, sum_counted_parts)
     tl.store(sum_2_ptr + program, sum_2)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_counted_parts sum_2", makes="sum_counted loss")
 @triton.jit
-def forward_2(sum_2_ptr, sum_counted_ptr, loss_ptr):
-    sum_2 = load(sum_2_ptr)
-    sum_counted = load(sum_counted_ptr)
+def forward_2(
+    sum_2_ptr, sum_counted_parts_ptr, sum_counted_ptr, loss_ptr, sum_counted_parts_count,
+    sum_2_count, REAL: tl.constexpr,
+):
+    sum_counted_parts = added(sum_counted_parts_ptr, 0, sum_counted_parts_count, 1, True, REAL)
+    sum_counted = sum_counted_parts
+    tl.store(sum_counted_ptr, sum_counted)
+    sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
     tl.store(loss_ptr, sum_2 / sum_counted)
 
 
-@kernel("| C in tiles", alive=2, sums="sum_1:", makes="sum_1")
+@kernel(
+    "N in parts | S in tiles", alive=3, sums="sum_counted:", left="sum_counted",
+    makes="sum_counted",
+)
 @triton.jit
-def backward(weight_ptr, sum_1_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
-    program = tl.program_id(0).to(tl.int64)
-    sum_1 = tl.zeros([BLOCK], REAL)
-    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
-        c = start + tl.arange(0, BLOCK)
-        weight = load(weight_ptr + c, c < C)
-        sum_1 += tl.where(c < C, weight, 0.0)
-    tl.store(sum_1_ptr + program, tl.sum(sum_1))
-
-
-@kernel("N C | S in tiles", alive=7, makes="dlogits")
-@triton.jit
-def backward_2(
-    counted_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, max_capped_ptr, sum_1_ptr,
-    sum_counted_ptr, sum_exp_capped_shifted_ptr, weight_ptr, dlogits_ptr, rows, C, S, cap,
-    label_smoothing, one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+def at_once(
+    labels_ptr, weight_ptr, sum_counted_ptr, C, N, S, ignore_index, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
+    sum_counted = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dloss = load(dloss_ptr)
-    sum_counted = load(sum_counted_ptr)
-    n = row // C
-    labels_kept = load(labels_kept_ptr + n * S + s, inside)
-    logits = load(logits_ptr + row * S + s, inside)
-    sum_1 = load(sum_1_ptr)
-    counted = load(counted_ptr + n * S + s, inside)
-    max_capped = load(max_capped_ptr + n * S + s, inside)
-    sum_exp_capped_shifted = load(sum_exp_capped_shifted_ptr + n * S + s, inside)
-    probs = tl.exp(cap * tanh(logits / cap) - max_capped) / sum_exp_capped_shifted
-    c = row % C
-    weight = load(weight_ptr + c, row < rows)
-    labels = load(labels_ptr + n * S + s, inside)
-    logits_at_labels = load_at(logits_ptr + (n * C + labels) * S + s, within(labels, C), inside)
-    dlogits = (
-        tl.where(labels_kept != 0, dloss / sum_counted, 0) * (
-            (1 - square(tanh(logits / cap))) * (
-                (label_smoothing * sum_1 / C + one_minus_label_smoothing * counted) * probs
-                - label_smoothing_over_C * weight
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside,
+        )
+        labels_kept_is_not_0 = is_counted(labels, ignore_index)
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        sum_counted += tl.where(inside, counted, 0.0)
+    tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
+
+
+@kernel("in parts | C in tiles", alive=2, sums="sum_3:", left="sum_3", makes="sum_3")
+@triton.jit
+def at_once_2(weight_ptr, sum_3_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    program = tl.program_id(0).to(tl.int64)
+    sum_3 = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        weight = load(weight_ptr + c, c < C)
+        sum_3 += tl.where(c < C, weight, 0.0)
+    tl.store(sum_3_ptr + program, tl.sum(sum_3))
+
+
+@kernel(
+    "N in parts | C S in tiles", alive=12, sums="sum_2:", parts="sum_counted sum_3", left="sum_2",
+    makes="sum_2 dlogits",
+)
+@triton.jit
+def at_once_3(
+    labels_ptr, logits_ptr, sum_3_ptr, sum_counted_ptr, weight_ptr, sum_2_ptr, dlogits_ptr,
+    sum_counted_count, sum_3_count, C, N, S, cap, ignore_index, label_smoothing,
+    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+):
+    S = aligned(S, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    c = tl.arange(0, BLOCK_C)[None, :, None]
+    s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
+    sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
+    weight = load(weight_ptr + c, c < C)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside = (n < N) & (c < C) & (s < S)
+        inside_NS = (n < N) & (s < S)
+        labels = load(labels_ptr + n * S + s, inside_NS)
+        labels_kept_is_not_0 = is_counted(labels, ignore_index)
+        logits = load(logits_ptr + (n * C + c) * S + s, inside)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        capped = cap * tanh(logits / cap)
+        max_capped_raw = largest(capped, inside, 1)
+        max_capped = tl.where(-max_capped_raw == float("inf"), 0, max_capped_raw)
+        capped_shifted = capped - max_capped
+        exp_capped_shifted = tl.exp(capped_shifted)
+        sum_exp_capped_shifted = total(exp_capped_shifted, inside, 1)
+        probs = exp_capped_shifted / sum_exp_capped_shifted
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+            inside_NS,
+        )
+        dlogits = (
+            tl.where(labels_kept_is_not_0, 1 / sum_counted, 0) * (
+                (1 - square(tanh(logits / cap))) * (
+                    (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
+                    - label_smoothing_over_C * weight
+                )
+            )
+            + placed(
+                tl.where(
+                    labels_kept_is_not_0,
+                    label_smoothing_minus_one / sum_counted * counted * (
+                        1 - square(tanh(logits_at_labels / cap))
+                    ),
+                    0,
+                ),
+                c,
+                counted_label(labels, ignore_index),
+                C,
             )
         )
-        + placed(
-            tl.where(
-                labels_kept != 0,
-                dloss * label_smoothing_minus_one / sum_counted * counted * (
-                    1 - square(tanh(logits_at_labels / cap))
+        tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=inside)
+        logprobs = capped_shifted - tl.log(sum_exp_capped_shifted)
+        sum_1 = total(weight * logprobs, inside, 1)
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        sum_2 += tl.where(
+            inside_NS,
+            label_smoothing_minus_one * tl.where(
+                labels_kept_is_not_0,
+                counted * (
+                    cap * tanh(logits_at_labels / cap) - max_capped - tl.log(sum_exp_capped_shifted)
                 ),
                 0,
-            ),
-            c, labels, C,
+            )
+            - smoothing,
+            0.0,
         )
-    )
-    tl.store(dlogits_ptr + row * S + s, dlogits, mask=inside)
+    tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
+
+
+@at_once_3.long("N S in parts | C in chunks", alive=5, sums="sum_2:", parts="sum_counted sum_3")
+@triton.jit
+def at_once_3_in_chunks(
+    labels_ptr, logits_ptr, sum_3_ptr, sum_counted_ptr, weight_ptr, dlogits_ptr, sum_2_ptr, rows,
+    sum_counted_count, sum_3_count, C, S, cap, ignore_index, label_smoothing,
+    one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_2 = tl.zeros([], REAL)
+    sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
+    for row in range(program, rows, tl.num_programs(0)):
+        max_capped_raw = tl.full([BLOCK], float("-inf"), REAL)
+        sum_exp_capped_shifted = tl.zeros([BLOCK], REAL)
+        n = row // S
+        s = row % S
+        for start in range(0, C, BLOCK):
+            before = max_capped_raw
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            capped = cap * tanh(logits / cap)
+            max_capped_raw = larger(max_capped_raw, tl.where(c < C, capped, float("-inf")))
+            sum_exp_capped_shifted *= rescaled(before, max_capped_raw)
+            max_capped = tl.where(-max_capped_raw == float("inf"), 0, max_capped_raw)
+            sum_exp_capped_shifted += tl.where(
+                c < C,
+                tl.exp(cap * tanh(logits / cap) - max_capped),
+                0.0,
+            )
+        before = max_capped_raw
+        max_capped_raw = largest(max_capped_raw, True)
+        sum_exp_capped_shifted = tl.sum(sum_exp_capped_shifted * rescaled(before, max_capped_raw))
+        sum_1 = tl.zeros([BLOCK], REAL)
+        max_capped = tl.where(-max_capped_raw == float("inf"), 0, max_capped_raw)
+        labels = load(labels_ptr + row)
+        labels_kept_is_not_0 = is_counted(labels, ignore_index)
+        weight_at_labels = load_at(
+            weight_ptr + counted_label(labels, ignore_index),
+            within(counted_label(labels, ignore_index), C),
+        )
+        counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
+        logits_at_labels = load_at(
+            logits_ptr + (n * C + counted_label(labels, ignore_index)) * S + s,
+            within(counted_label(labels, ignore_index), C),
+        )
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            weight = load(weight_ptr + c, c < C)
+            logits = load(logits_ptr + (n * C + c) * S + s, c < C)
+            sum_1 += tl.where(
+                c < C,
+                weight * (cap * tanh(logits / cap) - max_capped - tl.log(sum_exp_capped_shifted)),
+                0.0,
+            )
+            exp_capped_shifted = tl.exp(cap * tanh(logits / cap) - max_capped)
+            probs = exp_capped_shifted / sum_exp_capped_shifted
+            dlogits = (
+                tl.where(labels_kept_is_not_0, 1 / sum_counted, 0) * (
+                    (1 - square(tanh(logits / cap))) * (
+                        (label_smoothing * sum_3 / C + one_minus_label_smoothing * counted) * probs
+                        - label_smoothing_over_C * weight
+                    )
+                )
+                + placed(
+                    tl.where(
+                        labels_kept_is_not_0,
+                        label_smoothing_minus_one / sum_counted * counted * (
+                            1 - square(tanh(logits_at_labels / cap))
+                        ),
+                        0,
+                    ),
+                    c,
+                    counted_label(labels, ignore_index),
+                    C,
+                )
+            )
+            tl.store(dlogits_ptr + (n * C + c) * S + s, dlogits, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        smoothing = tl.where(
+            label_smoothing_is_not_zero,
+            tl.where(labels_kept_is_not_0, label_smoothing_over_C * sum_1, 0),
+            0,
+        )
+        sum_2 += (
+            label_smoothing_minus_one * tl.where(
+                labels_kept_is_not_0,
+                counted * (
+                    cap * tanh(logits_at_labels / cap) - max_capped - tl.log(sum_exp_capped_shifted)
+                ),
+                0,
+            )
+            - smoothing
+        )
+    tl.store(sum_2_ptr + program, sum_2)
+
+
+@kernel("", parts="sum_counted sum_2", makes="loss")
+@triton.jit
+def at_once_4(
+    sum_2_ptr, sum_counted_ptr, loss_ptr, sum_counted_count, sum_2_count, REAL: tl.constexpr,
+):
+    sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
+    sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
+    tl.store(loss_ptr, sum_2 / sum_counted)
 
 
 def cross_entropy_softcap_forward(
@@ -252,37 +441,46 @@ def cross_entropy_softcap_forward(
     max_capped = logits.new_empty(N, 1, S, dtype=wide)
     sum_exp_capped_shifted = logits.new_empty(N, S, dtype=wide)
     counted = logits.new_empty(N, S, dtype=wide)
-    sum_counted = logits.new_empty((), dtype=wide)
-    sum_2 = logits.new_empty((), dtype=wide)
+    sum_counted_parts = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
+    sum_2 = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     forward(
         labels, labels_kept, logits, weight, max_capped, sum_exp_capped_shifted, counted,
-        sum_counted, sum_2, C=C, N=N, S=S, cap=cap, label_smoothing_minus_one=label_smoothing - 1,
-        label_smoothing_over_C=label_smoothing / C,
+        sum_counted_parts, sum_2, C=C, N=N, S=S, cap=cap,
+        label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
         label_smoothing_is_not_zero=label_smoothing != 0,
     )
+    sum_counted = logits.new_empty((), dtype=wide)
     loss = logits.new_empty((), dtype=dtype)
-    forward_2(sum_2, sum_counted, loss)
+    forward_2(sum_2, sum_counted_parts, sum_counted, loss)
     return loss, max_capped, sum_exp_capped_shifted, counted, sum_counted
 
 
-def cross_entropy_softcap_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_capped: Tensor,
-    sum_exp_capped_shifted: Tensor, counted: Tensor, sum_counted: Tensor, labels_kept: Tensor,
-    label_smoothing: float, cap: float,
-) -> Tensor:
-    """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
+def cross_entropy_softcap_at_once(
+    logits: Tensor, labels: Tensor, weight: Tensor | None, label_smoothing: float, cap: float,
+    ignore_index: int,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    C = logits.shape[1]
+    weight = logits.new_full((), 1).expand(C) if weight is None else weight
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
+    dtype = logits.dtype if wide == torch.float32 else wide
     weight = weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_softcap divides by C, which is 0")
-    sum_1 = dloss.new_empty((), dtype=wide)
-    backward(weight, sum_1, C=C)
-    dlogits = logits.new_empty(N, C, S)
-    backward_2(
-        counted, dloss, labels, labels_kept, logits, max_capped, sum_1, sum_counted,
-        sum_exp_capped_shifted, weight, dlogits, C=C, N=N, S=S, cap=cap,
-        label_smoothing=label_smoothing, one_minus_label_smoothing=1 - label_smoothing,
-        label_smoothing_over_C=label_smoothing / C, label_smoothing_minus_one=label_smoothing - 1,
+    sum_counted = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
+    at_once(labels, weight, sum_counted, C=C, N=N, S=S, ignore_index=ignore_index)
+    sum_3 = logits.new_empty(at_once_2.parts(C=C), dtype=wide)
+    at_once_2(weight, sum_3, C=C)
+    sum_2 = logits.new_empty(at_once_3.parts(C=C, N=N, S=S), dtype=wide)
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    at_once_3(
+        labels, logits, sum_3, sum_counted, weight, sum_2, dlogits, C=C, N=N, S=S, cap=cap,
+        ignore_index=ignore_index, label_smoothing=label_smoothing,
+        one_minus_label_smoothing=1 - label_smoothing, label_smoothing_over_C=label_smoothing / C,
+        label_smoothing_minus_one=label_smoothing - 1,
+        label_smoothing_is_not_zero=label_smoothing != 0,
     )
-    return dlogits
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_4(sum_2, sum_counted, loss)
+    return loss, dlogits, None, None, None, None, None

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import dpo as lines
-from ._functions import load, log1p, smaller
-from ._launching import kernel
+from ._functions import added, load, log1p, smaller
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "4ce55f06574f68dfd324d2e10c3b799318db5b125a0b9587e39c7a83720eac04"
+MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=3, makes="losses")
@@ -55,6 +56,41 @@ def backward(
         tl.store(drejected_ptr + n, -dchosen, mask=n < N)
 
 
+@kernel(
+    "in parts | N in tiles", alive=4, sums="loss_sum:", left="loss_sum",
+    makes="dchosen drejected loss_sum",
+)
+@triton.jit
+def at_once(
+    chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, dchosen_ptr,
+    drejected_ptr, loss_sum_ptr, N, beta, beta_times_one_over_N_or_one, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        chosen = load(chosen_ptr + n, n < N)
+        reference_chosen = load(reference_chosen_ptr + n, n < N)
+        reference_rejected = load(reference_rejected_ptr + n, n < N)
+        rejected = load(rejected_ptr + n, n < N)
+        reward = beta * (chosen - reference_chosen + (reference_rejected - rejected))
+        dchosen = -(beta_times_one_over_N_or_one * (1 / (1 + tl.exp(reward))))
+        if dchosen_ptr is not None:
+            tl.store(dchosen_ptr + n, dchosen, mask=n < N)
+        if drejected_ptr is not None:
+            tl.store(drejected_ptr + n, -dchosen, mask=n < N)
+        loss_sum += tl.where(n < N, -(smaller(reward, 0) - log1p(tl.exp(-tl.abs(reward)))), 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def dpo_forward(
     chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
     beta: float,
@@ -66,8 +102,8 @@ def dpo_forward(
         torch.float32,
     )
     reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
-    N, = chosen.shape
-    loss = chosen.new_empty(N, dtype=wide)
+    N = chosen.numel()
+    loss = chosen.new_empty(chosen.shape, dtype=wide)
     forward(chosen, reference_chosen, reference_rejected, rejected, loss, N=N, beta=beta)
     return loss
 
@@ -79,11 +115,41 @@ def dpo_backward(
     """The gradients of chosen and rejected."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
-    N, = dloss.shape
-    dchosen = chosen.new_empty(N)
-    drejected = rejected.new_empty(N) if need_rejected else None
+    N = dloss.numel()
+    dchosen = chosen.new_empty(dloss.shape)
+    drejected = rejected.new_empty(dloss.shape) if need_rejected else None
     backward(
         chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N=N,
         beta=beta,
     )
     return dchosen, drejected
+
+
+def dpo_at_once(
+    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor,
+    beta: float, reduction: str, need_chosen: bool = True, need_rejected: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
+        torch.float32,
+    )
+    dtype = torch.promote_types(chosen.dtype, rejected.dtype) if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
+    N = chosen.numel()
+    dchosen = chosen.new_empty(chosen.shape, dtype=unscaled(chosen)) if need_chosen else None
+    drejected = (
+        rejected.new_empty(chosen.shape, dtype=unscaled(rejected))
+        if need_rejected
+        else None
+    )
+    loss_sum = chosen.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        chosen, reference_chosen, reference_rejected, rejected, dchosen, drejected, loss_sum, N=N,
+        beta=beta, beta_times_one_over_N_or_one=beta * (1 / (N if reduction == 1 else 1)),
+    )
+    loss = chosen.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dchosen, drejected, None, None, None, None

@@ -14,7 +14,7 @@ from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "273ea5c989c2663b4ebb07a990caf21384b0261600de5bd7c5ee5b11141bf4f1"
+MODULE, DIGEST = lines, "1e4a6fa8f55473601610f9ac33d24725ec648fdfa7c2946d094a5ad9a4faf428"
 
 
 @kernel("N | E in tiles", makes="y")

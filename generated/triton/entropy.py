@@ -14,7 +14,7 @@ from .. import entropy as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "6a8718140b1ca764b7f904145a35d2ce714dda9a0e59e044f2e24643d949add7"
+MODULE, DIGEST = lines, "c9dd71e169346883bc7b89925e5ce9202296ae27441b3810b275b265500b5660"
 
 
 @kernel("N | C", alive=2, makes="uncertainty")

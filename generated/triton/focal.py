@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import focal as lines
-from ._functions import gathered, larger, leave, load, log1p, power, smaller
-from ._launching import PARTS, kernel, unscaled
+from ._functions import added, larger, load, log1p, power, smaller
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "a5c5e02b422c07f5eda44ebaff21d14c28cf88cae447880bcfbfc02542eb7f27"
+MODULE, DIGEST = lines, "7c1777d55e06f81362e343ddc7b647158863e7c903a9a60f5c4d286f2987263b"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=6, makes="losses")
@@ -80,12 +81,15 @@ def backward(
         tl.store(dtarget_ptr + n, dtarget, mask=n < N)
 
 
-@kernel("| N in tiles", alive=17, leaves="loss_sum:", makes="dlogits dtarget loss_sum")
+@kernel(
+    "in parts | N in tiles", alive=17, sums="loss_sum:", left="loss_sum",
+    makes="dlogits dtarget loss_sum",
+)
 @triton.jit
 def at_once(
     logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, N, alpha, gamma,
     one_minus_alpha, number, one_over_N_or_one, zero_or_gamma_minus_one, number_2,
-    REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
@@ -127,13 +131,13 @@ def at_once(
             - one_minus_target * (larger(logits, 0) + log1p(tl.exp(-tl.abs(logits))))
         )
         loss_sum += tl.where(n < N, power(1 - met, gamma) * balance * -likelihood, 0.0)
-    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="loss_sum", makes="loss")
 @triton.jit
-def at_once_2(loss_sum_ptr, loss_ptr, N_or_one, PARTS: tl.constexpr):
-    loss_sum = gathered(loss_sum_ptr, PARTS)
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 
 
@@ -173,11 +177,11 @@ def focal_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(logits.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     N, = logits.shape
     dlogits = logits.new_empty(N, dtype=unscaled(logits)) if need_logits else None
     dtarget = target.new_empty(N, dtype=unscaled(target)) if need_target else None
-    loss_sum = logits.new_empty(PARTS, dtype=wide)
+    loss_sum = logits.new_empty(at_once.parts(N=N), dtype=wide)
     at_once(
         logits, target, dlogits, dtarget, loss_sum, N=N, alpha=alpha, gamma=gamma,
         one_minus_alpha=1 - alpha, number=alpha >= 0,

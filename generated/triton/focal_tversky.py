@@ -14,13 +14,16 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import focal_tversky as lines
-from ._functions import aligned, load, power
-from ._launching import kernel
+from ._functions import added, aligned, load, power
+from ._launching import kernel, unscaled
 
 MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
 
 
-@kernel("N | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C", makes="sum_1 sum_2 sum_3")
+@kernel(
+    "N in parts | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C",
+    left="sum_1 sum_2 sum_3", makes="sum_1 sum_2 sum_3",
+)
 @triton.jit
 def forward(
     probs_ptr, target_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, C, N, REAL: tl.constexpr,
@@ -45,19 +48,23 @@ def forward(
     tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("| C in tiles", alive=4, sums="loss:", makes="found_plus_wrong share loss")
+@kernel(
+    "in parts | C in tiles", alive=4, sums="loss:", parts="sum_1 sum_2 sum_3",
+    makes="found_plus_wrong share loss",
+)
 @triton.jit
 def forward_2(
-    sum_1_ptr, sum_2_ptr, sum_3_ptr, found_plus_wrong_ptr, share_ptr, loss_ptr, C, alpha, beta,
-    smooth, number, REAL: tl.constexpr, BLOCK: tl.constexpr,
+    sum_1_ptr, sum_2_ptr, sum_3_ptr, found_plus_wrong_ptr, share_ptr, loss_ptr, sum_1_count,
+    sum_2_count, sum_3_count, C, alpha, beta, smooth, number, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
         c = start + tl.arange(0, BLOCK)
-        sum_1 = load(sum_1_ptr + c, c < C)
-        sum_3 = load(sum_3_ptr + c, c < C)
-        sum_2 = load(sum_2_ptr + c, c < C)
+        sum_1 = added(sum_1_ptr, c, sum_1_count, C, c < C, REAL)
+        sum_3 = added(sum_3_ptr, c, sum_3_count, C, c < C, REAL)
+        sum_2 = added(sum_2_ptr, c, sum_2_count, C, c < C, REAL)
         wrong = alpha * sum_3 + beta * sum_2
         found_plus_wrong = sum_1 + smooth + wrong
         tl.store(found_plus_wrong_ptr + c, found_plus_wrong, mask=c < C)
@@ -67,36 +74,75 @@ def forward_2(
     tl.store(loss_ptr + program, tl.sum(loss))
 
 
-@kernel("| C in tiles", alive=2, makes="dshare d_found_plus_wrong")
+@kernel(
+    "N in parts | C in tiles", alive=6, sums="sum_1: C, sum_2: C, sum_3: C",
+    left="sum_1 sum_2 sum_3", makes="sum_1 sum_2 sum_3",
+)
 @triton.jit
-def backward(
-    dloss_ptr, found_plus_wrong_ptr, share_ptr, dshare_ptr, d_found_plus_wrong_ptr, C, gamma,
-    number, BLOCK: tl.constexpr,
+def at_once(
+    probs_ptr, target_ptr, sum_1_ptr, sum_2_ptr, sum_3_ptr, C, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
-    c = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    share = load(share_ptr + c, c < C)
-    dshare = dloss / gamma * power(share, number)
-    tl.store(dshare_ptr + c, dshare, mask=c < C)
-    found_plus_wrong = load(found_plus_wrong_ptr + c, c < C)
-    tl.store(d_found_plus_wrong_ptr + c, -(dshare * share / found_plus_wrong), mask=c < C)
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        probs = load(probs_ptr + n * C + c, inside)
+        target = load(target_ptr + n * C + c, inside)
+        sum_1 += tl.where(inside, probs * target, 0.0)
+        sum_2 += tl.where(inside, probs * (1 - target), 0.0)
+        sum_3 += tl.where(inside, target * (1 - probs), 0.0)
+    tl.store(sum_1_ptr + program * C + c, tl.sum(sum_1, axis=0, keep_dims=True), mask=c < C)
+    tl.store(sum_2_ptr + program * C + c, tl.sum(sum_2, axis=0, keep_dims=True), mask=c < C)
+    tl.store(sum_3_ptr + program * C + c, tl.sum(sum_3, axis=0, keep_dims=True), mask=c < C)
 
 
-@kernel("N | C in tiles", alive=5, makes="dprobs")
+@kernel(
+    "in parts | C in tiles", alive=4, sums="loss:", parts="sum_1 sum_2 sum_3",
+    makes="loss d_found_plus_wrong dwrong",
+)
 @triton.jit
-def backward_2(
-    d_found_plus_wrong_ptr, dshare_ptr, found_plus_wrong_ptr, target_ptr, dprobs_ptr, C, N, alpha,
-    beta, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def at_once_2(
+    sum_1_ptr, sum_2_ptr, sum_3_ptr, loss_ptr, d_found_plus_wrong_ptr, dwrong_ptr, sum_1_count,
+    sum_2_count, sum_3_count, C, alpha, beta, smooth, number, one_over_gamma, number_2,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        sum_3 = added(sum_3_ptr, c, sum_3_count, C, c < C, REAL)
+        sum_2 = added(sum_2_ptr, c, sum_2_count, C, c < C, REAL)
+        wrong = alpha * sum_3 + beta * sum_2
+        sum_1 = added(sum_1_ptr, c, sum_1_count, C, c < C, REAL)
+        found_plus_wrong = sum_1 + smooth + wrong
+        share = wrong / found_plus_wrong
+        loss += tl.where(c < C, power(share, number), 0.0)
+        dshare = one_over_gamma * power(share, number_2)
+        d_found_plus_wrong = -(dshare * share / found_plus_wrong)
+        tl.store(d_found_plus_wrong_ptr + c, d_found_plus_wrong, mask=c < C)
+        tl.store(dwrong_ptr + c, d_found_plus_wrong + dshare / found_plus_wrong, mask=c < C)
+    tl.store(loss_ptr + program, tl.sum(loss))
+
+
+@kernel("N | C in tiles", alive=4, makes="dprobs")
+@triton.jit
+def at_once_3(
+    d_found_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (n < N) & (c < C)
-    d_found_plus_wrong = load(d_found_plus_wrong_ptr + c, c < C)
-    dshare = load(dshare_ptr + c, c < C)
-    found_plus_wrong = load(found_plus_wrong_ptr + c, c < C)
-    dwrong = d_found_plus_wrong + dshare / found_plus_wrong
+    dwrong = load(dwrong_ptr + c, c < C)
     target = load(target_ptr + n * C + c, inside)
+    d_found_plus_wrong = load(d_found_plus_wrong_ptr + c, c < C)
     dprobs = beta * dwrong * (1 - target) + (d_found_plus_wrong - alpha * dwrong) * target
     tl.store(dprobs_ptr + n * C + c, dprobs, mask=inside)
 
@@ -109,9 +155,9 @@ def focal_tversky_forward(
     dtype = probs.dtype if wide == torch.float32 else wide
     target = target.to(wide)
     N, C = probs.shape
-    sum_1 = probs.new_empty(C, dtype=wide)
-    sum_2 = probs.new_empty(C, dtype=wide)
-    sum_3 = probs.new_empty(C, dtype=wide)
+    sum_1 = probs.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
+    sum_2 = probs.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
+    sum_3 = probs.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
     forward(probs, target, sum_1, sum_2, sum_3, C=C, N=N)
     found_plus_wrong = probs.new_empty(C, dtype=wide)
     share = probs.new_empty(C, dtype=wide)
@@ -123,23 +169,25 @@ def focal_tversky_forward(
     return loss, found_plus_wrong, share
 
 
-def focal_tversky_backward(
-    dloss: Tensor, target: Tensor, found_plus_wrong: Tensor, share: Tensor, alpha: float,
-    beta: float, gamma: float,
-) -> Tensor:
-    """The gradient of probs."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
+def focal_tversky_at_once(
+    probs: Tensor, target: Tensor, alpha: float, beta: float, gamma: float, smooth: float,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
+    dtype = probs.dtype if wide == torch.float32 else wide
     target = target.to(wide)
-    N, C = target.shape
-    dshare = dloss.new_empty(C, dtype=wide)
-    d_found_plus_wrong = dloss.new_empty(C, dtype=wide)
-    backward(
-        dloss, found_plus_wrong, share, dshare, d_found_plus_wrong, C=C, gamma=gamma,
-        number=gamma ** -1 - 1,
+    N, C = probs.shape
+    sum_1 = probs.new_empty(at_once.parts(C=C, N=N), C, dtype=wide)
+    sum_2 = probs.new_empty(at_once.parts(C=C, N=N), C, dtype=wide)
+    sum_3 = probs.new_empty(at_once.parts(C=C, N=N), C, dtype=wide)
+    at_once(probs, target, sum_1, sum_2, sum_3, C=C, N=N)
+    loss = probs.new_empty((), dtype=dtype)
+    d_found_plus_wrong = probs.new_empty(C, dtype=wide)
+    dwrong = probs.new_empty(C, dtype=wide)
+    at_once_2(
+        sum_1, sum_2, sum_3, loss, d_found_plus_wrong, dwrong, C=C, alpha=alpha, beta=beta,
+        smooth=smooth, number=gamma ** -1, one_over_gamma=1 / gamma, number_2=gamma ** -1 - 1,
     )
-    dprobs = dloss.new_empty(N, C)
-    backward_2(
-        d_found_plus_wrong, dshare, found_plus_wrong, target, dprobs, C=C, N=N, alpha=alpha,
-        beta=beta,
-    )
-    return dprobs
+    dprobs = probs.new_empty(N, C, dtype=unscaled(probs))
+    at_once_3(d_found_plus_wrong, dwrong, target, dprobs, C=C, N=N, alpha=alpha, beta=beta)
+    return loss, dprobs, None, None, None, None, None

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import gaussian_process as lines
-from ._functions import aligned, load, square, total
+from ._functions import added, aligned, load, square, total
 from ._launching import kernel
 
 MODULE, DIGEST = lines, "4938f88198e33cbb821b669576883b1afc2f7d215869eea4cffee84f30c67911"
@@ -67,7 +67,7 @@ def forward_in_chunks(
     tl.store(covariance_ptr + row, covariance)
 
 
-@kernel("| M=N in tiles", alive=3, sums="fit:", makes="fit")
+@kernel("in parts | M=N in tiles", alive=3, sums="fit:", left="fit", makes="fit")
 @triton.jit
 def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
@@ -80,77 +80,72 @@ def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.conste
     tl.store(fit_ptr + program, tl.sum(fit))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="fit", makes="loss")
 @triton.jit
-def forward_3(fit_ptr, of_matrix_1_ptr, loss_ptr, number):
+def forward_3(fit_ptr, of_matrix_1_ptr, loss_ptr, fit_count, number, REAL: tl.constexpr):
     of_matrix_1 = load(of_matrix_1_ptr)
-    fit = load(fit_ptr)
+    fit = added(fit_ptr, 0, fit_count, 1, True, REAL)
     tl.store(loss_ptr, of_matrix_1 / 2 + fit / 2 + number)
 
 
-@kernel("| M=N in tiles", makes="solution_in_dcovariance_right")
+@kernel("N | M=N in tiles", makes="solution_in_dcovariance_right solution_in_dcovariance_matrix")
 @triton.jit
-def backward(dloss_ptr, y_ptr, solution_in_dcovariance_right_ptr, N, BLOCK: tl.constexpr):
-    m = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    dloss = load(dloss_ptr)
-    y = load(y_ptr + m, m < N)
-    tl.store(solution_in_dcovariance_right_ptr + m, dloss / 2 * y, mask=m < N)
-
-
-@kernel("N | M=N in tiles", makes="solution_in_dcovariance_matrix")
-@triton.jit
-def backward_2(
-    covariance_ptr, solution_in_dcovariance_matrix_ptr, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+def backward(
+    covariance_ptr, dloss_ptr, y_ptr, solution_in_dcovariance_right_ptr,
+    solution_in_dcovariance_matrix_ptr, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    dloss = load(dloss_ptr)
+    y = load(y_ptr + m, m < N)
+    if solution_in_dcovariance_right_ptr is not None:
+        tl.store(
+            solution_in_dcovariance_right_ptr + m,
+            dloss / 2 * y,
+            mask=(m < N) & (tl.program_id(0) == 0),
+        )
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     inside = (n < N) & (m < N)
     covariance = load(covariance_ptr + n * N + m, inside)
-    tl.store(solution_in_dcovariance_matrix_ptr + m * N + n, covariance, mask=inside)
-
-
-@kernel("| N in tiles", alive=2, makes="dy")
-@triton.jit
-def backward_3(alpha_ptr, dloss_ptr, solution_in_dcovariance_ptr, dy_ptr, N, BLOCK: tl.constexpr):
-    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    solution_in_dcovariance = load(solution_in_dcovariance_ptr + n, n < N)
-    dloss = load(dloss_ptr)
-    alpha = load(alpha_ptr + n, n < N)
-    tl.store(dy_ptr + n, solution_in_dcovariance + dloss / 2 * alpha, mask=n < N)
+    if solution_in_dcovariance_matrix_ptr is not None:
+        tl.store(solution_in_dcovariance_matrix_ptr + m * N + n, covariance, mask=inside)
 
 
 @kernel(
-    "M=N | N in tiles", alive=5, sums="sum_4:, sum_5:",
-    makes="d_quotient_in_covariance sum_4 sum_5",
+    "M=N in parts | N in tiles", alive=8, sums="sum_4:, sum_5:", left="sum_5 sum_4",
+    makes="dy sum_5 d_quotient_in_covariance sum_4",
 )
 @triton.jit
-def backward_4(
+def backward_2(
     alpha_ptr, dloss_ptr, of_matrix_1_ptr, quotient_in_covariance_ptr, solution_in_dcovariance_ptr,
-    d_quotient_in_covariance_ptr, sum_4_ptr, sum_5_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, sum_5_ptr, d_quotient_in_covariance_ptr, sum_4_ptr, N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([ROWS, BLOCK], REAL)
     sum_5 = tl.zeros([ROWS, 1], REAL)
-    dloss = load(dloss_ptr)
     n = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    solution_in_dcovariance_2 = load(solution_in_dcovariance_ptr + n, n < N)
+    solution_in_dcovariance = load(solution_in_dcovariance_ptr + n, n < N)
+    dloss = load(dloss_ptr)
+    alpha = load(alpha_ptr + n, n < N)
+    dy = solution_in_dcovariance + dloss / 2 * alpha
+    if dy_ptr is not None:
+        tl.store(dy_ptr + n, dy, mask=(n < N) & (program == 0))
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         m = start + tl.arange(0, ROWS)[:, None]
         of_matrix_1 = load(of_matrix_1_ptr + m * N + m, m < N)
-        solution_in_dcovariance = load(solution_in_dcovariance_ptr + m, m < N)
-        alpha = load(alpha_ptr + m, m < N)
+        solution_in_dcovariance_2 = load(solution_in_dcovariance_ptr + m, m < N)
+        alpha_2 = load(alpha_ptr + m, m < N)
         sum_5 += tl.where(
             (m < N) & (tl.program_id(1) == 0),
-            dloss / 2 * of_matrix_1 - solution_in_dcovariance * alpha,
+            dloss / 2 * of_matrix_1 - solution_in_dcovariance_2 * alpha_2,
             0.0,
         )
         inside = (m < N) & (n < N)
         of_matrix_1_2 = load(of_matrix_1_ptr + m * N + n, inside)
-        dcovariance = dloss / 2 * of_matrix_1_2 - solution_in_dcovariance_2 * alpha
+        dcovariance = dloss / 2 * of_matrix_1_2 - solution_in_dcovariance * alpha_2
         quotient_in_covariance = load(quotient_in_covariance_ptr + n * N + m, inside)
         d_quotient_in_covariance = dcovariance * tl.exp(quotient_in_covariance)
         if d_quotient_in_covariance_ptr is not None:
@@ -159,28 +154,29 @@ def backward_4(
                 d_quotient_in_covariance, mask=inside,
             )
         sum_4 += tl.where(inside, d_quotient_in_covariance * quotient_in_covariance, 0.0)
-    if sum_4_ptr is not None:
-        tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
-    if sum_5_ptr is not None:
-        tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
+    tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
+    tl.store(sum_5_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_5))
 
 
-@kernel("", makes="dlengthscale dnoise")
+@kernel("", parts="sum_5 sum_4", makes="dlengthscale dnoise")
 @triton.jit
-def backward_5(lengthscale_ptr, noise_ptr, sum_4_ptr, sum_5_ptr, dlengthscale_ptr, dnoise_ptr):
-    sum_4 = load(sum_4_ptr)
+def backward_3(
+    lengthscale_ptr, noise_ptr, sum_4_ptr, sum_5_ptr, dlengthscale_ptr, dnoise_ptr, sum_5_count,
+    sum_4_count, REAL: tl.constexpr,
+):
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
     lengthscale = load(lengthscale_ptr)
     if dlengthscale_ptr is not None:
         tl.store(dlengthscale_ptr, -(2 * sum_4 / lengthscale))
     noise = load(noise_ptr)
-    sum_5 = load(sum_5_ptr)
+    sum_5 = added(sum_5_ptr, 0, sum_5_count, 1, True, REAL)
     if dnoise_ptr is not None:
         tl.store(dnoise_ptr, 2 * noise * sum_5)
 
 
 @kernel("N | M=N D in tiles", alive=4, makes="dx")
 @triton.jit
-def backward_6(
+def backward_4(
     d_quotient_in_covariance_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr,
 ):
@@ -202,9 +198,9 @@ def backward_6(
     tl.store(dx_ptr + n * D + d, sum_2 - sum_3, mask=inside_ND)
 
 
-@backward_6.long("N D | M=N in chunks", alive=5)
+@backward_4.long("N D | M=N in chunks", alive=5)
 @triton.jit
-def backward_6_in_chunks(
+def backward_4_in_chunks(
     d_quotient_in_covariance_ptr, lengthscale_ptr, x_ptr, dx_ptr, D, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -240,7 +236,7 @@ def gaussian_process_forward(
     covariance_ = x.new_empty(N, N)
     forward(lengthscale, noise, x, quotient_in_covariance, covariance_, D=D, N=N)
     alpha = lines._solve(covariance_, y)
-    fit = x.new_empty(())
+    fit = x.new_empty(forward_2.parts(N=N))
     forward_2(alpha, y, fit, N=N)
     of_matrix_1 = lines._logdet(covariance_)
     loss = x.new_empty(())
@@ -256,42 +252,41 @@ def gaussian_process_backward(
 ) -> tuple:
     """The gradients of x, y, lengthscale and noise."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, y, lengthscale, noise = (t.to(wide) for t in (dloss, x, y, lengthscale, noise))
+    dloss, x, y, lengthscale, noise, covariance = (
+        t.to(wide) for t in (dloss, x, y, lengthscale, noise, covariance)
+    )
     N, D = x.shape
-    dx = dy = dlengthscale = dnoise = None
+    dx = dlengthscale = dnoise = None
     solution_in_dcovariance_right = (
         dloss.new_empty(N)
         if need_x or need_y or need_lengthscale or need_noise
         else None
     )
-    backward(dloss, y, solution_in_dcovariance_right, N=N)
     solution_in_dcovariance_matrix = (
         dloss.new_empty(N, N)
         if need_x or need_y or need_lengthscale or need_noise
         else None
     )
-    backward_2(covariance, solution_in_dcovariance_matrix, N=N)
+    backward(
+        covariance, dloss, y, solution_in_dcovariance_right, solution_in_dcovariance_matrix, N=N,
+    )
     solution_in_dcovariance = lines._solve(
         solution_in_dcovariance_matrix, solution_in_dcovariance_right,
     )
-    if need_x or need_lengthscale or need_noise:
-        of_matrix_1 = torch.linalg.inv(covariance)
-    if need_y:
-        dy = dloss.new_empty(N)
-        backward_3(alpha, dloss, solution_in_dcovariance, dy, N=N)
-    if need_x or need_lengthscale or need_noise:
-        d_quotient_in_covariance = dloss.new_empty(N, N) if need_x else None
-        sum_4 = dloss.new_empty(()) if need_lengthscale or need_noise else None
-        sum_5 = dloss.new_empty(()) if need_lengthscale or need_noise else None
-        backward_4(
-        alpha, dloss, of_matrix_1, quotient_in_covariance, solution_in_dcovariance,
-        d_quotient_in_covariance, sum_4, sum_5, N=N,
+    of_matrix_1 = torch.linalg.inv(covariance)
+    dy = dloss.new_empty(N) if need_y else None
+    sum_5 = dloss.new_empty(backward_2.parts(N=N))
+    d_quotient_in_covariance = dloss.new_empty(N, N) if need_x else None
+    sum_4 = dloss.new_empty(backward_2.parts(N=N))
+    backward_2(
+        alpha, dloss, of_matrix_1, quotient_in_covariance, solution_in_dcovariance, dy, sum_5,
+        d_quotient_in_covariance, sum_4, N=N,
     )
     if need_lengthscale or need_noise:
         dlengthscale = dloss.new_empty(()) if need_lengthscale else None
         dnoise = dloss.new_empty(()) if need_noise else None
-        backward_5(lengthscale, noise, sum_4, sum_5, dlengthscale, dnoise)
+        backward_3(lengthscale, noise, sum_4, sum_5, dlengthscale, dnoise)
     if need_x:
         dx = dloss.new_empty(N, D)
-        backward_6(d_quotient_in_covariance, lengthscale, x, dx, D=D, N=N)
+        backward_4(d_quotient_in_covariance, lengthscale, x, dx, D=D, N=N)
     return dx, dy, dlengthscale, dnoise

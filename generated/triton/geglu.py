@@ -15,7 +15,7 @@ from .. import geglu as lines
 from ._functions import load, square
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "18cf41fd6e2a53d441fc8f81c8a69763eb874e98ee22e84acdb1a2f4201d2477"
+MODULE, DIGEST = lines, "f65f83ec97b664d8c7ce5818854134ecffe7ab03d463f432e51e394b15ceddb9"
 
 
 @kernel("| N in tiles", alive=3, makes="y")
@@ -47,8 +47,8 @@ def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr)
 def geglu_forward(gate: Tensor, x: Tensor) -> Tensor:
     """The output y."""
     dtype = torch.promote_types(gate.dtype, x.dtype)
-    N, = gate.shape
-    y = gate.new_empty(N, dtype=dtype)
+    N = gate.numel()
+    y = gate.new_empty(gate.shape, dtype=dtype)
     forward(gate, x, y, N=N)
     return y
 
@@ -57,8 +57,8 @@ def geglu_backward(
     dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
 ) -> tuple:
     """The gradients of gate and x."""
-    N, = dy.shape
-    dgate = gate.new_empty(N) if need_gate else None
-    dx = x.new_empty(N) if need_x else None
+    N = dy.numel()
+    dgate = gate.new_empty(dy.shape) if need_gate else None
+    dx = x.new_empty(dy.shape) if need_x else None
     backward(dy, gate, x, dgate, dx, N=N)
     return dgate, dx

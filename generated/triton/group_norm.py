@@ -17,13 +17,13 @@ from .. import group_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "927476bf757ed932a65914e359ae97a11b4097c3f20daabf89b03f04e63d4cee"
+MODULE, DIGEST = lines, "f89796f3ab2df045754edb9af242aa5e72aaa8370f660143ce610b3aac8a86b3"
 
 
-@kernel("N G=groups | K S", alive=2, makes="inv_std xhat y")
+@kernel("N G=groups | K S", alive=2, makes="mean sum_diff inv_std y")
 @triton.jit
 def forward(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, rows, K, S, groups, eps,
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, rows, K, S, groups, eps,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -32,15 +32,18 @@ def forward(
     s = tl.arange(0, BLOCK_S)[None, None, :]
     inside = (row < rows) & (k < K) & (s < S)
     x = load(x_ptr + (row * K + k) * S + s, inside)
-    diff = x - total(total(x, inside, 2), row < rows, 1) / K / S
-    diff_2 = diff - total(total(diff, inside, 2), row < rows, 1) / K / S
+    mean = total(total(x, inside, 2), row < rows, 1) / K / S
+    tl.store(mean_ptr + row, mean, mask=row < rows)
+    diff = x - mean
+    sum_diff = total(total(diff, inside, 2), row < rows, 1)
+    tl.store(sum_diff_ptr + row, sum_diff, mask=row < rows)
+    diff_2 = diff - sum_diff / K / S
     inv_std = 1 / tl.sqrt(total(total(square(diff_2), inside, 2), row < rows, 1) / K / S + eps)
     tl.store(inv_std_ptr + row, inv_std, mask=row < rows)
-    xhat = inv_std * diff_2
-    tl.store(xhat_ptr + (row * K + k) * S + s, xhat, mask=inside)
     g = row % groups
     inside_NGK = (row < rows) & (k < K)
     gain = load(gain_ptr + g * K + k, inside_NGK)
+    xhat = inv_std * diff_2
     bias = load(bias_ptr + g * K + k, inside_NGK)
     tl.store(y_ptr + (row * K + k) * S + s, gain * xhat + bias, mask=inside)
 
@@ -48,7 +51,7 @@ def forward(
 @forward.long("N G=groups | KS=K*S in chunks", alive=2)
 @triton.jit
 def forward_in_chunks(
-    bias_ptr, gain_ptr, x_ptr, inv_std_ptr, xhat_ptr, y_ptr, K, KS, S, groups, eps,
+    bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, K, KS, S, groups, eps,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
@@ -59,96 +62,126 @@ def forward_in_chunks(
         x = load(x_ptr + row * KS + ks, ks < KS)
         sum_1 += tl.where(ks < KS, x, 0.0)
     sum_1 = tl.sum(sum_1)
-    sum_2 = tl.zeros([BLOCK], REAL)
     mean = sum_1 / K / S
+    tl.store(mean_ptr + row, mean)
+    sum_diff = tl.zeros([BLOCK], REAL)
     for start in range(0, KS, BLOCK):
         ks = start + tl.arange(0, BLOCK)
         x = load(x_ptr + row * KS + ks, ks < KS)
-        sum_2 += tl.where(ks < KS, x - mean, 0.0)
+        sum_diff += tl.where(ks < KS, x - mean, 0.0)
+    sum_diff = tl.sum(sum_diff)
+    tl.store(sum_diff_ptr + row, sum_diff)
+    sum_2 = tl.zeros([BLOCK], REAL)
+    for start in range(0, KS, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        sum_2 += tl.where(ks < KS, square(x - mean - sum_diff / K / S), 0.0)
     sum_2 = tl.sum(sum_2)
-    sum_3 = tl.zeros([BLOCK], REAL)
-    for start in range(0, KS, BLOCK):
-        ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        sum_3 += tl.where(ks < KS, square(x - mean - sum_2 / K / S), 0.0)
-    sum_3 = tl.sum(sum_3)
-    inv_std = 1 / tl.sqrt(sum_3 / K / S + eps)
+    inv_std = 1 / tl.sqrt(sum_2 / K / S + eps)
     tl.store(inv_std_ptr + row, inv_std)
     g = row % groups
     for start in range(0, KS, BLOCK):
         ks = start + tl.arange(0, BLOCK)
-        x = load(x_ptr + row * KS + ks, ks < KS)
-        diff = x - mean - sum_2 / K / S
-        xhat = inv_std * diff
-        tl.store(xhat_ptr + row * KS + ks, xhat, mask=ks < KS)
         gain = load(gain_ptr + g * K + ks // S, ks < KS)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        diff = x - mean - sum_diff / K / S
+        xhat = inv_std * diff
         bias = load(bias_ptr + g * K + ks // S, ks < KS)
         tl.store(y_ptr + row * KS + ks, gain * xhat + bias, mask=ks < KS)
 
 
-@kernel("N G=groups | K S", alive=3, sums="dbias: G K, sum_3: G K", makes="dbias dx sum_3")
+@kernel(
+    "N in parts for G=groups | K S", alive=6, sums="dbias: G K, dgain: G K", makes="dbias dx dgain",
+)
 @triton.jit
 def backward(
-    dy_ptr, gain_ptr, inv_std_ptr, xhat_ptr, dbias_ptr, dx_ptr, sum_3_ptr, rows, K, S, groups,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dbias_ptr, dx_ptr, dgain_ptr, K,
+    N, S, groups, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dbias = tl.zeros([ROWS, BLOCK_K, 1], REAL)
+    dgain = tl.zeros([ROWS, BLOCK_K, 1], REAL)
     k = tl.arange(0, BLOCK_K)[None, :, None]
     s = tl.arange(0, BLOCK_S)[None, None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
-    inside = (row < rows) & (k < K) & (s < S)
-    dy = load(dy_ptr + (row * K + k) * S + s, inside)
-    inside_NGK = (row < rows) & (k < K)
+    g = tl.program_id(0).to(tl.int64)
+    gain = load(gain_ptr + g * K + k, k < K)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside = (n < N) & (k < K) & (s < S)
+        dy = load(dy_ptr + ((n * groups + g) * K + k) * S + s, inside)
+        dbias += total(dy, inside, 2)
+        inside_NK = (n < N) & (k < K)
+        inv_std = load(inv_std_ptr + n * groups + g, n < N)
+        x = load(x_ptr + ((n * groups + g) * K + k) * S + s, inside)
+        mean = load(mean_ptr + n * groups + g, n < N)
+        sum_diff = load(sum_diff_ptr + n * groups + g, n < N)
+        diff = x - mean - sum_diff / K / S
+        xhat = inv_std * diff
+        sum_xhat_unflatten_dy = total(dy * xhat, inside, 2)
+        dgain += tl.where(inside_NK, sum_xhat_unflatten_dy, 0.0)
+        dxhat = gain * dy
+        sum_1 = total(gain * sum_xhat_unflatten_dy, inside_NK, 1)
+        sum_2 = total(total(dxhat, inside, 2), n < N, 1)
+        dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + ((n * groups + g) * K + k) * S + s, dx, mask=inside)
     if dbias_ptr is not None:
-        tl.store(dbias_ptr + row * K + k, total(dy, inside, 2), mask=inside_NGK)
-    xhat = load(xhat_ptr + (row * K + k) * S + s, inside)
-    sum_xhat_unflatten_dy = total(dy * xhat, inside, 2)
-    if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row * K + k, sum_xhat_unflatten_dy, mask=inside_NGK)
-    inv_std = load(inv_std_ptr + row, row < rows)
-    g = row % groups
-    gain = load(gain_ptr + g * K + k, inside_NGK)
-    dxhat = gain * dy
-    sum_1 = total(gain * sum_xhat_unflatten_dy, inside_NGK, 1)
-    sum_2 = total(total(dxhat, inside, 2), row < rows, 1)
-    dx = inv_std * (dxhat - sum_1 / K / S * xhat - sum_2 / K / S)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + (row * K + k) * S + s, dx, mask=inside)
+        tl.store(
+            dbias_ptr + program * groups * K + g * K + k,
+            tl.sum(dbias, axis=0, keep_dims=True),
+            mask=k < K,
+        )
+    if dgain_ptr is not None:
+        tl.store(
+            dgain_ptr + program * groups * K + g * K + k,
+            tl.sum(dgain, axis=0, keep_dims=True),
+            mask=k < K,
+        )
 
 
 @backward.long(
-    "N G=groups K | S in chunks", alive=4, sums="dbias: G K, sum_3: G K",
+    "N G=groups K | S in chunks", alive=4, sums="dbias: G K, dgain: G K",
     keeps="sum_xhat_unflatten_dy: N G K",
 )
 @triton.jit
 def backward_in_chunks(
-    dy_ptr, xhat_ptr, sum_xhat_unflatten_dy_ptr, dbias_ptr, sum_3_ptr, S, REAL: tl.constexpr,
-    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, sum_xhat_unflatten_dy_ptr, dbias_ptr,
+    dgain_ptr, K, S, groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_xhat_unflatten_dy = tl.zeros([BLOCK], REAL)
     dbias = tl.zeros([BLOCK], REAL)
+    n = row // (groups * K)
+    g = row // K % groups
+    inv_std = load(inv_std_ptr + n * groups + g)
+    mean = load(mean_ptr + n * groups + g)
+    sum_diff = load(sum_diff_ptr + n * groups + g)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)
         dy = load(dy_ptr + row * S + s, s < S)
-        xhat = load(xhat_ptr + row * S + s, s < S)
+        x = load(x_ptr + row * S + s, s < S)
+        diff = x - mean - sum_diff / K / S
+        xhat = inv_std * diff
         sum_xhat_unflatten_dy += tl.where(s < S, dy * xhat, 0.0)
         dbias += tl.where(s < S, dy, 0.0)
     sum_xhat_unflatten_dy = tl.sum(sum_xhat_unflatten_dy)
     tl.store(sum_xhat_unflatten_dy_ptr + row, sum_xhat_unflatten_dy)
     dbias = tl.sum(dbias)
+    k = row % K
     if dbias_ptr is not None:
-        tl.store(dbias_ptr + row, dbias)
-    if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + row, sum_xhat_unflatten_dy)
+        tl.store(dbias_ptr + n * groups * K + g * K + k, dbias)
+    if dgain_ptr is not None:
+        tl.store(dgain_ptr + n * groups * K + g * K + k, sum_xhat_unflatten_dy)
 
 
 @backward.long("N G=groups | K KS=K*S in chunks", alive=3)
 @triton.jit
 def backward_in_chunks_2(
-    dy_ptr, gain_ptr, inv_std_ptr, sum_xhat_unflatten_dy_ptr, xhat_ptr, dx_ptr, K, KS, S, groups,
-    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, sum_xhat_unflatten_dy_ptr, x_ptr, dx_ptr,
+    K, KS, S, groups, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     KS = aligned(KS, ALIGN)
     row = tl.program_id(0).to(tl.int64)
@@ -168,31 +201,22 @@ def backward_in_chunks_2(
         sum_1 += tl.where(k < K, gain_2 * sum_xhat_unflatten_dy, 0.0)
     sum_1 = tl.sum(sum_1)
     inv_std = load(inv_std_ptr + row)
+    mean = load(mean_ptr + row)
+    sum_diff = load(sum_diff_ptr + row)
     for start in range(0, KS, BLOCK):
         ks = start + tl.arange(0, BLOCK)
         gain = load(gain_ptr + g * K + ks // S, ks < KS)
         dy = load(dy_ptr + row * KS + ks, ks < KS)
-        xhat = load(xhat_ptr + row * KS + ks, ks < KS)
+        x = load(x_ptr + row * KS + ks, ks < KS)
+        diff = x - mean - sum_diff / K / S
+        xhat = inv_std * diff
         dx = inv_std * (gain * dy - sum_1 / K / S * xhat - sum_2 / K / S)
         tl.store(dx_ptr + row * KS + ks, dx, mask=ks < KS)
 
 
-@kernel("G=groups | K in tiles", makes="dgain")
-@triton.jit
-def backward_2(
-    sum_3_ptr, dgain_ptr, K, groups, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    K = aligned(K, ALIGN)
-    g = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    k = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (g < groups) & (k < K)
-    sum_3 = load(sum_3_ptr + g * K + k, inside)
-    tl.store(dgain_ptr + g * K + k, sum_3, mask=inside)
-
-
 def group_norm_forward(
     x: Tensor, gain: Tensor, bias: Tensor, groups: int, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
@@ -200,28 +224,27 @@ def group_norm_forward(
     if groups < 1 or x.shape[1] % groups:
         raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
     K = x.shape[1] // groups
+    mean = x.new_empty(N, groups, 1, 1, dtype=wide)
+    sum_diff = x.new_empty(N, groups, 1, 1, dtype=wide)
     inv_std = x.new_empty(N, groups, 1, 1, dtype=wide)
-    xhat = x.new_empty(N, groups, K, S, dtype=wide)
     y = x.new_empty(N, C, S, dtype=dtype)
-    forward(bias, gain, x, inv_std, xhat, y, K=K, N=N, S=S, groups=groups, eps=eps)
-    return y, inv_std, xhat
+    forward(bias, gain, x, mean, sum_diff, inv_std, y, K=K, N=N, S=S, groups=groups, eps=eps)
+    return y, mean, sum_diff, inv_std
 
 
 def group_norm_backward(
-    dy: Tensor, gain: Tensor, inv_std: Tensor, xhat: Tensor, need_x: bool = True,
-    need_gain: bool = True, need_bias: bool = True,
+    dy: Tensor, x: Tensor, gain: Tensor, mean: Tensor, sum_diff: Tensor, inv_std: Tensor,
+    need_x: bool = True, need_gain: bool = True, need_bias: bool = True,
 ) -> tuple:
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
     N, C, S = dy.shape
-    K = xhat.shape[2]
-    groups = inv_std.shape[1]
-    dgain = None
+    groups = mean.shape[1]
+    if groups < 1 or x.shape[1] % groups:
+        raise ValueError(f"group_norm: C = {x.shape[1]} is not a multiple of groups = {groups}")
+    K = x.shape[1] // groups
     dbias = dy.new_empty(C, dtype=wide) if need_bias else None
-    dx = dy.new_empty(N, C, S) if need_x else None
-    sum_3 = dy.new_empty(groups, K, dtype=wide) if need_gain else None
-    backward(dy, gain, inv_std, xhat, dbias, dx, sum_3, K=K, N=N, S=S, groups=groups)
-    if need_gain:
-        dgain = gain.new_empty(C)
-        backward_2(sum_3, dgain, K=K, groups=groups)
+    dx = x.new_empty(N, C, S) if need_x else None
+    dgain = gain.new_empty(C) if need_gain else None
+    backward(dy, gain, inv_std, mean, sum_diff, x, dbias, dx, dgain, K=K, N=N, S=S, groups=groups)
     return dx, dgain, dbias

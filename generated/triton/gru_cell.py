@@ -17,7 +17,7 @@ from .. import gru_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "c802be0895880b923b569d5980bd67c6f0c50304836d49c67954a4daa2707dd3"
+MODULE, DIGEST = lines, "92b4dcc4011f52a570454c325b4b7e46a827fa13fdce9b21ff6224c2efc80f6c"
 
 
 @kernel("N | H in tiles", alive=5, makes="proposed reset update candidate y")
@@ -57,69 +57,66 @@ def forward(
     tl.store(y_ptr + n * H + i_H, h * update + candidate * (1 - update), mask=inside)
 
 
-@kernel("N | H in tiles", alive=7, makes="dto_reset dto_update")
-@triton.jit
-def backward(
-    candidate_ptr, dy_ptr, h_ptr, proposed_ptr, reset_ptr, update_ptr, dto_reset_ptr,
-    dto_update_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    update = load(update_ptr + n * H + i_H, inside)
-    candidate = load(candidate_ptr + n * H + i_H, inside)
-    proposed = load(proposed_ptr + n * H + i_H, inside)
-    reset = load(reset_ptr + n * H + i_H, inside)
-    dto_reset = dy * (1 - update) * (1 - square(candidate)) * proposed * (reset * (1 - reset))
-    if dto_reset_ptr is not None:
-        tl.store(dto_reset_ptr + n * H + i_H, dto_reset, mask=inside)
-    h = load(h_ptr + n * H + i_H, inside)
-    dto_update = dy * (h - candidate) * (update * (1 - update))
-    if dto_update_ptr is not None:
-        tl.store(dto_update_ptr + n * H + i_H, dto_update, mask=inside)
-
-
 @kernel(
-    "N Gate | H in tiles", alive=3, sums="dbias_hh: Gate H, dbias_ih: Gate H",
+    "N in parts for Gate | H in tiles", alive=10, sums="dbias_hh: Gate H, dbias_ih: Gate H",
     makes="flatten_dfrom_state dbias_hh flatten_dfrom_input dbias_ih",
 )
 @triton.jit
-def backward_2(
-    candidate_ptr, dto_reset_ptr, dto_update_ptr, dy_ptr, reset_ptr, update_ptr,
-    flatten_dfrom_state_ptr, dbias_hh_ptr, flatten_dfrom_input_ptr, dbias_ih_ptr, rows, Gate, H,
+def backward(
+    candidate_ptr, dy_ptr, h_ptr, proposed_ptr, reset_ptr, update_ptr, flatten_dfrom_state_ptr,
+    dbias_hh_ptr, flatten_dfrom_input_ptr, dbias_ih_ptr, Gate, H, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(2).to(tl.int64)
+    dbias_hh = tl.zeros([ROWS, BLOCK], REAL)
+    dbias_ih = tl.zeros([ROWS, BLOCK], REAL)
+    gate = tl.program_id(0).to(tl.int64)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (i_H < H)
-    n = row // Gate
-    dto_reset = load(dto_reset_ptr + n * H + i_H, inside)
-    gate = row % Gate
-    dto_update = load(dto_update_ptr + n * H + i_H, inside)
-    dfrom_state = tl.where(gate == 0, dto_reset, 0) + tl.where(gate == 1, dto_update, 0)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    update = load(update_ptr + n * H + i_H, inside)
-    candidate = load(candidate_ptr + n * H + i_H, inside)
-    dto_candidate = dy * (1 - update) * (1 - square(candidate))
-    reset = load(reset_ptr + n * H + i_H, inside)
-    flatten_dfrom_state = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
-    if flatten_dfrom_state_ptr is not None:
-        tl.store(flatten_dfrom_state_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (i_H < H)
+        dy = load(dy_ptr + n * H + i_H, inside)
+        update = load(update_ptr + n * H + i_H, inside)
+        candidate = load(candidate_ptr + n * H + i_H, inside)
+        dto_candidate = dy * (1 - update) * (1 - square(candidate))
+        proposed = load(proposed_ptr + n * H + i_H, inside)
+        reset = load(reset_ptr + n * H + i_H, inside)
+        dto_reset = dto_candidate * proposed * (reset * (1 - reset))
+        h = load(h_ptr + n * H + i_H, inside)
+        dto_update = dy * (h - candidate) * (update * (1 - update))
+        dfrom_state = tl.where(gate == 0, dto_reset, 0) + tl.where(gate == 1, dto_update, 0)
+        flatten_dfrom_state = dfrom_state + tl.where(gate == 2, dto_candidate * reset, 0)
+        if flatten_dfrom_state_ptr is not None:
+            tl.store(
+                flatten_dfrom_state_ptr + (n * Gate + gate) * H + i_H,
+                flatten_dfrom_state, mask=inside,
+            )
+        dbias_hh += tl.where(inside, flatten_dfrom_state, 0.0)
+        flatten_dfrom_input = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
+        if flatten_dfrom_input_ptr is not None:
+            tl.store(
+                flatten_dfrom_input_ptr + (n * Gate + gate) * H + i_H,
+                flatten_dfrom_input, mask=inside,
+            )
+        dbias_ih += tl.where(inside, flatten_dfrom_input, 0.0)
     if dbias_hh_ptr is not None:
-        tl.store(dbias_hh_ptr + row * H + i_H, flatten_dfrom_state, mask=inside)
-    flatten_dfrom_input = dfrom_state + tl.where(gate == 2, dto_candidate, 0)
-    if flatten_dfrom_input_ptr is not None:
-        tl.store(flatten_dfrom_input_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
+        tl.store(
+            dbias_hh_ptr + program * Gate * H + gate * H + i_H,
+            tl.sum(dbias_hh, axis=0, keep_dims=True),
+            mask=i_H < H,
+        )
     if dbias_ih_ptr is not None:
-        tl.store(dbias_ih_ptr + row * H + i_H, flatten_dfrom_input, mask=inside)
+        tl.store(
+            dbias_ih_ptr + program * Gate * H + gate * H + i_H,
+            tl.sum(dbias_ih, axis=0, keep_dims=True),
+            mask=i_H < H,
+        )
 
 
 @kernel("N | H in tiles", alive=3, makes="dh")
 @triton.jit
-def backward_3(
+def backward_2(
     dy_ptr, product_1_ptr, update_ptr, dh_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -143,19 +140,20 @@ def gru_cell_forward(
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
         )
         wide = torch.promote_types(dtype, torch.float32)
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
-            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        )
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
+        x, h, weight_ih, weight_hh = x.to(
+            operand
+        ), h.to(operand), weight_ih.to(operand), weight_hh.to(operand)
         H = h.shape[1]
         N = x.shape[0]
         Gate = 3
         product_1 = x @ weight_ih.mT
         product_2 = h @ weight_hh.mT
-        proposed = x.new_empty(N, H)
-        reset = x.new_empty(N, H)
-        update = x.new_empty(N, H)
-        candidate = x.new_empty(N, H)
-        y = x.new_empty(N, H)
+        proposed = x.new_empty(N, H, dtype=wide)
+        reset = x.new_empty(N, H, dtype=wide)
+        update = x.new_empty(N, H, dtype=wide)
+        candidate = x.new_empty(N, H, dtype=wide)
+        y = x.new_empty(N, H, dtype=dtype)
         forward(
             bias_hh, bias_ih, h, product_1, product_2, proposed, reset, update, candidate, y, Gate=Gate,
             H=H, N=N,
@@ -172,28 +170,20 @@ def gru_cell_backward(
     """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x, h, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
+        x, h, weight_ih, weight_hh = x.to(
+            operand
+        ), h.to(operand), weight_ih.to(operand), weight_hh.to(operand)
         N, H = dy.shape
         P = weight_ih.shape[0]
         Gate = 3
         dx = dh = dweight_ih = dweight_hh = None
-        dto_reset = (
-            dy.new_empty(N, H)
-            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
-            else None
-        )
-        dto_update = (
-            dy.new_empty(N, H)
-            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
-            else None
-        )
-        backward(candidate, dy, h, proposed, reset, update, dto_reset, dto_update, H=H, N=N)
-        flatten_dfrom_state = dy.new_empty(N, P) if need_h or need_weight_hh else None
-        dbias_hh = dy.new_empty(P) if need_bias_hh else None
-        flatten_dfrom_input = dy.new_empty(N, P) if need_x or need_weight_ih else None
-        dbias_ih = dy.new_empty(P) if need_bias_ih else None
-        backward_2(
-            candidate, dto_reset, dto_update, dy, reset, update, flatten_dfrom_state, dbias_hh,
+        flatten_dfrom_state = dy.new_empty(N, P, dtype=operand) if need_h or need_weight_hh else None
+        dbias_hh = dy.new_empty(P, dtype=wide) if need_bias_hh else None
+        flatten_dfrom_input = dy.new_empty(N, P, dtype=operand) if need_x or need_weight_ih else None
+        dbias_ih = dy.new_empty(P, dtype=wide) if need_bias_ih else None
+        backward(
+            candidate, dy, h, proposed, reset, update, flatten_dfrom_state, dbias_hh,
             flatten_dfrom_input, dbias_ih, Gate=Gate, H=H, N=N,
         )
         if need_weight_hh:
@@ -204,6 +194,6 @@ def gru_cell_backward(
             dweight_ih = flatten_dfrom_input.mT @ x
         if need_h:
             product_1 = flatten_dfrom_state @ weight_hh
-            dh = dy.new_empty(N, H)
-            backward_3(dy, product_1, update, dh, H=H, N=N)
+            dh = h.new_empty(N, H)
+            backward_2(dy, product_1, update, dh, H=H, N=N)
     return dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import hinge as lines
-from ._functions import larger, load
-from ._launching import kernel
+from ._functions import added, larger, load
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "b4bf0345ec702eafc47ec112ff822b6e03dc29d5ff8bc719425f8a6bca45da81"
+MODULE, DIGEST = lines, "42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=2, makes="losses")
@@ -39,12 +40,37 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
     tl.store(dx_ptr + n, -tl.where(1 - target * x <= 0, 0, dloss * target), mask=n < N)
 
 
+@kernel("in parts | N in tiles", alive=4, sums="loss_sum:", left="loss_sum", makes="dx loss_sum")
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, loss_sum_ptr, N, one_over_N_or_one, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
+        missing = 1 - target * x
+        tl.store(dx_ptr + n, -tl.where(missing <= 0, 0, one_over_N_or_one * target), mask=n < N)
+        loss_sum += tl.where(n < N, larger(missing, 0), 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     target = target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N)
     return loss
 
@@ -53,7 +79,22 @@ def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     target = target.to(wide)
-    N, = dloss.shape
-    dx = x.new_empty(N)
+    N = dloss.numel()
+    dx = x.new_empty(dloss.shape)
     backward(dloss, target, x, dx, N=N)
     return dx
+
+
+def hinge_at_once(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    target = target.to(wide)
+    N = x.numel()
+    dx = x.new_empty(x.shape, dtype=unscaled(x))
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(target, x, dx, loss_sum, N=N, one_over_N_or_one=1 / (N if reduction == 1 else 1))
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, None, None

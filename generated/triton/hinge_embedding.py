@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import hinge_embedding as lines
-from ._functions import larger, load, sign
-from ._launching import kernel
+from ._functions import added, larger, load, sign
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "58c1a22868ab4e90734e871119811f54b5a6cb18b3f837812c2c934dbca3055b"
+MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=3, makes="losses")
@@ -48,12 +49,43 @@ def backward(
     tl.store(dx_ptr + n, dx, mask=n < N)
 
 
+@kernel("in parts | N in tiles", alive=7, sums="loss_sum:", left="loss_sum", makes="dx loss_sum")
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, loss_sum_ptr, N, margin, one_over_N_or_one, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
+        dx = one_over_N_or_one * (
+            (target != -1).to(REAL) + tl.where(sign(margin - x) <= -1, 0, -(target != 1).to(REAL))
+        )
+        tl.store(dx_ptr + n, dx, mask=n < N)
+        alike = tl.where(tl.abs(target + 1) <= 0, 0, x)
+        missing = larger(margin - x, 0)
+        apart = tl.where(tl.abs(target - 1) <= 0, 0, missing)
+        losses = alike + apart
+        loss_sum += tl.where(n < N, losses, 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     target = target.to(wide)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N, margin=margin)
     return loss
 
@@ -62,7 +94,27 @@ def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: f
     """The gradient of x."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     target = target.to(wide)
-    N, = dloss.shape
-    dx = x.new_empty(N)
+    N = dloss.numel()
+    dx = x.new_empty(dloss.shape)
     backward(dloss, target, x, dx, N=N, margin=margin)
     return dx
+
+
+def hinge_embedding_at_once(
+    x: Tensor, target: Tensor, margin: float, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
+    dtype = x.dtype if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    target = target.to(wide)
+    N = x.numel()
+    dx = x.new_empty(x.shape, dtype=unscaled(x))
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        target, x, dx, loss_sum, N=N, margin=margin,
+        one_over_N_or_one=1 / (N if reduction == 1 else 1),
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, None, None, None

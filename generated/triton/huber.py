@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import huber as lines
-from ._functions import larger, load, smaller
-from ._launching import kernel
+from ._functions import added, larger, load, smaller
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "138229b46431edc8dbf0b8db433c3f730b6437ecd1ad20bb879cdbf8eaa1fdda"
+MODULE, DIGEST = lines, "6230ace9db453015d1df13cf06ff32b0fc4a3ad112d599c5550ac5b5d5295dc0"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=3, makes="losses")
@@ -47,11 +48,45 @@ def backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
+@kernel(
+    "in parts | N in tiles", alive=4, sums="loss_sum:", left="loss_sum",
+    makes="dx dtarget loss_sum",
+)
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, delta, one_over_N_or_one, minus_delta,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n, n < N)
+        target = load(target_ptr + n, n < N)
+        error = x - target
+        dx = one_over_N_or_one * smaller(larger(error, minus_delta), delta)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + n, dx, mask=n < N)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n, -dx, mask=n < N)
+        size = tl.abs(error)
+        size_clamped_ = smaller(size, delta)
+        loss_sum += tl.where(n < N, size_clamped_ * (size - 0.5 * size_clamped_), 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def huber_forward(x: Tensor, target: Tensor, delta: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N, delta=delta)
     return loss
 
@@ -60,8 +95,29 @@ def huber_backward(
     dloss: Tensor, x: Tensor, target: Tensor, delta: float, need_target: bool = True,
 ) -> tuple:
     """The gradients of x and target."""
-    N, = dloss.shape
-    dx = x.new_empty(N)
-    dtarget = target.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = x.new_empty(dloss.shape)
+    dtarget = target.new_empty(dloss.shape) if need_target else None
     backward(dloss, target, x, dx, dtarget, N=N, delta=delta, minus_delta=-delta)
     return dx, dtarget
+
+
+def huber_at_once(
+    x: Tensor, target: Tensor, delta: float, reduction: str, need_x: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N = x.numel()
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        target, x, dx, dtarget, loss_sum, N=N, delta=delta,
+        one_over_N_or_one=1 / (N if reduction == 1 else 1), minus_delta=-delta,
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, dtarget, None, None

@@ -6,13 +6,15 @@
 _launching.py.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from .. import info_nce as lines
-from ._functions import aligned, larger, largest, load, rescaled, square, total
+from ._functions import added, aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
 MODULE, DIGEST = lines, "2959d324405792935ed8effc4ddc1fbf6889edba8b533d9b475d2ba46a4c7753"
@@ -86,7 +88,10 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + n, sum_4)
 
 
-@kernel("N | M=N", sums="sum_5:", makes="exp_similarity_shifted sum_exp_similarity_shifted sum_5")
+@kernel(
+    "N in parts | M=N", sums="sum_5:", left="sum_5",
+    makes="exp_similarity_shifted sum_exp_similarity_shifted sum_5",
+)
 @triton.jit
 def forward_2(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
@@ -115,7 +120,7 @@ def forward_2(
     tl.store(sum_5_ptr + program, tl.sum(sum_5))
 
 
-@forward_2.long("N | M=N in chunks", alive=3, sums="sum_5:")
+@forward_2.long("N in parts | M=N in chunks", alive=3, sums="sum_5:")
 @triton.jit
 def forward_2_in_chunks(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
@@ -159,10 +164,10 @@ def forward_2_in_chunks(
     tl.store(sum_5_ptr + program, sum_5)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_5", makes="loss")
 @triton.jit
-def forward_3(sum_5_ptr, loss_ptr, N):
-    sum_5 = load(sum_5_ptr)
+def forward_3(sum_5_ptr, loss_ptr, sum_5_count, N, REAL: tl.constexpr):
+    sum_5 = added(sum_5_ptr, 0, sum_5_count, 1, True, REAL)
     tl.store(loss_ptr, sum_5 / N)
 
 
@@ -294,27 +299,27 @@ def info_nce_forward(
     with lines._uncast(queries):
         dtype = torch.promote_types(queries.dtype, keys.dtype)
         wide = torch.promote_types(dtype, torch.float32)
-        queries, keys = queries.to(wide), keys.to(wide)
+        operand = torch.promote_types(queries.dtype, keys.dtype)
         N, D = queries.shape
-        query_norm = queries.new_empty(N, 1)
-        query_length = queries.new_empty(N, 1)
-        query = queries.new_empty(N, D)
-        key_norm = queries.new_empty(N, 1)
-        key_length = queries.new_empty(N, 1)
-        key = queries.new_empty(N, D)
-        sum_4 = queries.new_empty(N)
+        query_norm = queries.new_empty(N, 1, dtype=wide)
+        query_length = queries.new_empty(N, 1, dtype=wide)
+        query = queries.new_empty(N, D, dtype=operand)
+        key_norm = queries.new_empty(N, 1, dtype=wide)
+        key_length = queries.new_empty(N, 1, dtype=wide)
+        key = queries.new_empty(N, D, dtype=operand)
+        sum_4 = queries.new_empty(N, dtype=wide)
         forward(
             keys, queries, query_norm, query_length, query, key_norm, key_length, key, sum_4, D=D, N=N,
         )
         product_3 = query @ key.mT
-        exp_similarity_shifted = queries.new_empty(N, N)
-        sum_exp_similarity_shifted = queries.new_empty(N)
-        sum_5 = queries.new_empty(())
+        exp_similarity_shifted = queries.new_empty(N, N, dtype=wide)
+        sum_exp_similarity_shifted = queries.new_empty(N, dtype=wide)
+        sum_5 = queries.new_empty(forward_2.parts(N=N), dtype=wide)
         forward_2(
             product_3, sum_4, exp_similarity_shifted, sum_exp_similarity_shifted, sum_5, N=N,
             temperature=temperature,
         )
-        loss = queries.new_empty(())
+        loss = queries.new_empty((), dtype=dtype)
         forward_3(sum_5, loss, N=N)
     return (
         loss.to(dtype), query_norm, query_length, key_norm, key_length, exp_similarity_shifted,
@@ -331,20 +336,24 @@ def info_nce_backward(
     """The gradients of queries and keys."""
     with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
-        dloss, queries, keys = dloss.to(wide), queries.to(wide), keys.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dloss, queries, keys)])
         N, D = queries.shape
-        dsimilarity_over_temperature = dloss.new_empty(N, N) if need_queries or need_keys else None
+        dsimilarity_over_temperature = (
+            dloss.new_empty(N, N, dtype=operand)
+            if need_queries or need_keys
+            else None
+        )
         backward(
             dloss, exp_similarity_shifted, sum_exp_similarity_shifted, dsimilarity_over_temperature,
             N=N, temperature=temperature,
         )
-        query = dloss.new_empty(N, D) if need_queries or need_keys else None
-        key = dloss.new_empty(N, D) if need_queries or need_keys else None
+        query = dloss.new_empty(N, D, dtype=operand) if need_queries or need_keys else None
+        key = dloss.new_empty(N, D, dtype=operand) if need_queries or need_keys else None
         backward_2(key_length, keys, queries, query_length, query, key, D=D, N=N)
         product_1 = dsimilarity_over_temperature.mT @ query
         product_2 = dsimilarity_over_temperature @ key
-        dqueries = dloss.new_empty(N, D) if need_queries else None
-        dkeys = dloss.new_empty(N, D) if need_keys else None
+        dqueries = queries.new_empty(N, D) if need_queries else None
+        dkeys = keys.new_empty(N, D) if need_keys else None
         backward_3(
             dloss, key, key_length, key_norm, product_1, product_2, query, query_length, query_norm,
             dqueries, dkeys, D=D, N=N, temperature=temperature,

@@ -17,7 +17,7 @@ from .. import instance_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "49dc2ae0c5dbdead03d626e7b6490283f625a28fab6f4baa0ae76648c3b39302"
+MODULE, DIGEST = lines, "d9f410b44e20831b5b8d8c1a214607c98be7466d95414513e72930ab442af8fb"
 
 
 @kernel("N C | S", alive=2, makes="mean sum_diff inv_std y")
@@ -88,34 +88,40 @@ def forward_in_chunks(
         tl.store(y_ptr + row * S + s, bias + gain * xhat, mask=s < S)
 
 
-@kernel("N C | S", alive=2, sums="dgain: C, dbias: C", makes="dgain dbias dx")
+@kernel("N in parts for C | S", alive=2, sums="dgain: C, dbias: C", makes="dgain dbias dx")
 @triton.jit
 def backward(
-    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr,
-    rows, C, S, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, gain_ptr, inv_std_ptr, mean_ptr, sum_diff_ptr, x_ptr, dgain_ptr, dbias_ptr, dx_ptr, C,
+    N, S, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(2).to(tl.int64)
+    dgain = tl.zeros([ROWS, 1], REAL)
+    dbias = tl.zeros([ROWS, 1], REAL)
     s = tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (s < S)
-    dy = load(dy_ptr + row * S + s, inside)
-    inv_std = load(inv_std_ptr + row, row < rows)
-    x = load(x_ptr + row * S + s, inside)
-    mean = load(mean_ptr + row, row < rows)
-    sum_diff = load(sum_diff_ptr + row, row < rows)
-    diff = x - mean - sum_diff / S
-    xhat = inv_std * diff
-    sum_dy_xhat = total(dy * xhat, inside, 1)
+    c = tl.program_id(0).to(tl.int64)
+    gain = load(gain_ptr + c)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (s < S)
+        dy = load(dy_ptr + (n * C + c) * S + s, inside)
+        inv_std = load(inv_std_ptr + n * C + c, n < N)
+        x = load(x_ptr + (n * C + c) * S + s, inside)
+        mean = load(mean_ptr + n * C + c, n < N)
+        sum_diff = load(sum_diff_ptr + n * C + c, n < N)
+        diff = x - mean - sum_diff / S
+        xhat = inv_std * diff
+        sum_dy_xhat = total(dy * xhat, inside, 1)
+        dgain += tl.where(n < N, sum_dy_xhat, 0.0)
+        sum_dy = total(dy, inside, 1)
+        dbias += tl.where(n < N, sum_dy, 0.0)
+        dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + (n * C + c) * S + s, dx, mask=inside)
     if dgain_ptr is not None:
-        tl.store(dgain_ptr + row, sum_dy_xhat, mask=row < rows)
-    sum_dy = total(dy, inside, 1)
+        tl.store(dgain_ptr + program * C + c, tl.sum(dgain))
     if dbias_ptr is not None:
-        tl.store(dbias_ptr + row, sum_dy, mask=row < rows)
-    c = row % C
-    gain = load(gain_ptr + c, row < rows)
-    dx = gain * inv_std * (dy - sum_dy / S - sum_dy_xhat / S * xhat)
-    if dx_ptr is not None:
-        tl.store(dx_ptr + row * S + s, dx, mask=inside)
+        tl.store(dbias_ptr + program * C + c, tl.sum(dbias))
 
 
 @backward.long("N C | S in chunks", alive=4, sums="dgain: C, dbias: C")
@@ -141,11 +147,12 @@ def backward_in_chunks(
         sum_dy_xhat += tl.where(s < S, dy * xhat, 0.0)
     sum_dy = tl.sum(sum_dy)
     sum_dy_xhat = tl.sum(sum_dy_xhat)
-    if dgain_ptr is not None:
-        tl.store(dgain_ptr + row, sum_dy_xhat)
-    if dbias_ptr is not None:
-        tl.store(dbias_ptr + row, sum_dy)
+    n = row // C
     c = row % C
+    if dgain_ptr is not None:
+        tl.store(dgain_ptr + n * C + c, sum_dy_xhat)
+    if dbias_ptr is not None:
+        tl.store(dbias_ptr + n * C + c, sum_dy)
     gain = load(gain_ptr + c)
     for start in range(0, S, BLOCK):
         s = start + tl.arange(0, BLOCK)

@@ -12,13 +12,13 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import js_div as lines
-from ._functions import aligned, load, total
-from ._launching import kernel
+from ._functions import added, aligned, load, total
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "100c5c82a7b89d978ebf6b69b5cec205d1c0eca717d5195e0fd371a93acb60c4"
+MODULE, DIGEST = lines, "102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728"
 
 
-@kernel("N | C", alive=4, sums="sum_4:", makes="sum_4")
+@kernel("N in parts | C", alive=4, sums="sum_4:", left="sum_4", makes="sum_4")
 @triton.jit
 def forward(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -51,7 +51,7 @@ def forward(
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@forward.long("N | C in chunks", alive=8, sums="sum_4:")
+@forward.long("N in parts | C in chunks", alive=8, sums="sum_4:")
 @triton.jit
 def forward_in_chunks(
     p_ptr, q_ptr, sum_4_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
@@ -83,27 +83,106 @@ def forward_in_chunks(
     tl.store(sum_4_ptr + program, sum_4)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_4", makes="loss")
 @triton.jit
-def forward_2(sum_4_ptr, loss_ptr, N):
-    sum_4 = load(sum_4_ptr)
+def forward_2(sum_4_ptr, loss_ptr, sum_4_count, N, REAL: tl.constexpr):
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
     tl.store(loss_ptr, sum_4 / N)
 
 
-@kernel("| NC=N*C in tiles", alive=5, makes="dp dq")
+@kernel("N in parts | C", alive=7, sums="sum_4:", left="sum_4", makes="sum_4 dp dq")
 @triton.jit
-def backward(dloss_ptr, p_ptr, q_ptr, dp_ptr, dq_ptr, N, NC, BLOCK: tl.constexpr):
-    nc = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    p = load(p_ptr + nc, nc < NC)
-    q = load(q_ptr + nc, nc < NC)
-    dloss = load(dloss_ptr)
-    d_p_plus_q = -tl.where(tl.abs(p + q) <= 0, 0, dloss / 2 / N * (tl.log(p / 2 + 0.5 * q) + 1))
-    dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, dloss / 2 / N * (tl.log(p) + 1))
-    if dp_ptr is not None:
-        tl.store(dp_ptr + nc, dp, mask=nc < NC)
-    dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, dloss / 2 / N * (tl.log(q) + 1))
-    if dq_ptr is not None:
-        tl.store(dq_ptr + nc, dq, mask=nc < NC)
+def at_once(
+    p_ptr, q_ptr, sum_4_ptr, dp_ptr, dq_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([ROWS, 1], REAL)
+    c = tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        p = load(p_ptr + n * C + c, inside)
+        q = load(q_ptr + n * C + c, inside)
+        p_plus_q = p + q
+        d_p_plus_q = -tl.where(
+            tl.abs(p_plus_q) <= 0,
+            0,
+            one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
+        )
+        dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
+        if dp_ptr is not None:
+            tl.store(dp_ptr + n * C + c, dp, mask=inside)
+        dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
+        if dq_ptr is not None:
+            tl.store(dq_ptr + n * C + c, dq, mask=inside)
+        of_mixture_information = tl.where(
+            tl.abs(p_plus_q) <= 0,
+            0,
+            tl.log(p_plus_q / 2) * p_plus_q / 2,
+        )
+        sum_1 = total(of_mixture_information, inside, 1)
+        of_mixture = -sum_1
+        of_p_information = tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p)
+        sum_2 = total(of_p_information, inside, 1)
+        of_p = -sum_2
+        of_q_information = tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q)
+        sum_3 = total(of_q_information, inside, 1)
+        of_q = -sum_3
+        sum_4 += tl.where(n < N, of_mixture - 0.5 * of_p - 0.5 * of_q, 0.0)
+    tl.store(sum_4_ptr + program, tl.sum(sum_4))
+
+
+@at_once.long("N in parts | C in chunks", alive=11, sums="sum_4:")
+@triton.jit
+def at_once_in_chunks(
+    p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_4 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        sum_3 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            p = load(p_ptr + n * C + c, c < C)
+            q = load(q_ptr + n * C + c, c < C)
+            p_plus_q = p + q
+            of_mixture_information = tl.where(
+                tl.abs(p_plus_q) <= 0,
+                0,
+                tl.log(p_plus_q / 2) * p_plus_q / 2,
+            )
+            sum_1 += tl.where(c < C, of_mixture_information, 0.0)
+            sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
+            sum_3 += tl.where(c < C, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
+            d_p_plus_q = -tl.where(
+                tl.abs(p_plus_q) <= 0,
+                0,
+                one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
+            )
+            dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
+            if dp_ptr is not None:
+                tl.store(dp_ptr + n * C + c, dp, mask=c < C)
+            dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
+            if dq_ptr is not None:
+                tl.store(dq_ptr + n * C + c, dq, mask=c < C)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
+        sum_3 = tl.sum(sum_3)
+        sum_4 += -sum_1 - 0.5 * -sum_2 - 0.5 * -sum_3
+    tl.store(sum_4_ptr + program, sum_4)
+
+
+@kernel("", parts="sum_4", makes="loss")
+@triton.jit
+def at_once_2(sum_4_ptr, loss_ptr, sum_4_count, N, REAL: tl.constexpr):
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
+    tl.store(loss_ptr, sum_4 / N)
 
 
 def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
@@ -111,19 +190,24 @@ def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
     dtype = torch.promote_types(p.dtype, q.dtype)
     wide = torch.promote_types(dtype, torch.float32)
     N, C = p.shape
-    sum_4 = p.new_empty((), dtype=wide)
+    sum_4 = p.new_empty(forward.parts(C=C, N=N), dtype=wide)
     forward(p, q, sum_4, C=C, N=N)
     loss = p.new_empty((), dtype=dtype)
     forward_2(sum_4, loss, N=N)
     return loss
 
 
-def js_div_backward(
-    dloss: Tensor, p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
-) -> tuple:
-    """The gradients of p and q."""
+def js_div_at_once(
+    p: Tensor, q: Tensor, need_p: bool = True, need_q: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(p.dtype, q.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
     N, C = p.shape
-    dp = p.new_empty(N, C) if need_p else None
-    dq = q.new_empty(N, C) if need_q else None
-    backward(dloss, p, q, dp, dq, C=C, N=N)
-    return dp, dq
+    sum_4 = p.new_empty(at_once.parts(C=C, N=N), dtype=wide)
+    dp = p.new_empty(N, C, dtype=unscaled(p)) if need_p else None
+    dq = q.new_empty(N, C, dtype=unscaled(q)) if need_q else None
+    at_once(p, q, sum_4, dp, dq, C=C, N=N, one_over_two_over_N=(1 / 2) / N)
+    loss = p.new_empty((), dtype=dtype)
+    at_once_2(sum_4, loss, N=N)
+    return loss, dp, dq

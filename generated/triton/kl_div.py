@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import kl_div as lines
-from ._functions import gathered, leave, load
-from ._launching import PARTS, kernel, unscaled
+from ._functions import added, load
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "2afba57ac6449e92f7962f18ca7bd4a3b4266c28b81b5ee1e23f94687c5d5f95"
+MODULE, DIGEST = lines, "9fae0b7d18c7d74793503ba9a6a6eaafe405e3cd005f7a3da2065d056ba11a5b"
+REDUCTIONS = ["sum", "mean", "batchmean"]
 
 
 @kernel("| BD=B*D in tiles", alive=3, makes="losses")
@@ -44,11 +45,14 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl.co
         tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
 
 
-@kernel("| BD=B*D in tiles", alive=6, leaves="loss_sum:", makes="dx dtarget loss_sum")
+@kernel(
+    "in parts | BD=B*D in tiles", alive=6, sums="loss_sum:", left="loss_sum",
+    makes="dx dtarget loss_sum",
+)
 @triton.jit
 def at_once(
     target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, BD, one_over_B_or_B_times_D_or_one,
-    REAL: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
@@ -66,13 +70,13 @@ def at_once(
         information = tl.where(tl.abs(target) <= 0, 0, tl.log(target) * target)
         losses = information - target * x
         loss_sum += tl.where(bd < BD, losses, 0.0)
-    leave(loss_sum_ptr, tl.sum(loss_sum), PARTS)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="loss_sum", makes="loss")
 @triton.jit
-def at_once_2(loss_sum_ptr, loss_ptr, B_or_B_times_D_or_one, PARTS: tl.constexpr):
-    loss_sum = gathered(loss_sum_ptr, PARTS)
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, B_or_B_times_D_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / B_or_B_times_D_or_one)
 
 
@@ -102,11 +106,11 @@ def kl_div_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean", "batchmean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     B, D = x.shape
     dx = x.new_empty(B, D, dtype=unscaled(x)) if need_x else None
     dtarget = target.new_empty(B, D, dtype=unscaled(target)) if need_target else None
-    loss_sum = x.new_empty(PARTS, dtype=wide)
+    loss_sum = x.new_empty(at_once.parts(B=B, D=D), dtype=wide)
     at_once(
         target, x, dx, dtarget, loss_sum, B=B, D=D,
         one_over_B_or_B_times_D_or_one=1 / (B if reduction == 2 else B * D if reduction == 1 else 1),

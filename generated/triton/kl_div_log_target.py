@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import kl_div_log_target as lines
-from ._functions import load
-from ._launching import kernel
+from ._functions import added, load
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "8aa0f59aff7e945a05f1f4a8cb48d9e692aff4c915087aaa266da67e11f54f16"
+MODULE, DIGEST = lines, "f0d9ee75714b925917e6090c4919feb8b8a9ccb1528353f7e23566b19b8c6499"
+REDUCTIONS = ["sum", "mean", "batchmean"]
 
 
 @kernel("| BD=B*D in tiles", alive=3, makes="losses")
@@ -43,6 +44,39 @@ def backward(dloss_ptr, loss_ptr, target_ptr, dx_ptr, dtarget_ptr, BD, BLOCK: tl
         tl.store(dtarget_ptr + bd, exp_target_times_dloss + dloss * loss, mask=bd < BD)
 
 
+@kernel(
+    "in parts | BD=B*D in tiles", alive=4, sums="loss_sum:", left="loss_sum",
+    makes="dx dtarget loss_sum",
+)
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, BD, one_over_B_or_B_times_D_or_one,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
+        bd = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + bd, bd < BD)
+        exp_target_times_dloss = one_over_B_or_B_times_D_or_one * tl.exp(target)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + bd, -exp_target_times_dloss, mask=bd < BD)
+        x = load(x_ptr + bd, bd < BD)
+        losses = tl.exp(target) * (target - x)
+        dtarget = exp_target_times_dloss + one_over_B_or_B_times_D_or_one * losses
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + bd, dtarget, mask=bd < BD)
+        loss_sum += tl.where(bd < BD, losses, 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, B_or_B_times_D_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / B_or_B_times_D_or_one)
+
+
 def kl_div_log_target_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
@@ -61,3 +95,26 @@ def kl_div_log_target_backward(
     dtarget = target.new_empty(B, D) if need_target else None
     backward(dloss, loss, target, dx, dtarget, B=B, D=D)
     return dx, dtarget
+
+
+def kl_div_log_target_at_once(
+    x: Tensor, target: Tensor, reduction: str, need_x: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    B, D = x.shape
+    dx = x.new_empty(B, D, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(B, D, dtype=unscaled(target)) if need_target else None
+    loss_sum = x.new_empty(at_once.parts(B=B, D=D), dtype=wide)
+    at_once(
+        target, x, dx, dtarget, loss_sum, B=B, D=D,
+        one_over_B_or_B_times_D_or_one=1 / (B if reduction == 2 else B * D if reduction == 1 else 1),
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(
+        loss_sum, loss,
+        B_or_B_times_D_or_one=B if reduction == 2 else B * D if reduction == 1 else 1,
+    )
+    return loss, dx, dtarget, None

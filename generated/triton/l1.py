@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import l1 as lines
-from ._functions import load, sign
-from ._launching import kernel
+from ._functions import added, load, sign
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "de4d30b64674e2c7a47b24ced6570a401df697c6e02ddf1badd2d290d1f28701"
+MODULE, DIGEST = lines, "c12d8b25b84e4122b4106a37482016a47abc06b3d473cf1e478218ac8b0830a7"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=2, makes="losses")
@@ -43,19 +44,69 @@ def backward(dloss_ptr, target_ptr, x_ptr, dtarget_ptr, dx_ptr, N, BLOCK: tl.con
         tl.store(dx_ptr + n, -dtarget, mask=n < N)
 
 
+@kernel(
+    "in parts | N in tiles", alive=3, sums="loss_sum:", left="loss_sum",
+    makes="dtarget dx loss_sum",
+)
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dtarget_ptr, dx_ptr, loss_sum_ptr, N, one_over_N_or_one, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
+        dtarget = one_over_N_or_one * sign(target - x)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n, dtarget, mask=n < N)
+        if dx_ptr is not None:
+            tl.store(dx_ptr + n, -dtarget, mask=n < N)
+        loss_sum += tl.where(n < N, tl.abs(target - x), 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def l1_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N)
     return loss
 
 
 def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -> tuple:
     """The gradients of x and target."""
-    N, = dloss.shape
-    dtarget = target.new_empty(N)
-    dx = x.new_empty(N) if need_x else None
+    N = dloss.numel()
+    dtarget = target.new_empty(dloss.shape)
+    dx = x.new_empty(dloss.shape) if need_x else None
     backward(dloss, target, x, dtarget, dx, N=N)
     return dx, dtarget
+
+
+def l1_at_once(
+    x: Tensor, target: Tensor, reduction: str, need_x: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N = x.numel()
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        target, x, dtarget, dx, loss_sum, N=N, one_over_N_or_one=1 / (N if reduction == 1 else 1),
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, dtarget, None

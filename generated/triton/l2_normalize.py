@@ -15,7 +15,7 @@ from .. import l2_normalize as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "166fa96f3821b6bfe639d93d6fbf05de1f79c0aeb94a8a0007ebe3f7f5e6c377"
+MODULE, DIGEST = lines, "15a36f5171a401b0f431fea23657477ccc8ddc8473357ddb6c49aa7bfdb1927d"
 
 
 @kernel("N | C", alive=2, makes="norm length y")

@@ -14,7 +14,7 @@ from .. import leaky_relu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "4477e9131ebabdd80b0089663a33c187ff826eb679d7b3ff889b65753b96d5de"
+MODULE, DIGEST = lines, "95095504231a90743b4b6376a2705872f26fc4de2568e59ade9ebc91346b50fa"
 
 
 @kernel("| N in tiles", alive=3, makes="y")
@@ -36,15 +36,15 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, negative_slope, BLOCK: tl.constexpr):
 
 def leaky_relu_forward(x: Tensor, negative_slope: float) -> Tensor:
     """The output y."""
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     forward(x, y, N=N, negative_slope=negative_slope)
     return y
 
 
 def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:
     """The gradient of x."""
-    N, = dy.shape
-    dx = x.new_empty(N)
+    N = dy.numel()
+    dx = x.new_empty(dy.shape)
     backward(dy, x, dx, N=N, negative_slope=negative_slope)
     return dx

@@ -17,7 +17,7 @@ from .. import linear as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "9a2095625b8d4c979c64ebc3cc7eeb748dcdfa36fe645c74bfe7b20eb41d86d3"
+MODULE, DIGEST = lines, "2a75a05dc28ec05616eba7daf4cd6f1ccd765e1704e6865d4ed8a45ede6757bf"
 
 
 @kernel("N | H in tiles", alive=2, makes="y")
@@ -35,7 +35,7 @@ def forward(
     tl.store(y_ptr + n * H + h, bias + product_1, mask=inside)
 
 
-@kernel("N | H in tiles", alive=2, sums="dbias: H", makes="dbias")
+@kernel("N in parts | H in tiles", alive=2, sums="dbias: H", makes="dbias")
 @triton.jit
 def backward(
     dy_ptr, dbias_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
@@ -58,11 +58,12 @@ def linear_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     with lines._uncast(x):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
         wide = torch.promote_types(dtype, torch.float32)
-        x, weight, bias = x.to(wide), weight.to(wide), bias.to(wide)
+        operand = torch.promote_types(x.dtype, weight.dtype)
+        x, weight = x.to(operand), weight.to(operand)
         H = weight.shape[1]
         N = x.shape[0]
         product_1 = x @ weight
-        y = x.new_empty(N, H)
+        y = x.new_empty(N, H, dtype=dtype)
         forward(bias, product_1, y, H=H, N=N)
     return y.to(dtype)
 
@@ -74,7 +75,8 @@ def linear_backward(
     """The gradients of x, weight and bias."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x, weight = dy.to(wide), x.to(wide), weight.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, x, weight)])
+        dy, x, weight = dy.to(operand), x.to(operand), weight.to(operand)
         N, H = dy.shape
         dx = dweight = dbias = None
         if need_x:
@@ -82,6 +84,6 @@ def linear_backward(
         if need_weight:
             dweight = x.mT @ dy
         if need_bias:
-            dbias = dy.new_empty(H)
+            dbias = dy.new_empty(H, dtype=wide)
             backward(dy, dbias, H=H, N=N)
     return dx, dweight, dbias

@@ -17,7 +17,7 @@ from .. import linear_attention as lines
 from ._functions import aligned, expm1, larger, load, smaller, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "efd4409fe68be17281c8df43af49f3935a4f560304fbb42bb4837d4c36a210a5"
+MODULE, DIGEST = lines, "3cc51a77d665694a58759d5ab74c789255a7de1d7f14baf6e2bd9bdf8b3bb8e9"
 
 
 @kernel("BT=B*T E | F in tiles", makes="q k state_operand")
@@ -40,25 +40,38 @@ def forward(
     tl.store(state_operand_ptr + row * F + f, k * value, mask=inside)
 
 
-@kernel("BT=B*T E | F in tiles", sums="sum_q_weight: BT, sum_1: BT F", makes="sum_q_weight sum_1")
+@kernel(
+    "E in parts for BT=B*T | F in tiles", alive=2, sums="sum_q_weight: BT, sum_1: BT F",
+    makes="sum_q_weight sum_1",
+)
 @triton.jit
 def forward_2(
-    q_ptr, state_ptr, weight_ptr, sum_q_weight_ptr, sum_1_ptr, rows, F, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    q_ptr, state_ptr, weight_ptr, sum_q_weight_ptr, sum_1_ptr, BT, E, F, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    q = load(q_ptr + row, row < rows)
-    weight = load(weight_ptr + row, row < rows)
-    tl.store(
-        sum_q_weight_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        tl.where(tl.program_id(1) == 0, q * weight, 0.0),
-        mask=row < rows,
-    )
+    program = tl.program_id(2).to(tl.int64)
+    sum_q_weight = tl.zeros([ROWS, 1], REAL)
+    sum_1 = tl.zeros([ROWS, BLOCK], REAL)
+    bt = tl.program_id(0).to(tl.int64)
     f = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (f < F)
-    state = load(state_ptr + row * F + f, inside)
-    tl.store(sum_1_ptr + row * F + f, q * state, mask=inside)
+    for start in range(program * ROWS, E, tl.num_programs(2) * ROWS):
+        e = start + tl.arange(0, ROWS)[:, None]
+        q = load(q_ptr + bt * E + e, e < E)
+        weight = load(weight_ptr + bt * E + e, e < E)
+        sum_q_weight += tl.where((e < E) & (tl.program_id(1) == 0), q * weight, 0.0)
+        inside = (e < E) & (f < F)
+        state = load(state_ptr + (bt * E + e) * F + f, inside)
+        sum_1 += tl.where(inside, q * state, 0.0)
+    tl.store(
+        sum_q_weight_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * BT + bt,
+        tl.sum(sum_q_weight),
+    )
+    tl.store(
+        sum_1_ptr + program * BT * F + bt * F + f,
+        tl.sum(sum_1, axis=0, keep_dims=True),
+        mask=f < F,
+    )
 
 
 @kernel("BT=B*T | F in tiles", makes="y")
@@ -178,27 +191,36 @@ def backward_2_in_chunks(
         tl.store(dquery_ptr + row, dquery)
 
 
-@kernel("BT=B*T E | F", alive=2, sums="dvalue: BT F", makes="dvalue dkey")
+@kernel("E in parts for BT=B*T | F", alive=2, sums="dvalue: BT F", makes="dvalue dkey")
 @triton.jit
 def backward_3(
-    cumulated_3_ptr, dstate_cumsum_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, rows, E, F,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    cumulated_3_ptr, dstate_cumsum_ptr, k_ptr, key_ptr, value_ptr, dvalue_ptr, dkey_ptr, BT, E, F,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dvalue = tl.zeros([ROWS, BLOCK], REAL)
     f = tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (f < F)
-    k = load(k_ptr + row, row < rows)
-    dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, inside)
+    bt = tl.program_id(0).to(tl.int64)
+    value = load(value_ptr + bt * F + f, f < F)
+    for start in range(program * ROWS, E, tl.num_programs(2) * ROWS):
+        e = start + tl.arange(0, ROWS)[:, None]
+        inside = (e < E) & (f < F)
+        k = load(k_ptr + bt * E + e, e < E)
+        dstate_cumsum = load(dstate_cumsum_ptr + (bt * E + e) * F + f, inside)
+        dvalue += tl.where(inside, k * dstate_cumsum, 0.0)
+        key = load(key_ptr + bt * E + e, e < E)
+        cumulated_3 = load(cumulated_3_ptr + bt * E + e, e < E)
+        sum_4 = total(value * dstate_cumsum, inside, 1)
+        dkey = tl.exp(smaller(key, 0)) * (cumulated_3 + sum_4)
+        if dkey_ptr is not None:
+            tl.store(dkey_ptr + bt * E + e, dkey, mask=e < E)
     if dvalue_ptr is not None:
-        tl.store(dvalue_ptr + row * F + f, k * dstate_cumsum, mask=inside)
-    key = load(key_ptr + row, row < rows)
-    cumulated_3 = load(cumulated_3_ptr + row, row < rows)
-    bt = row // E
-    value = load(value_ptr + bt * F + f, inside)
-    sum_4 = total(value * dstate_cumsum, inside, 1)
-    if dkey_ptr is not None:
-        tl.store(dkey_ptr + row, tl.exp(smaller(key, 0)) * (cumulated_3 + sum_4), mask=row < rows)
+        tl.store(
+            dvalue_ptr + program * BT * F + bt * F + f,
+            tl.sum(dvalue, axis=0, keep_dims=True),
+            mask=f < F,
+        )
 
 
 @backward_3.long("BT=B*T E | F in chunks", alive=3)
@@ -222,19 +244,28 @@ def backward_3_in_chunks(
     tl.store(dkey_ptr + row, tl.exp(smaller(key, 0)) * (cumulated_3 + sum_4))
 
 
-@backward_3.long("BT=B*T E | F in tiles", sums="dvalue: BT F")
+@backward_3.long("E in parts for BT=B*T | F in tiles", alive=2, sums="dvalue: BT F")
 @triton.jit
 def backward_3_columns(
-    dstate_cumsum_ptr, k_ptr, dvalue_ptr, rows, F, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dstate_cumsum_ptr, k_ptr, dvalue_ptr, BT, E, F, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     F = aligned(F, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dvalue = tl.zeros([ROWS, BLOCK], REAL)
     f = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (f < F)
-    k = load(k_ptr + row, row < rows)
-    dstate_cumsum = load(dstate_cumsum_ptr + row * F + f, inside)
-    tl.store(dvalue_ptr + row * F + f, k * dstate_cumsum, mask=inside)
+    bt = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, E, tl.num_programs(2) * ROWS):
+        e = start + tl.arange(0, ROWS)[:, None]
+        inside = (e < E) & (f < F)
+        k = load(k_ptr + bt * E + e, e < E)
+        dstate_cumsum = load(dstate_cumsum_ptr + (bt * E + e) * F + f, inside)
+        dvalue += tl.where(inside, k * dstate_cumsum, 0.0)
+    tl.store(
+        dvalue_ptr + program * BT * F + bt * F + f,
+        tl.sum(dvalue, axis=0, keep_dims=True),
+        mask=f < F,
+    )
 
 
 def linear_attention_forward(

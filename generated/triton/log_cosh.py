@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import log_cosh as lines
-from ._functions import load, log1p, tanh
-from ._launching import kernel
+from ._functions import added, load, log1p, tanh
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "a240dcd3a9291d7d13f714c62a1ba477e6e009a2d697ca1cc5795aed92273a42"
+MODULE, DIGEST = lines, "0d9dff716d49363fc18fb2f90ad4e2b9516d89cb65f73e83c676b3026aa8baf2"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=2, makes="losses")
@@ -45,19 +46,72 @@ def backward(dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, BLOCK: tl.con
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
+@kernel(
+    "in parts | N in tiles", alive=4, sums="loss_sum:", left="loss_sum",
+    makes="dx dtarget loss_sum",
+)
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, one_over_N_or_one, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        target = load(target_ptr + n, n < N)
+        x = load(x_ptr + n, n < N)
+        dx = -(one_over_N_or_one * tanh(target - x))
+        if dx_ptr is not None:
+            tl.store(dx_ptr + n, dx, mask=n < N)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n, -dx, mask=n < N)
+        error = x - target
+        abs_error = tl.abs(error)
+        losses = abs_error + log1p(tl.exp(-(2 * abs_error))) - 0.6931471805599453
+        loss_sum += tl.where(n < N, losses, 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def log_cosh_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N)
     return loss
 
 
 def log_cosh_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
     """The gradients of x and target."""
-    N, = dloss.shape
-    dx = x.new_empty(N)
-    dtarget = target.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = x.new_empty(dloss.shape)
+    dtarget = target.new_empty(dloss.shape) if need_target else None
     backward(dloss, target, x, dx, dtarget, N=N)
     return dx, dtarget
+
+
+def log_cosh_at_once(
+    x: Tensor, target: Tensor, reduction: str, need_x: bool = True, need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N = x.numel()
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        target, x, dx, dtarget, loss_sum, N=N, one_over_N_or_one=1 / (N if reduction == 1 else 1),
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, dtarget, None

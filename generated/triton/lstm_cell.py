@@ -17,19 +17,21 @@ from .. import lstm_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b2a5b7f4828b87d6139722d4fa57fc29836d948240385071efd47e88a9331c68"
+MODULE, DIGEST = lines, "c85342f1ed432306902066a5022ca9445d6422ae3535ef105a010831241a78dc"
 
 
-@kernel("N | H in tiles", alive=5, makes="i f g o shown")
+@kernel("State N | H in tiles", alive=5, makes="i f g o shown y")
 @triton.jit
 def forward(
     bias_hh_ptr, bias_ih_ptr, c_ptr, product_1_ptr, product_2_ptr, i_ptr, f_ptr, g_ptr, o_ptr,
-    shown_ptr, Gate, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    shown_ptr, y_ptr, rows, Gate, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    n = row % N
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
+    inside = (row < rows) & (i_H < H)
     bias_hh = load(bias_hh_ptr + i_H, i_H < H)
     bias_ih = load(bias_ih_ptr + i_H, i_H < H)
     product_2 = load(product_2_ptr + n * Gate * H + i_H, inside)
@@ -55,85 +57,59 @@ def forward(
     product_2_4 = load(product_2_ptr + (n * Gate + 3) * H + i_H, inside)
     product_1_4 = load(product_1_ptr + (n * Gate + 3) * H + i_H, inside)
     to_o = bias_hh_4 + bias_ih_4 + product_2_4 + product_1_4
-    tl.store(o_ptr + n * H + i_H, 1 / (1 + tl.exp(-to_o)), mask=inside)
+    o = 1 / (1 + tl.exp(-to_o))
+    tl.store(o_ptr + n * H + i_H, o, mask=inside)
     c = load(c_ptr + n * H + i_H, inside)
-    tl.store(shown_ptr + n * H + i_H, tanh(c * f + g * i), mask=inside)
-
-
-@kernel("State N | H in tiles", alive=4, makes="y")
-@triton.jit
-def forward_2(
-    c_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, y_ptr, rows, H, N, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (i_H < H)
-    n = row % N
-    o = load(o_ptr + n * H + i_H, inside)
-    shown = load(shown_ptr + n * H + i_H, inside)
+    cell = c * f + g * i
+    shown = tanh(cell)
+    tl.store(shown_ptr + n * H + i_H, shown, mask=inside)
     state = row // N
-    c = load(c_ptr + n * H + i_H, inside)
-    f = load(f_ptr + n * H + i_H, inside)
-    g = load(g_ptr + n * H + i_H, inside)
-    i = load(i_ptr + n * H + i_H, inside)
-    y = tl.where(state == 0, o * shown, 0) + tl.where(state == 1, c * f + g * i, 0)
+    y = tl.where(state == 0, o * shown, 0) + tl.where(state == 1, cell, 0)
     tl.store(y_ptr + row * H + i_H, y, mask=inside)
 
 
-@kernel("N | H in tiles", alive=3, makes="dcell dc")
+@kernel(
+    "N in parts for Gate | H in tiles", alive=9, sums="dbias_ih: Gate H", makes="dc dpre dbias_ih",
+)
 @triton.jit
 def backward(
-    dy_ptr, f_ptr, o_ptr, shown_ptr, dcell_ptr, dc_ptr, H, N, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    c_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dc_ptr, dpre_ptr, dbias_ih_ptr, Gate, H,
+    N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(2).to(tl.int64)
+    dbias_ih = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    dy = load(dy_ptr + (N + n) * H + i_H, inside)
-    dy_2 = load(dy_ptr + n * H + i_H, inside)
-    o = load(o_ptr + n * H + i_H, inside)
-    shown = load(shown_ptr + n * H + i_H, inside)
-    dcell = dy + dy_2 * o * (1 - square(shown))
-    if dcell_ptr is not None:
-        tl.store(dcell_ptr + n * H + i_H, dcell, mask=inside)
-    f = load(f_ptr + n * H + i_H, inside)
-    if dc_ptr is not None:
-        tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
-
-
-@kernel("N Gate | H in tiles", alive=7, sums="dbias_ih: Gate H", makes="dpre dbias_ih")
-@triton.jit
-def backward_2(
-    c_ptr, dcell_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, dbias_ih_ptr, rows,
-    Gate, H, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (row < rows) & (i_H < H)
-    n = row // Gate
-    dcell = load(dcell_ptr + n * H + i_H, inside)
-    c = load(c_ptr + n * H + i_H, inside)
-    f = load(f_ptr + n * H + i_H, inside)
-    gate = row % Gate
-    dgates = tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
-    i = load(i_ptr + n * H + i_H, inside)
-    dg = dcell * i
-    g = load(g_ptr + n * H + i_H, inside)
-    dgates_2 = dgates + tl.where(gate == 2, dg * (1 - square(g)), 0)
-    dy = load(dy_ptr + n * H + i_H, inside)
-    shown = load(shown_ptr + n * H + i_H, inside)
-    o = load(o_ptr + n * H + i_H, inside)
-    dgates_3 = dgates_2 + tl.where(gate == 3, dy * shown * (o * (1 - o)), 0)
-    dgates_4 = dgates_3 + tl.where(gate == 0, dg * g * (1 - i), 0)
-    dpre = dgates_4
-    if dpre_ptr is not None:
-        tl.store(dpre_ptr + row * H + i_H, dpre, mask=inside)
+    gate = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (i_H < H)
+        dy = load(dy_ptr + (N + n) * H + i_H, inside)
+        dy_2 = load(dy_ptr + n * H + i_H, inside)
+        o = load(o_ptr + n * H + i_H, inside)
+        shown = load(shown_ptr + n * H + i_H, inside)
+        dcell = dy + dy_2 * o * (1 - square(shown))
+        f = load(f_ptr + n * H + i_H, inside)
+        if dc_ptr is not None:
+            tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
+        c = load(c_ptr + n * H + i_H, inside)
+        dgates = tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
+        i = load(i_ptr + n * H + i_H, inside)
+        dg = dcell * i
+        g = load(g_ptr + n * H + i_H, inside)
+        dgates_2 = dgates + tl.where(gate == 2, dg * (1 - square(g)), 0)
+        dgates_3 = dgates_2 + tl.where(gate == 3, dy_2 * shown * (o * (1 - o)), 0)
+        dgates_4 = dgates_3 + tl.where(gate == 0, dg * g * (1 - i), 0)
+        dpre = dgates_4
+        if dpre_ptr is not None:
+            tl.store(dpre_ptr + (n * Gate + gate) * H + i_H, dpre, mask=inside)
+        dbias_ih += tl.where(inside, dpre, 0.0)
     if dbias_ih_ptr is not None:
-        tl.store(dbias_ih_ptr + row * H + i_H, dpre, mask=inside)
+        tl.store(
+            dbias_ih_ptr + program * Gate * H + gate * H + i_H,
+            tl.sum(dbias_ih, axis=0, keep_dims=True),
+            mask=i_H < H,
+        )
 
 
 def lstm_cell_forward(
@@ -147,23 +123,26 @@ def lstm_cell_forward(
             [t.dtype for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)],
         )
         wide = torch.promote_types(dtype, torch.float32)
-        x, h, c, weight_ih, weight_hh, bias_ih, bias_hh = (
-            t.to(wide) for t in (x, h, c, weight_ih, weight_hh, bias_ih, bias_hh)
-        )
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
+        x, h, weight_ih, weight_hh = x.to(
+            operand
+        ), h.to(operand), weight_ih.to(operand), weight_hh.to(operand)
         H = h.shape[1]
         N = x.shape[0]
         Gate = 4
         State = 2
         product_1 = x @ weight_ih.mT
         product_2 = h @ weight_hh.mT
-        i = x.new_empty(N, H)
-        f = x.new_empty(N, H)
-        g = x.new_empty(N, H)
-        o = x.new_empty(N, H)
-        shown = x.new_empty(N, H)
-        forward(bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, Gate=Gate, H=H, N=N)
-        y = x.new_empty(State, N, H)
-        forward_2(c, f, g, i, o, shown, y, H=H, N=N, State=State)
+        i = x.new_empty(N, H, dtype=wide)
+        f = x.new_empty(N, H, dtype=wide)
+        g = x.new_empty(N, H, dtype=wide)
+        o = x.new_empty(N, H, dtype=wide)
+        shown = x.new_empty(N, H, dtype=wide)
+        y = x.new_empty(State, N, H, dtype=dtype)
+        forward(
+            bias_hh, bias_ih, c, product_1, product_2, i, f, g, o, shown, y, Gate=Gate, H=H, N=N,
+            State=State,
+        )
     return y.to(dtype), i, f, g, o, shown
 
 
@@ -176,23 +155,23 @@ def lstm_cell_backward(
     """The gradients of x, h, c, weight_ih, weight_hh, bias_ih and bias_hh."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x, h, c, weight_ih, weight_hh = (t.to(wide) for t in (dy, x, h, c, weight_ih, weight_hh))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
+        x, h, weight_ih, weight_hh = x.to(
+            operand
+        ), h.to(operand), weight_ih.to(operand), weight_hh.to(operand)
         H = dy.shape[2]
         N = dy.shape[1]
         P = weight_ih.shape[0]
         Gate = 4
-        dx = dh = dweight_ih = dweight_hh = dbias_ih = dbias_hh = None
-        dcell = (
-            dy.new_empty(N, H)
-            if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh
+        dx = dh = dweight_ih = dweight_hh = None
+        dc = c.new_empty(N, H) if need_c else None
+        dpre = (
+            dy.new_empty(N, P, dtype=operand)
+            if need_x or need_h or need_weight_ih or need_weight_hh
             else None
         )
-        dc = dy.new_empty(N, H) if need_c else None
-        backward(dy, f, o, shown, dcell, dc, H=H, N=N)
-        if need_x or need_h or need_weight_ih or need_weight_hh or need_bias_ih or need_bias_hh:
-            dpre = dy.new_empty(N, P) if need_x or need_h or need_weight_ih or need_weight_hh else None
-            dbias_hh = dy.new_empty(P) if need_bias_ih or need_bias_hh else None
-            backward_2(c, dcell, dy, f, g, i, o, shown, dpre, dbias_hh, Gate=Gate, H=H, N=N)
+        dbias_hh = dy.new_empty(P, dtype=wide) if need_bias_ih or need_bias_hh else None
+        backward(c, dy, f, g, i, o, shown, dc, dpre, dbias_hh, Gate=Gate, H=H, N=N)
         if need_x:
             dx = dpre @ weight_ih
         if need_h:

@@ -17,7 +17,7 @@ from .. import masked_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "5ca9e4b111955059f0df704113d456f32eecea076290d502407b6ff9758d384b"
+MODULE, DIGEST = lines, "c45a0b67ec669724520150e4e3bd30136f0f89fb81f852f622e4e36179d7f928"
 
 
 @kernel("B T | S", alive=2, makes="probs")
@@ -138,12 +138,14 @@ def masked_attention_forward(
             if wide == torch.float32
             else wide
         )
-        query, key, value, mask = (t.to(wide) for t in (query, key, value, mask))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        query, key, value = query.to(operand), key.to(operand), value.to(operand)
+        mask = mask.to(wide)
         B = query.shape[0]
         T = query.shape[1]
         S = key.shape[1]
         product_1 = query @ key.mT
-        probs = query.new_empty(B, T, S)
+        probs = query.new_empty(B, T, S, dtype=operand)
         forward(mask, product_1, probs, B=B, S=S, T=T, scale=scale)
         y = probs @ value
     return y.to(dtype), probs
@@ -156,7 +158,8 @@ def masked_attention_backward(
     """The gradients of query, key and value."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
+        dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]
         T = dy.shape[1]
         S = key.shape[1]
@@ -166,7 +169,7 @@ def masked_attention_backward(
         if need_value:
             dvalue = probs.mT @ dy
         if need_query or need_key:
-            scale_times_dscores = dy.new_empty(B, T, S)
+            scale_times_dscores = dy.new_empty(B, T, S, dtype=operand)
             backward(dprobs, probs, scale_times_dscores, B=B, S=S, T=T, scale=scale)
         if need_query:
             dquery = scale_times_dscores @ key

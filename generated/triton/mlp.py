@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import mlp as lines
 from ._functions import (
+    added,
     aligned,
     larger,
     largest,
@@ -22,6 +23,7 @@ from ._functions import (
     load_at,
     placed,
     rescaled,
+    smaller,
     square,
     tanh,
     total,
@@ -47,105 +49,85 @@ def forward(
     tl.store(embcat_ptr + row * E + e, C_at_contexts, mask=inside)
 
 
-@kernel("N | H in tiles", alive=3, sums="sum_2: H", makes="sum_2")
+@kernel(
+    "N in parts | H in tiles", alive=14, sums="sum_shifted: H, sum_squares: H",
+    left="sum_shifted sum_squares", makes="shift sum_shifted sum_squares",
+)
 @triton.jit
 def forward_2(
-    b1_ptr, product_1_ptr, sum_2_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_2 = tl.zeros([ROWS, BLOCK], REAL)
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    b1 = load(b1_ptr + i_H, i_H < H)
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (i_H < H)
-        product_1 = load(product_1_ptr + n * H + i_H, inside)
-        sum_2 += tl.where(inside, b1 + product_1, 0.0)
-    tl.store(sum_2_ptr + program * H + i_H, tl.sum(sum_2, axis=0, keep_dims=True), mask=i_H < H)
-
-
-@kernel("N | H in tiles", alive=5, sums="sum_3: H", makes="sum_3")
-@triton.jit
-def forward_3(
-    b1_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    program = tl.program_id(0).to(tl.int64)
-    sum_3 = tl.zeros([ROWS, BLOCK], REAL)
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    b1 = load(b1_ptr + i_H, i_H < H)
-    sum_2 = load(sum_2_ptr + i_H, i_H < H)
-    mean = sum_2 / N
-    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (i_H < H)
-        product_1 = load(product_1_ptr + n * H + i_H, inside)
-        sum_3 += tl.where(inside, b1 + product_1 - mean, 0.0)
-    tl.store(sum_3_ptr + program * H + i_H, tl.sum(sum_3, axis=0, keep_dims=True), mask=i_H < H)
-
-
-@kernel("N | H in tiles", alive=7, sums="sum_4: H", makes="sum_4")
-@triton.jit
-def forward_4(
-    b1_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, sum_4_ptr, H, N, REAL: tl.constexpr,
+    b1_ptr, product_1_ptr, shift_ptr, sum_shifted_ptr, sum_squares_ptr, H, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_4 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_shifted = tl.zeros([ROWS, BLOCK], REAL)
+    sum_squares = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     b1 = load(b1_ptr + i_H, i_H < H)
-    sum_2 = load(sum_2_ptr + i_H, i_H < H)
-    mean = sum_2 / N
-    sum_3 = load(sum_3_ptr + i_H, i_H < H)
+    product_1 = load(product_1_ptr + i_H, i_H < H)
+    product_1_2 = load(product_1_ptr + (N - 1) * H + i_H, i_H < H)
+    product_1_3 = load(product_1_ptr + N // 2 * H + i_H, i_H < H)
+    shift = larger(
+        smaller(b1 + product_1, b1 + product_1_2),
+        smaller(larger(b1 + product_1, b1 + product_1_2), b1 + product_1_3),
+    )
+    tl.store(shift_ptr + i_H, shift, mask=(i_H < H) & (program == 0))
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (i_H < H)
+        product_1_4 = load(product_1_ptr + n * H + i_H, inside)
+        hprebn = b1 + product_1_4
+        sum_shifted += tl.where(inside, hprebn - shift, 0.0)
+        sum_squares += tl.where(inside, square(hprebn - shift), 0.0)
+    tl.store(
+        sum_shifted_ptr + program * H + i_H,
+        tl.sum(sum_shifted, axis=0, keep_dims=True),
+        mask=i_H < H,
+    )
+    tl.store(
+        sum_squares_ptr + program * H + i_H,
+        tl.sum(sum_squares, axis=0, keep_dims=True),
+        mask=i_H < H,
+    )
+
+
+@kernel(
+    "N in parts | H in tiles", alive=20, parts="sum_shifted sum_squares", makes="inv_std xhat h",
+)
+@triton.jit
+def forward_3(
+    b1_ptr, bnbias_ptr, bngain_ptr, product_1_ptr, shift_ptr, sum_shifted_ptr, sum_squares_ptr,
+    inv_std_ptr, xhat_ptr, h_ptr, sum_shifted_count, sum_squares_count, H, N, eps,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    H = aligned(H, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    sum_squares = added(sum_squares_ptr, i_H, sum_squares_count, H, i_H < H, REAL)
+    sum_shifted = added(sum_shifted_ptr, i_H, sum_shifted_count, H, i_H < H, REAL)
+    inv_std = 1 / tl.sqrt(larger(sum_squares - sum_shifted * sum_shifted / N, 0) / (N - 1) + eps)
+    tl.store(inv_std_ptr + i_H, inv_std, mask=(i_H < H) & (program == 0))
+    b1 = load(b1_ptr + i_H, i_H < H)
+    shift = load(shift_ptr + i_H, i_H < H)
+    mean = shift + sum_shifted / N
+    sum_3 = sum_shifted - N * (mean - shift)
+    bnbias = load(bnbias_ptr + i_H, i_H < H)
+    bngain = load(bngain_ptr + i_H, i_H < H)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (i_H < H)
         product_1 = load(product_1_ptr + n * H + i_H, inside)
-        sum_4 += tl.where(inside, square(b1 + product_1 - mean - sum_3 / N), 0.0)
-    tl.store(sum_4_ptr + program * H + i_H, tl.sum(sum_4, axis=0, keep_dims=True), mask=i_H < H)
+        diff = b1 + product_1 - mean - sum_3 / N
+        xhat = inv_std * diff
+        tl.store(xhat_ptr + n * H + i_H, xhat, mask=inside)
+        tl.store(h_ptr + n * H + i_H, tanh(bnbias + bngain * xhat), mask=inside)
 
 
-@kernel("| H in tiles", makes="inv_std")
+@kernel("N in parts | V", alive=2, sums="sum_6:", left="sum_6", makes="probs sum_6")
 @triton.jit
-def forward_5(sum_4_ptr, inv_std_ptr, H, N, eps, BLOCK: tl.constexpr):
-    i_H = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    sum_4 = load(sum_4_ptr + i_H, i_H < H)
-    tl.store(inv_std_ptr + i_H, 1 / tl.sqrt(sum_4 / (N - 1) + eps), mask=i_H < H)
-
-
-@kernel("N | H in tiles", alive=3, makes="xhat h")
-@triton.jit
-def forward_6(
-    b1_ptr, bnbias_ptr, bngain_ptr, inv_std_ptr, product_1_ptr, sum_2_ptr, sum_3_ptr, xhat_ptr,
-    h_ptr, H, N, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-):
-    H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
-    inv_std = load(inv_std_ptr + i_H, i_H < H)
-    b1 = load(b1_ptr + i_H, i_H < H)
-    product_1 = load(product_1_ptr + n * H + i_H, inside)
-    sum_2 = load(sum_2_ptr + i_H, i_H < H)
-    sum_3 = load(sum_3_ptr + i_H, i_H < H)
-    diff = b1 + product_1 - sum_2 / N - sum_3 / N
-    xhat = inv_std * diff
-    tl.store(xhat_ptr + n * H + i_H, xhat, mask=inside)
-    bnbias = load(bnbias_ptr + i_H, i_H < H)
-    bngain = load(bngain_ptr + i_H, i_H < H)
-    tl.store(h_ptr + n * H + i_H, tanh(bnbias + bngain * xhat), mask=inside)
-
-
-@kernel("N | V", alive=2, sums="sum_6:", makes="logit_maxes counts counts_sum probs sum_6")
-@triton.jit
-def forward_7(
-    b2_ptr, labels_ptr, product_5_ptr, logit_maxes_ptr, counts_ptr, counts_sum_ptr, probs_ptr,
-    sum_6_ptr, N, V, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+def forward_4(
+    b2_ptr, labels_ptr, product_5_ptr, probs_ptr, sum_6_ptr, N, V, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -158,11 +140,8 @@ def forward_7(
         product_5 = load(product_5_ptr + n * V + v, inside)
         logits = b2 + product_5
         logit_maxes = largest(logits, inside, 1)
-        tl.store(logit_maxes_ptr + n, logit_maxes, mask=n < N)
         counts = tl.exp(logits - logit_maxes)
-        tl.store(counts_ptr + n * V + v, counts, mask=inside)
         counts_sum = total(counts, inside, 1)
-        tl.store(counts_sum_ptr + n, counts_sum, mask=n < N)
         labels = load(labels_ptr + n, n < N)
         b2_at_labels = load_at(b2_ptr + labels, within(labels, V), n < N)
         product_5_at_labels = load_at(product_5_ptr + n * V + labels, within(labels, V), n < N)
@@ -175,11 +154,11 @@ def forward_7(
     tl.store(sum_6_ptr + program, tl.sum(sum_6))
 
 
-@forward_7.long("N | V in chunks", alive=4, sums="sum_6:")
+@forward_4.long("N in parts | V in chunks", alive=4, sums="sum_6:")
 @triton.jit
-def forward_7_in_chunks(
-    b2_ptr, labels_ptr, product_5_ptr, logit_maxes_ptr, counts_ptr, counts_sum_ptr, sum_6_ptr,
-    probs_ptr, N, V, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+def forward_4_in_chunks(
+    b2_ptr, labels_ptr, product_5_ptr, sum_6_ptr, probs_ptr, N, V, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
@@ -202,10 +181,8 @@ def forward_7_in_chunks(
             )
         before = logit_maxes
         logit_maxes = largest(logit_maxes, True)
-        tl.store(logit_maxes_ptr + n, logit_maxes)
         counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
         counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
-        tl.store(counts_sum_ptr + n, counts_sum)
         labels = load(labels_ptr + n)
         b2_at_labels = load_at(b2_ptr + labels, within(labels, V))
         product_5_at_labels = load_at(product_5_ptr + n * V + labels, within(labels, V))
@@ -215,15 +192,15 @@ def forward_7_in_chunks(
             b2 = load(b2_ptr + v, v < V)
             product_5 = load(product_5_ptr + n * V + v, v < V)
             counts = tl.exp(b2 + product_5 - logit_maxes)
-            tl.store(counts_ptr + n * V + v, counts, mask=v < V)
-            tl.store(probs_ptr + n * V + v, counts / counts_sum, mask=v < V)
+            probs = counts / counts_sum
+            tl.store(probs_ptr + n * V + v, probs, mask=v < V)
     tl.store(sum_6_ptr + program, sum_6)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_6", makes="loss")
 @triton.jit
-def forward_8(sum_6_ptr, loss_ptr, N):
-    sum_6 = load(sum_6_ptr)
+def forward_5(sum_6_ptr, loss_ptr, sum_6_count, N, REAL: tl.constexpr):
+    sum_6 = added(sum_6_ptr, 0, sum_6_count, 1, True, REAL)
     tl.store(loss_ptr, sum_6 / N)
 
 
@@ -245,19 +222,20 @@ def backward(
 
 
 @kernel(
-    "N | H V in tiles", alive=5, sums="db2: V, dbngain: H, dbnbias: H", makes="db2 dbngain dbnbias",
+    "N in parts | H V in tiles", alive=5, sums="db2: V, dbngain_parts: H, dbnbias_parts: H",
+    left="dbngain_parts dbnbias_parts", makes="db2 dbngain_parts dbnbias_parts",
 )
 @triton.jit
 def backward_2(
-    dh_ptr, dlogits_ptr, h_ptr, xhat_ptr, db2_ptr, dbngain_ptr, dbnbias_ptr, H, N, V,
+    dh_ptr, dlogits_ptr, h_ptr, xhat_ptr, db2_ptr, dbngain_parts_ptr, dbnbias_parts_ptr, H, N, V,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_H: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ):
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     db2 = tl.zeros([ROWS, 1, BLOCK_V], REAL)
-    dbngain = tl.zeros([ROWS, BLOCK_H, 1], REAL)
-    dbnbias = tl.zeros([ROWS, BLOCK_H, 1], REAL)
+    dbngain_parts = tl.zeros([ROWS, BLOCK_H, 1], REAL)
+    dbnbias_parts = tl.zeros([ROWS, BLOCK_H, 1], REAL)
     v = tl.program_id(1).to(tl.int64) * BLOCK_V + tl.arange(0, BLOCK_V)[None, None, :]
     i_H = tl.arange(0, BLOCK_H)[None, :, None]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
@@ -270,42 +248,42 @@ def backward_2(
         h = load(h_ptr + n * H + i_H, inside_NH)
         dhpreact = dh * (1 - square(h))
         xhat = load(xhat_ptr + n * H + i_H, inside_NH)
-        dbngain += tl.where((inside_NH) & (tl.program_id(1) == 0), dhpreact * xhat, 0.0)
-        dbnbias += tl.where((inside_NH) & (tl.program_id(1) == 0), dhpreact, 0.0)
+        dbngain_parts += tl.where((inside_NH) & (tl.program_id(1) == 0), dhpreact * xhat, 0.0)
+        dbnbias_parts += tl.where((inside_NH) & (tl.program_id(1) == 0), dhpreact, 0.0)
     if db2_ptr is not None:
         tl.store(db2_ptr + program * V + v, tl.sum(db2, axis=0, keep_dims=True), mask=v < V)
-    if dbngain_ptr is not None:
-        tl.store(
-            dbngain_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * H + i_H,
-            tl.sum(dbngain, axis=0, keep_dims=True),
-            mask=i_H < H,
-        )
-    if dbnbias_ptr is not None:
-        tl.store(
-            dbnbias_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * H + i_H,
-            tl.sum(dbnbias, axis=0, keep_dims=True),
-            mask=i_H < H,
-        )
+    tl.store(
+        dbngain_parts_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * H + i_H,
+        tl.sum(dbngain_parts, axis=0, keep_dims=True),
+        mask=i_H < H,
+    )
+    tl.store(
+        dbnbias_parts_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * H + i_H,
+        tl.sum(dbnbias_parts, axis=0, keep_dims=True),
+        mask=i_H < H,
+    )
 
 
 @backward_2.long("N V", sums="db2: V")
 @triton.jit
-def backward_2_columns(dlogits_ptr, db2_ptr, rows, ROWS: tl.constexpr):
+def backward_2_columns(dlogits_ptr, db2_ptr, rows, V, ROWS: tl.constexpr):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     dlogits = load(dlogits_ptr + row, row < rows)
-    tl.store(db2_ptr + row, dlogits, mask=row < rows)
+    n = row // V
+    v = row % V
+    tl.store(db2_ptr + n * V + v, dlogits, mask=row < rows)
 
 
-@backward_2.long("N | H in tiles", alive=4, sums="dbngain: H, dbnbias: H")
+@backward_2.long("N in parts | H in tiles", alive=4, sums="dbngain_parts: H, dbnbias_parts: H")
 @triton.jit
 def backward_2_columns_2(
-    dh_ptr, h_ptr, xhat_ptr, dbngain_ptr, dbnbias_ptr, H, N, REAL: tl.constexpr,
+    dh_ptr, h_ptr, xhat_ptr, dbngain_parts_ptr, dbnbias_parts_ptr, H, N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    dbngain = tl.zeros([ROWS, BLOCK], REAL)
-    dbnbias = tl.zeros([ROWS, BLOCK], REAL)
+    dbngain_parts = tl.zeros([ROWS, BLOCK], REAL)
+    dbnbias_parts = tl.zeros([ROWS, BLOCK], REAL)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
@@ -314,41 +292,52 @@ def backward_2_columns_2(
         h = load(h_ptr + n * H + i_H, inside)
         dhpreact = dh * (1 - square(h))
         xhat = load(xhat_ptr + n * H + i_H, inside)
-        dbngain += tl.where(inside, dhpreact * xhat, 0.0)
-        dbnbias += tl.where(inside, dhpreact, 0.0)
-    if dbngain_ptr is not None:
-        tl.store(
-            dbngain_ptr + program * H + i_H,
-            tl.sum(dbngain, axis=0, keep_dims=True),
-            mask=i_H < H,
-        )
-    if dbnbias_ptr is not None:
-        tl.store(
-            dbnbias_ptr + program * H + i_H,
-            tl.sum(dbnbias, axis=0, keep_dims=True),
-            mask=i_H < H,
-        )
+        dbngain_parts += tl.where(inside, dhpreact * xhat, 0.0)
+        dbnbias_parts += tl.where(inside, dhpreact, 0.0)
+    tl.store(
+        dbngain_parts_ptr + program * H + i_H,
+        tl.sum(dbngain_parts, axis=0, keep_dims=True),
+        mask=i_H < H,
+    )
+    tl.store(
+        dbnbias_parts_ptr + program * H + i_H,
+        tl.sum(dbnbias_parts, axis=0, keep_dims=True),
+        mask=i_H < H,
+    )
 
 
-@kernel("N | H in tiles", alive=4, makes="dhprebn")
+@kernel(
+    "N in parts | H in tiles", alive=9, parts="dbngain_parts dbnbias_parts",
+    makes="dbngain dbnbias dhprebn",
+)
 @triton.jit
 def backward_3(
-    bngain_ptr, dbnbias_ptr, dbngain_ptr, dh_ptr, h_ptr, inv_std_ptr, xhat_ptr, dhprebn_ptr, H, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    bngain_ptr, dbnbias_parts_ptr, dbngain_parts_ptr, dh_ptr, h_ptr, inv_std_ptr, xhat_ptr,
+    dbngain_ptr, dbnbias_ptr, dhprebn_ptr, dbngain_parts_count, dbnbias_parts_count, H, N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    program = tl.program_id(0).to(tl.int64)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (i_H < H)
+    dbngain_parts = added(dbngain_parts_ptr, i_H, dbngain_parts_count, H, i_H < H, REAL)
+    dbngain = dbngain_parts
+    if dbngain_ptr is not None:
+        tl.store(dbngain_ptr + i_H, dbngain, mask=(i_H < H) & (program == 0))
+    dbnbias_parts = added(dbnbias_parts_ptr, i_H, dbnbias_parts_count, H, i_H < H, REAL)
+    dbnbias = dbnbias_parts
+    if dbnbias_ptr is not None:
+        tl.store(dbnbias_ptr + i_H, dbnbias, mask=(i_H < H) & (program == 0))
     bngain = load(bngain_ptr + i_H, i_H < H)
     inv_std = load(inv_std_ptr + i_H, i_H < H)
-    dh = load(dh_ptr + n * H + i_H, inside)
-    h = load(h_ptr + n * H + i_H, inside)
-    dbnbias = load(dbnbias_ptr + i_H, i_H < H)
-    dbngain = load(dbngain_ptr + i_H, i_H < H)
-    xhat = load(xhat_ptr + n * H + i_H, inside)
-    dhprebn = bngain * inv_std * (dh * (1 - square(h)) - dbnbias / N - dbngain / (N - 1) * xhat)
-    tl.store(dhprebn_ptr + n * H + i_H, dhprebn, mask=inside)
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (i_H < H)
+        dh = load(dh_ptr + n * H + i_H, inside)
+        h = load(h_ptr + n * H + i_H, inside)
+        xhat = load(xhat_ptr + n * H + i_H, inside)
+        dhprebn = bngain * inv_std * (dh * (1 - square(h)) - dbnbias / N - dbngain / (N - 1) * xhat)
+        if dhprebn_ptr is not None:
+            tl.store(dhprebn_ptr + n * H + i_H, dhprebn, mask=inside)
 
 
 @kernel("| H in tiles", makes="db1")
@@ -389,33 +378,31 @@ def mlp_forward(
             if wide == torch.float32
             else wide
         )
-        C, W1, b1, W2, b2, bngain, bnbias = (t.to(wide) for t in (C, W1, b1, W2, b2, bngain, bnbias))
+        operand = torch.promote_types(W1.dtype, W2.dtype)
+        W1, W2 = W1.to(operand), W2.to(operand)
         V, E = C.shape
         K, H = W1.shape
         N, T = contexts.shape
-        embcat = C.new_empty(N, K)
+        embcat = C.new_empty(N, K, dtype=operand)
         forward(C, contexts, embcat, E=E, N=N, T=T, V=V)
         product_1 = embcat @ W1
-        sum_2 = C.new_empty(H)
-        forward_2(b1, product_1, sum_2, H=H, N=N)
-        sum_3 = C.new_empty(H)
-        forward_3(b1, product_1, sum_2, sum_3, H=H, N=N)
-        sum_4 = C.new_empty(H)
-        forward_4(b1, product_1, sum_2, sum_3, sum_4, H=H, N=N)
-        inv_std = C.new_empty(1, H)
-        forward_5(sum_4, inv_std, H=H, N=N, eps=eps)
-        xhat = C.new_empty(N, H)
-        h = C.new_empty(N, H)
-        forward_6(b1, bnbias, bngain, inv_std, product_1, sum_2, sum_3, xhat, h, H=H, N=N)
+        shift = C.new_empty(H, dtype=wide)
+        sum_shifted = C.new_empty(forward_2.parts(H=H, N=N), H, dtype=wide)
+        sum_squares = C.new_empty(forward_2.parts(H=H, N=N), H, dtype=wide)
+        forward_2(b1, product_1, shift, sum_shifted, sum_squares, H=H, N=N)
+        inv_std = C.new_empty(1, H, dtype=wide)
+        xhat = C.new_empty(N, H, dtype=wide)
+        h = C.new_empty(N, H, dtype=operand)
+        forward_3(
+            b1, bnbias, bngain, product_1, shift, sum_shifted, sum_squares, inv_std, xhat, h, H=H, N=N,
+            eps=eps,
+        )
         product_5 = h @ W2
-        logit_maxes = C.new_empty(N, 1)
-        counts = C.new_empty(N, V)
-        counts_sum = C.new_empty(N, 1)
-        probs = C.new_empty(N, V)
-        sum_6 = C.new_empty(())
-        forward_7(b2, labels, product_5, logit_maxes, counts, counts_sum, probs, sum_6, N=N, V=V)
-        loss = C.new_empty(())
-        forward_8(sum_6, loss, N=N)
+        probs = C.new_empty(N, V, dtype=wide)
+        sum_6 = C.new_empty(forward_4.parts(N=N, V=V), dtype=wide)
+        forward_4(b2, labels, product_5, probs, sum_6, N=N, V=V)
+        loss = C.new_empty((), dtype=dtype)
+        forward_5(sum_6, loss, N=N)
     return loss.to(dtype), inv_std, xhat, h, probs
 
 
@@ -428,7 +415,7 @@ def mlp_backward(
     """The gradients of C, W1, b1, W2, b2, bngain and bnbias."""
     with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
-        dloss, C, W1, W2, bngain = (t.to(wide) for t in (dloss, C, W1, W2, bngain))
+        dloss, C, W1, W2, bngain, h = (t.to(wide) for t in (dloss, C, W1, W2, bngain, h))
         V, E = C.shape
         K, H = W1.shape
         N, T = contexts.shape
@@ -442,12 +429,17 @@ def mlp_backward(
             dW2 = h.mT @ dlogits_
         if need_C or need_W1 or need_b2 or need_bngain or need_bnbias:
             db2 = dloss.new_empty(V) if need_b2 else None
-            dbngain = dloss.new_empty(H) if need_C or need_W1 or need_bngain else None
-            dbnbias = dloss.new_empty(H) if need_C or need_W1 or need_bnbias else None
-            backward_2(dh, dlogits_, h, xhat, db2, dbngain, dbnbias, H=H, N=N, V=V)
-        if need_C or need_W1:
-            dhprebn = dloss.new_empty(N, H)
-            backward_3(bngain, dbnbias, dbngain, dh, h, inv_std, xhat, dhprebn, H=H, N=N)
+            dbngain_parts = dloss.new_empty(backward_2.parts(H=H, N=N, V=V), H)
+            dbnbias_parts = dloss.new_empty(backward_2.parts(H=H, N=N, V=V), H)
+            backward_2(dh, dlogits_, h, xhat, db2, dbngain_parts, dbnbias_parts, H=H, N=N, V=V)
+        if need_C or need_W1 or need_bngain or need_bnbias:
+            dbngain = dloss.new_empty(H) if need_bngain else None
+            dbnbias = dloss.new_empty(H) if need_bnbias else None
+            dhprebn = dloss.new_empty(N, H) if need_C or need_W1 else None
+            backward_3(
+            bngain, dbnbias_parts, dbngain_parts, dh, h, inv_std, xhat, dbngain, dbnbias, dhprebn, H=H,
+            N=N,
+        )
         if need_C:
             dembcat = dhprebn @ W1.mT
             dC = lines._index_added(

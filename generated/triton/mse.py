@@ -17,7 +17,8 @@ from .. import mse as lines
 from ._functions import added, load, square
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "6a291bcbab22324152e74655f48add2b12db98361d3ca4c9708567750dbb18b4"
+MODULE, DIGEST = lines, "d08e57c1ee660a75398235c83702749b4cc53ccee68e2e5e92c0d34975820fc0"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=2, makes="losses")
@@ -61,9 +62,9 @@ def at_once(
         error = x - target
         dx = two_times_one_over_N_or_one * error
         if dx_ptr is not None:
-            tl.store(dx_ptr + n, dx, mask=(n < N) & (program == 0))
+            tl.store(dx_ptr + n, dx, mask=n < N)
         if dtarget_ptr is not None:
-            tl.store(dtarget_ptr + n, -dx, mask=(n < N) & (program == 0))
+            tl.store(dtarget_ptr + n, -dx, mask=n < N)
         loss_sum += tl.where(n < N, square(error), 0.0)
     tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
 
@@ -78,17 +79,17 @@ def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constex
 def mse_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N)
     return loss
 
 
 def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
     """The gradients of x and target."""
-    N, = dloss.shape
-    dx = x.new_empty(N)
-    dtarget = target.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = x.new_empty(dloss.shape)
+    dtarget = target.new_empty(dloss.shape) if need_target else None
     backward(dloss, target, x, dx, dtarget, N=N)
     return dx, dtarget
 
@@ -99,10 +100,10 @@ def mse_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    reduction = ["sum", "mean"].index(reduction)
-    N, = x.shape
-    dx = x.new_empty(N, dtype=unscaled(x)) if need_x else None
-    dtarget = target.new_empty(N, dtype=unscaled(target)) if need_target else None
+    reduction = REDUCTIONS.index(reduction)
+    N = x.numel()
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
     loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
     at_once(
         target, x, dx, dtarget, loss_sum, N=N,

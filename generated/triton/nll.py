@@ -17,7 +17,8 @@ from .. import nll as lines
 from ._functions import added, aligned, counted_label, is_counted, load, load_at, placed, within
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "d60a6c3bb64e3ce1789d37baf66072bb56e2e5f3ba1d25f3ec92f836c0cfaeff"
+MODULE, DIGEST = lines, "c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("N | S in tiles", alive=2, makes="losses")
@@ -162,7 +163,7 @@ def nll_at_once(
         torch.float32,
     )
     dtype = logprobs.dtype if wide == torch.float32 else wide
-    reduction = ["sum", "mean"].index(reduction)
+    reduction = REDUCTIONS.index(reduction)
     weight = weight.to(wide)
     N, C, S = logprobs.shape
     divisor_1 = logprobs.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)

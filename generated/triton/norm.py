@@ -15,7 +15,7 @@ from .. import norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "74a62dcbdac38c3a544f32ccfa51c90d1e4f290941c7ddc62fd4aa055499db3e"
+MODULE, DIGEST = lines, "843058f56790dcf3e20b770210aa8dfbbed0d85432c1916fe3e81d657c15ea7f"
 
 
 @kernel("N | C", makes="squares y")

@@ -14,7 +14,7 @@ from .. import norm1 as lines
 from ._functions import aligned, load, sign, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f36d37518cb7126e125fe873f6f8aed0b59fb8e38c022dd0e28693d9178ca988"
+MODULE, DIGEST = lines, "c4e9c1ca94d7e000a207c90d8597fc6178c9b8dc2cf1de3dbcce41e13c8c7770"
 
 
 @kernel("N | C", makes="y")

@@ -15,7 +15,7 @@ from .. import norm_inf as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "4e7bd087b1a8bd87c6e37049298c34e808842d4ed113376dd37190fabfe936c0"
+MODULE, DIGEST = lines, "3dc37562954a4089f8528f1ef35eac860153646ba758b52a158d49647a6b22f0"
 
 
 @kernel("N | C", makes="y")

@@ -15,7 +15,7 @@ from .. import norm_p as lines
 from ._functions import aligned, load, power, sign, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "908e7d88c76a350e192bf75e21f7bedbd79594577f30c18b22df3b241f46da80"
+MODULE, DIGEST = lines, "a3f7f4def0667c6b9907378fae0fd5b096a8b7a2d39172b48eed1e5a6ef14e1c"
 
 
 @kernel("N | C", makes="powers y")

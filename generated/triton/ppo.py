@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import ppo as lines
-from ._functions import larger, load, sign, smaller
-from ._launching import kernel
+from ._functions import added, larger, load, sign, smaller
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "99c56635d82805e2b9b98683bfdbbaea9b98edee2a1437806aeb3e45f8f8c1e4"
+MODULE, DIGEST = lines, "ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=4, makes="losses")
@@ -58,6 +59,42 @@ def backward(
     tl.store(dlogp_ptr + n, dlogp, mask=n < N)
 
 
+@kernel("in parts | N in tiles", alive=8, sums="loss_sum:", left="loss_sum", makes="dlogp loss_sum")
+@triton.jit
+def at_once(
+    advantage_ptr, logp_ptr, logp_old_ptr, dlogp_ptr, loss_sum_ptr, N, beta, one_over_N_or_one,
+    one_minus_clip, one_plus_clip, REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        logp = load(logp_ptr + n, n < N)
+        logp_old = load(logp_old_ptr + n, n < N)
+        ratio = tl.exp(logp - logp_old)
+        advantage = load(advantage_ptr + n, n < N)
+        clipped = smaller(larger(ratio, one_minus_clip), one_plus_clip)
+        dlogp = one_over_N_or_one * (
+            ratio * (
+                beta - tl.where(sign(advantage * clipped - advantage * ratio) <= -1, 0, advantage)
+            )
+            - beta
+        )
+        tl.store(dlogp_ptr + n, dlogp, mask=n < N)
+        divergence = logp_old - logp + ratio - 1
+        surrogate = smaller(advantage * ratio, advantage * clipped)
+        losses = beta * divergence - surrogate
+        loss_sum += tl.where(n < N, losses, 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def ppo_forward(
     logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
 ) -> Tensor:
@@ -68,8 +105,8 @@ def ppo_forward(
         torch.float32,
     )
     logp_old, advantage = logp_old.to(wide), advantage.to(wide)
-    N, = logp.shape
-    loss = logp.new_empty(N, dtype=wide)
+    N = logp.numel()
+    loss = logp.new_empty(logp.shape, dtype=wide)
     forward(
         advantage, logp, logp_old, loss, N=N, beta=beta, one_minus_clip=1 - clip,
         one_plus_clip=1 + clip,
@@ -83,10 +120,35 @@ def ppo_backward(
     """The gradient of logp."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
     logp_old, advantage = logp_old.to(wide), advantage.to(wide)
-    N, = dloss.shape
-    dlogp = logp.new_empty(N)
+    N = dloss.numel()
+    dlogp = logp.new_empty(dloss.shape)
     backward(
         advantage, dloss, logp, logp_old, dlogp, N=N, beta=beta, one_minus_clip=1 - clip,
         one_plus_clip=1 + clip,
     )
     return dlogp
+
+
+def ppo_at_once(
+    logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float, reduction: str,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    wide = functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in (logp, logp_old, advantage)],
+        torch.float32,
+    )
+    dtype = logp.dtype if wide == torch.float32 else wide
+    reduction = REDUCTIONS.index(reduction)
+    logp_old, advantage = logp_old.to(wide), advantage.to(wide)
+    N = logp.numel()
+    dlogp = logp.new_empty(logp.shape, dtype=unscaled(logp))
+    loss_sum = logp.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        advantage, logp, logp_old, dlogp, loss_sum, N=N, beta=beta,
+        one_over_N_or_one=1 / (N if reduction == 1 else 1), one_minus_clip=1 - clip,
+        one_plus_clip=1 + clip,
+    )
+    loss = logp.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dlogp, None, None, None, None, None

@@ -17,7 +17,7 @@ from .. import rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cabeacd67390b845590c11aefccd57ad37869a06d3ed131d96bc9a8c2f7bad07"
+MODULE, DIGEST = lines, "dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652ad1c5f362d"
 
 
 @kernel("N | C", alive=2, makes="inv_rms y")
@@ -62,7 +62,7 @@ def forward_in_chunks(
         tl.store(y_ptr + n * C + c, gain * xhat, mask=c < C)
 
 
-@kernel("N | C", alive=4, sums="dgain: C", makes="dgain dx")
+@kernel("N in parts | C", alive=4, sums="dgain: C", makes="dgain dx")
 @triton.jit
 def backward(
     dy_ptr, gain_ptr, inv_rms_ptr, x_ptr, dgain_ptr, dx_ptr, C, N, REAL: tl.constexpr,
@@ -115,7 +115,7 @@ def backward_in_chunks(
         tl.store(dx_ptr + n * C + c, dx, mask=c < C)
 
 
-@backward.long("N | C in tiles", alive=3, sums="dgain: C")
+@backward.long("N in parts | C in tiles", alive=3, sums="dgain: C")
 @triton.jit
 def backward_columns(
     dy_ptr, inv_rms_ptr, x_ptr, dgain_ptr, C, N, REAL: tl.constexpr, ALIGN: tl.constexpr,

@@ -17,7 +17,7 @@ from .. import rnn_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "20966d3dad6ad316e283a130c69fe6da2a27f757fe54e850cffed99775753c02"
+MODULE, DIGEST = lines, "1b42eb0bcddbd82095a4733da0796dc903f84b1e370d947efc6190e1992616b4"
 
 
 @kernel("N | H in tiles", alive=2, makes="y")
@@ -37,7 +37,7 @@ def forward(
     tl.store(y_ptr + n * H + i_H, tanh(bias_hh + bias_ih + product_2 + product_1), mask=inside)
 
 
-@kernel("N | H in tiles", alive=3, sums="dbias_ih: H", makes="dpre dbias_ih")
+@kernel("N in parts | H in tiles", alive=3, sums="dbias_ih: H", makes="dpre dbias_ih")
 @triton.jit
 def backward(
     dy_ptr, y_ptr, dpre_ptr, dbias_ih_ptr, H, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
@@ -74,14 +74,15 @@ def rnn_cell_forward(
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
         )
         wide = torch.promote_types(dtype, torch.float32)
-        x, h, weight_ih, weight_hh, bias_ih, bias_hh = (
-            t.to(wide) for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-        )
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
+        x, h, weight_ih, weight_hh = x.to(
+            operand
+        ), h.to(operand), weight_ih.to(operand), weight_hh.to(operand)
         H = h.shape[1]
         N = x.shape[0]
         product_1 = x @ weight_ih.mT
         product_2 = h @ weight_hh.mT
-        y = x.new_empty(N, H)
+        y = x.new_empty(N, H, dtype=dtype)
         forward(bias_hh, bias_ih, product_1, product_2, y, H=H, N=N)
     return y.to(dtype)
 
@@ -94,11 +95,18 @@ def rnn_cell_backward(
     """The gradients of x, h, weight_ih, weight_hh, bias_ih and bias_hh."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, x, h, weight_ih, weight_hh, y = (t.to(wide) for t in (dy, x, h, weight_ih, weight_hh, y))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
+        x, h, weight_ih, weight_hh = x.to(
+            operand
+        ), h.to(operand), weight_ih.to(operand), weight_hh.to(operand)
         N, H = dy.shape
         dx = dh = dweight_ih = dweight_hh = None
-        dpre = dy.new_empty(N, H) if need_x or need_h or need_weight_ih or need_weight_hh else None
-        dbias_hh = dy.new_empty(H) if need_bias_ih or need_bias_hh else None
+        dpre = (
+            dy.new_empty(N, H, dtype=operand)
+            if need_x or need_h or need_weight_ih or need_weight_hh
+            else None
+        )
+        dbias_hh = dy.new_empty(H, dtype=wide) if need_bias_ih or need_bias_hh else None
         backward(dy, y, dpre, dbias_hh, H=H, N=N)
         if need_x:
             dx = dpre @ weight_ih

@@ -17,7 +17,7 @@ from .. import rotary_embedding as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "c1cdcdb2c1275a7d6d2f2545059bc3b28aa29978a6d22ce8cd0ca63c243b4912"
+MODULE, DIGEST = lines, "208fadc9ea7a4bc4faea84634ff0dd20ffe7d9197048a0b017b7a3315e21cb9b"
 
 
 @kernel("N T | E in tiles", alive=5, makes="y")

@@ -17,7 +17,7 @@ from .. import scaled_dot_product_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "96ca6bc6f9d4832ce2cb249742ec4eec675d52119e4f719cf013f18f5dc714da"
+MODULE, DIGEST = lines, "e10bd7bd5ab7bbd33464557b5c731cd4bd8469c61b5698aa54e0286ff93733fb"
 
 
 @kernel("B T | S", makes="probs")
@@ -113,12 +113,13 @@ def scaled_dot_product_attention_forward(
     with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         wide = torch.promote_types(dtype, torch.float32)
-        query, key, value = query.to(wide), key.to(wide), value.to(wide)
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
+        query, key, value = query.to(operand), key.to(operand), value.to(operand)
         B = query.shape[0]
         T = query.shape[1]
         S = key.shape[1]
         product_1 = query @ key.mT
-        probs = query.new_empty(B, T, S)
+        probs = query.new_empty(B, T, S, dtype=operand)
         forward(product_1, probs, B=B, S=S, T=T, scale=scale)
         y = probs @ value
     return y.to(dtype), probs
@@ -131,7 +132,8 @@ def scaled_dot_product_attention_backward(
     """The gradients of query, key and value."""
     with lines._uncast(dy):
         wide = torch.promote_types(dy.dtype, torch.float32)
-        dy, query, key, value = (t.to(wide) for t in (dy, query, key, value))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
+        dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]
         T = dy.shape[1]
         S = key.shape[1]
@@ -141,7 +143,7 @@ def scaled_dot_product_attention_backward(
         if need_value:
             dvalue = probs.mT @ dy
         if need_query or need_key:
-            scale_times_dscores = dy.new_empty(B, T, S)
+            scale_times_dscores = dy.new_empty(B, T, S, dtype=operand)
             backward(dprobs, probs, scale_times_dscores, B=B, S=S, T=T, scale=scale)
         if need_query:
             dquery = scale_times_dscores @ key

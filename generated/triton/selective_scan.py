@@ -87,7 +87,7 @@ def forward_2_in_chunks(
 @triton.jit
 def backward(
     A_ptr, C_ptr, delta_ptr, dy_ptr, h_ptr, x_ptr, decay_ptr, dC_ptr, dD_ptr, dh_ptr,
-    dh_scan_factor_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dh_scan_factor_ptr, rows, K, N, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -106,14 +106,14 @@ def backward(
     dy = load(dy_ptr + (n * T + t) * K + k, inside_NKT)
     h = load(h_ptr + ((n * T + t) * K + k) * S + s, inside)
     if dC_ptr is not None:
-        tl.store(dC_ptr + (row * T + t) * S + s, dy * h, mask=inside)
+        tl.store(dC_ptr + k * N * T * S + (n * T + t) * S + s, dy * h, mask=inside)
     C = load(C_ptr + (n * T + t) * S + s, inside)
     if dh_ptr is not None:
         tl.store(dh_ptr + ((n * T + t) * K + k) * S + s, dy * C, mask=inside)
     x = load(x_ptr + (n * T + t) * K + k, inside_NKT)
     if dD_ptr is not None:
         tl.store(
-            dD_ptr + row * tl.num_programs(1) + tl.program_id(1),
+            dD_ptr + (n * tl.num_programs(1) + tl.program_id(1)) * K + k,
             tl.where(tl.program_id(1) == 0, total(dy * x, inside_NKT, 1), 0.0),
             mask=row < rows,
         )
@@ -127,7 +127,7 @@ def backward(
 @triton.jit
 def backward_2(
     A_ptr, B_ptr, D_ptr, decay_ptr, delta_ptr, dh_scan_ptr, dy_ptr, h_ptr, x_ptr, dB_ptr, dA_ptr,
-    dx_ptr, ddelta_ptr, rows, K, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    dx_ptr, ddelta_ptr, rows, K, N, S, T, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
@@ -142,13 +142,13 @@ def backward_2(
     x = load(x_ptr + (n * T + t) * K + k, inside_NKT)
     dh_scan = load(dh_scan_ptr + ((n * T + t) * K + k) * S + s, inside)
     if dB_ptr is not None:
-        tl.store(dB_ptr + (row * T + t) * S + s, delta * x * dh_scan, mask=inside)
+        tl.store(dB_ptr + k * N * T * S + (n * T + t) * S + s, delta * x * dh_scan, mask=inside)
     h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
     decay = load(decay_ptr + ((n * T + t) * K + k) * S + s, inside)
     inside_NKS = (row < rows) & (s < S)
     if dA_ptr is not None:
         tl.store(
-            dA_ptr + row * S + s,
+            dA_ptr + n * K * S + k * S + s,
             total(delta * (dh_scan * tl.where(t > 0, h, 0) * decay), inside, 1),
             mask=inside_NKS,
         )
@@ -192,27 +192,29 @@ def backward_2_in_chunks(
     tl.store(sum_1_ptr + (n * T + t) * K + k, sum_1)
 
 
-@backward_2.long("N K S | T in tiles", alive=4, sums="dA: K S")
+@backward_2.long("N in parts for K S | T in tiles", alive=5, sums="dA: K S")
 @triton.jit
 def backward_2_columns(
-    decay_ptr, delta_ptr, dh_scan_ptr, h_ptr, dA_ptr, rows, K, S, T, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    decay_ptr, delta_ptr, dh_scan_ptr, h_ptr, dA_ptr, K, N, S, T, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     T = aligned(T, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dA = tl.zeros([ROWS, BLOCK], REAL)
     t = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (t < T)
-    n = row // (K * S)
-    k = row // S % K
-    delta = load(delta_ptr + (n * T + t) * K + k, inside)
-    s = row % S
-    dh_scan = load(dh_scan_ptr + ((n * T + t) * K + k) * S + s, inside)
-    h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
-    decay = load(decay_ptr + ((n * T + t) * K + k) * S + s, inside)
+    k = tl.program_id(0).to(tl.int64) // (S)
+    s = tl.program_id(0).to(tl.int64) % S
+    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (t < T)
+        delta = load(delta_ptr + (n * T + t) * K + k, inside)
+        dh_scan = load(dh_scan_ptr + ((n * T + t) * K + k) * S + s, inside)
+        h = load(h_ptr + ((n * T + t - 1) * K + k) * S + s, (inside) & (t > 0))
+        decay = load(decay_ptr + ((n * T + t) * K + k) * S + s, inside)
+        dA += tl.where(inside, delta * (dh_scan * tl.where(t > 0, h, 0) * decay), 0.0)
     tl.store(
-        dA_ptr + row * tl.num_programs(1) + tl.program_id(1),
-        total(delta * (dh_scan * tl.where(t > 0, h, 0) * decay), inside, 1),
-        mask=row < rows,
+        dA_ptr + (program * tl.num_programs(1) + tl.program_id(1)) * K * S + k * S + s,
+        tl.sum(dA),
     )
 
 
@@ -240,22 +242,29 @@ def backward_2_columns_2(
         tl.store(ddelta_ptr + (n * T + t) * K + k, sum_1 + sum_B_dh_scan * x, mask=inside)
 
 
-@backward_2.long("N K | TS=T*S in tiles", alive=2, sums="dB: N TS")
+@backward_2.long("K in parts for N | TS=T*S in tiles", alive=3, sums="dB: N TS")
 @triton.jit
 def backward_2_columns_3(
-    delta_ptr, dh_scan_ptr, x_ptr, dB_ptr, rows, K, S, T, TS, ALIGN: tl.constexpr,
+    delta_ptr, dh_scan_ptr, x_ptr, dB_ptr, K, N, S, T, TS, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     TS = aligned(TS, ALIGN)
+    program = tl.program_id(2).to(tl.int64)
+    dB = tl.zeros([ROWS, BLOCK], REAL)
     ts = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    inside = (row < rows) & (ts < TS)
-    n = row // K
-    k = row % K
-    delta = load(delta_ptr + (n * T + ts // S) * K + k, inside)
-    x = load(x_ptr + (n * T + ts // S) * K + k, inside)
-    dh_scan = load(dh_scan_ptr + ((n * T + ts // S) * K + k) * S + ts % S, inside)
-    tl.store(dB_ptr + row * TS + ts, delta * x * dh_scan, mask=inside)
+    n = tl.program_id(0).to(tl.int64)
+    for start in range(program * ROWS, K, tl.num_programs(2) * ROWS):
+        k = start + tl.arange(0, ROWS)[:, None]
+        inside = (k < K) & (ts < TS)
+        delta = load(delta_ptr + (n * T + ts // S) * K + k, inside)
+        x = load(x_ptr + (n * T + ts // S) * K + k, inside)
+        dh_scan = load(dh_scan_ptr + ((n * T + ts // S) * K + k) * S + ts % S, inside)
+        dB += tl.where(inside, delta * x * dh_scan, 0.0)
+    tl.store(
+        dB_ptr + program * N * TS + n * TS + ts,
+        tl.sum(dB, axis=0, keep_dims=True),
+        mask=ts < TS,
+    )
 
 
 def selective_scan_forward(

@@ -6,13 +6,15 @@
 _launching.py.
 """
 
+import functools
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from .. import siglip as lines
-from ._functions import aligned, larger, load, log1p, square, total
+from ._functions import added, aligned, larger, load, log1p, square, total
 from ._launching import kernel
 
 MODULE, DIGEST = lines, "913987ea6efbce00f51ebc9241ace0aaa4d5de3ebca47df37da7861f907cc4ee"
@@ -76,7 +78,10 @@ def forward_in_chunks(
         tl.store(text_ptr + n * D + d, texts / text_length, mask=d < D)
 
 
-@kernel("N | M=N in tiles", alive=3, sums="sum_3:, sum_4:", makes="logits sum_3 sum_4")
+@kernel(
+    "N in parts | M=N in tiles", alive=3, sums="sum_3:, sum_4:", left="sum_3 sum_4",
+    makes="logits sum_3 sum_4",
+)
 @triton.jit
 def forward_2(
     bias_ptr, scale_ptr, sum_image_text_ptr, logits_ptr, sum_3_ptr, sum_4_ptr, N,
@@ -110,27 +115,21 @@ def forward_2(
     tl.store(sum_4_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_4))
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_3 sum_4", makes="loss")
 @triton.jit
-def forward_3(sum_3_ptr, sum_4_ptr, loss_ptr, N):
-    sum_3 = load(sum_3_ptr)
-    sum_4 = load(sum_4_ptr)
+def forward_3(sum_3_ptr, sum_4_ptr, loss_ptr, sum_3_count, sum_4_count, N, REAL: tl.constexpr):
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
+    sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
     tl.store(loss_ptr, (sum_3 - sum_4) / N)
 
 
-@kernel("", makes="exp_scale")
-@triton.jit
-def backward(scale_ptr, exp_scale_ptr):
-    scale = load(scale_ptr)
-    tl.store(exp_scale_ptr, tl.exp(scale))
-
-
 @kernel(
-    "N | M=N in tiles", alive=4, sums="dbias:, sum_3:", makes="dbias dlogits_times_exp_scale sum_3",
+    "N in parts | M=N in tiles", alive=4, sums="dbias:, sum_3:", left="sum_3",
+    makes="exp_scale dbias dlogits_times_exp_scale sum_3",
 )
 @triton.jit
-def backward_2(
-    dloss_ptr, exp_scale_ptr, logits_ptr, sum_image_text_ptr, dbias_ptr,
+def backward(
+    dloss_ptr, logits_ptr, scale_ptr, sum_image_text_ptr, exp_scale_ptr, dbias_ptr,
     dlogits_times_exp_scale_ptr, sum_3_ptr, N, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -138,9 +137,12 @@ def backward_2(
     program = tl.program_id(0).to(tl.int64)
     dbias = tl.zeros([ROWS, BLOCK], REAL)
     sum_3 = tl.zeros([ROWS, BLOCK], REAL)
+    scale = load(scale_ptr)
+    exp_scale = tl.exp(scale)
+    if exp_scale_ptr is not None:
+        tl.store(exp_scale_ptr, exp_scale, mask=(program == 0) & (tl.program_id(1) == 0))
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     dloss = load(dloss_ptr)
-    exp_scale = load(exp_scale_ptr)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         inside = (n < N) & (m < N)
@@ -153,13 +155,12 @@ def backward_2(
         sum_3 += tl.where(inside, dlogits * sum_image_text, 0.0)
     if dbias_ptr is not None:
         tl.store(dbias_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(dbias))
-    if sum_3_ptr is not None:
-        tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
+    tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
 @kernel("N | D in tiles", makes="image text")
 @triton.jit
-def backward_3(
+def backward_2(
     image_length_ptr, images_ptr, text_length_ptr, texts_ptr, image_ptr, text_ptr, D, N,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
@@ -177,17 +178,17 @@ def backward_3(
         tl.store(text_ptr + n * D + d, texts / text_length, mask=inside)
 
 
-@kernel("", makes="dscale")
+@kernel("", parts="sum_3", makes="dscale")
 @triton.jit
-def backward_4(exp_scale_ptr, sum_3_ptr, dscale_ptr):
+def backward_3(exp_scale_ptr, sum_3_ptr, dscale_ptr, sum_3_count, REAL: tl.constexpr):
     exp_scale = load(exp_scale_ptr)
-    sum_3 = load(sum_3_ptr)
+    sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
     tl.store(dscale_ptr, exp_scale * sum_3)
 
 
 @kernel("N | D", alive=4, makes="dimages dtexts")
 @triton.jit
-def backward_5(
+def backward_4(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,
     text_norm_ptr, dimages_ptr, dtexts_ptr, D, N, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -214,9 +215,9 @@ def backward_5(
         tl.store(dtexts_ptr + n * D + d, dtexts, mask=inside)
 
 
-@backward_5.long("N | D in chunks", alive=4)
+@backward_4.long("N | D in chunks", alive=4)
 @triton.jit
-def backward_5_in_chunks(
+def backward_4_in_chunks(
     dimage_ptr, dtext_ptr, image_ptr, image_length_ptr, image_norm_ptr, text_ptr, text_length_ptr,
     text_norm_ptr, dimages_ptr, dtexts_ptr, D, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -263,21 +264,21 @@ def siglip_forward(
     with lines._uncast(images):
         dtype = torch.promote_types(images.dtype, texts.dtype)
         wide = torch.promote_types(dtype, torch.float32)
-        images, texts, scale, bias = (t.to(wide) for t in (images, texts, scale, bias))
+        operand = functools.reduce(torch.promote_types, [t.dtype for t in (images, texts, scale, bias)])
         N, D = images.shape
-        image_norm = images.new_empty(N, 1)
-        image_length = images.new_empty(N, 1)
-        image = images.new_empty(N, D)
-        text_norm = images.new_empty(N, 1)
-        text_length = images.new_empty(N, 1)
-        text = images.new_empty(N, D)
+        image_norm = images.new_empty(N, 1, dtype=wide)
+        image_length = images.new_empty(N, 1, dtype=wide)
+        image = images.new_empty(N, D, dtype=operand)
+        text_norm = images.new_empty(N, 1, dtype=wide)
+        text_length = images.new_empty(N, 1, dtype=wide)
+        text = images.new_empty(N, D, dtype=operand)
         forward(images, texts, image_norm, image_length, image, text_norm, text_length, text, D=D, N=N)
         sum_image_text = image @ text.mT
-        logits = images.new_empty(N, N)
-        sum_3 = images.new_empty(())
-        sum_4 = images.new_empty(())
+        logits = images.new_empty(N, N, dtype=wide)
+        sum_3 = images.new_empty(forward_2.parts(N=N), dtype=wide)
+        sum_4 = images.new_empty(forward_2.parts(N=N), dtype=wide)
         forward_2(bias, scale, sum_image_text, logits, sum_3, sum_4, N=N)
-        loss = images.new_empty(())
+        loss = images.new_empty((), dtype=dtype)
         forward_3(sum_3, sum_4, loss, N=N)
     return loss.to(dtype), image_norm, image_length, text_norm, text_length, sum_image_text, logits
 
@@ -291,32 +292,36 @@ def siglip_backward(
     """The gradients of images, texts, scale and bias."""
     with lines._uncast(dloss):
         wide = torch.promote_types(dloss.dtype, torch.float32)
-        dloss, images, texts, scale = (t.to(wide) for t in (dloss, images, texts, scale))
+        operand = functools.reduce(
+            torch.promote_types,
+            [t.dtype for t in (dloss, images, texts, scale)],
+        )
         N, D = images.shape
         dimages = dtexts = dscale = None
-        exp_scale = (
-            dloss.new_empty(())
-            if need_images or need_texts or need_scale or need_bias
+        exp_scale = dloss.new_empty((), dtype=wide) if need_scale else None
+        dbias = dloss.new_empty(()) if need_bias else None
+        dlogits_times_exp_scale = (
+            dloss.new_empty(N, N, dtype=operand)
+            if need_images or need_texts
             else None
         )
-        backward(scale, exp_scale)
-        dbias = dloss.new_empty(()) if need_bias else None
-        dlogits_times_exp_scale = dloss.new_empty(N, N) if need_images or need_texts else None
-        sum_3 = dloss.new_empty(()) if need_scale else None
-        backward_2(dloss, exp_scale, logits, sum_image_text, dbias, dlogits_times_exp_scale, sum_3, N=N)
+        sum_3 = dloss.new_empty(backward.parts(N=N), dtype=wide)
+        backward(
+            dloss, logits, scale, sum_image_text, exp_scale, dbias, dlogits_times_exp_scale, sum_3, N=N,
+        )
         if need_images or need_texts:
-            image = dloss.new_empty(N, D)
-            text = dloss.new_empty(N, D)
-            backward_3(image_length, images, text_length, texts, image, text, D=D, N=N)
+            image = dloss.new_empty(N, D, dtype=operand)
+            text = dloss.new_empty(N, D, dtype=operand)
+            backward_2(image_length, images, text_length, texts, image, text, D=D, N=N)
             dtext = dlogits_times_exp_scale.mT @ image
             dimage = dlogits_times_exp_scale @ text
         if need_scale:
-            dscale = dloss.new_empty(())
-            backward_4(exp_scale, sum_3, dscale)
+            dscale = scale.new_empty(())
+            backward_3(exp_scale, sum_3, dscale)
         if need_images or need_texts:
-            dimages = dloss.new_empty(N, D) if need_images else None
-            dtexts = dloss.new_empty(N, D) if need_texts else None
-            backward_5(
+            dimages = images.new_empty(N, D) if need_images else None
+            dtexts = texts.new_empty(N, D) if need_texts else None
+            backward_4(
             dimage, dtext, image, image_length, image_norm, text, text_length, text_norm, dimages,
             dtexts, D=D, N=N,
         )

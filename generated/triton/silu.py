@@ -14,7 +14,7 @@ from .. import silu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f4f06ebc7c0b988bc85f8e4172f9d5c3c27ed74e15ddaccb7c1bb87f62c4eddd"
+MODULE, DIGEST = lines, "2f5bfed6ff4b46b60053ad57ea0f15d7cb047e99c81a83d549ee0fcfe02ad67e"
 
 
 @kernel("| N in tiles", alive=2, makes="y")
@@ -37,15 +37,15 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, BLOCK: tl.constexpr):
 
 def silu_forward(x: Tensor) -> Tensor:
     """The output y."""
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     forward(x, y, N=N)
     return y
 
 
 def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
     """The gradient of x."""
-    N, = dy.shape
-    dx = x.new_empty(N)
+    N = dy.numel()
+    dx = x.new_empty(dy.shape)
     backward(dy, x, dx, N=N)
     return dx

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import smooth_l1 as lines
-from ._functions import larger, load, sign, smaller, square
-from ._launching import kernel
+from ._functions import added, larger, load, sign, smaller, square
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "663eac1516d90091b2600565450fd426be097162cb0e81edfd8600339d81c8bf"
+MODULE, DIGEST = lines, "f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("| N in tiles", alive=4, makes="losses")
@@ -61,11 +62,54 @@ def backward(
         tl.store(dtarget_ptr + n, -dx, mask=n < N)
 
 
+@kernel(
+    "in parts | N in tiles", alive=6, sums="loss_sum:", left="loss_sum",
+    makes="dx dtarget loss_sum",
+)
+@triton.jit
+def at_once(
+    target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, beta, one_over_N_or_one, minus_beta,
+    beta_above_zero, beta_over_two, REAL: tl.constexpr, BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([BLOCK], REAL)
+    for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
+        n = start + tl.arange(0, BLOCK)
+        x = load(x_ptr + n, n < N)
+        target = load(target_ptr + n, n < N)
+        error = x - target
+        dx = one_over_N_or_one * tl.where(
+            beta_above_zero,
+            smaller(larger(error, minus_beta), beta) / beta,
+            tl.where(beta <= tl.abs(target - x), sign(error), error / beta),
+        )
+        if dx_ptr is not None:
+            tl.store(dx_ptr + n, dx, mask=n < N)
+        if dtarget_ptr is not None:
+            tl.store(dtarget_ptr + n, -dx, mask=n < N)
+        size = tl.abs(error)
+        size_clamped_ = smaller(size, beta)
+        losses = tl.where(
+            beta_above_zero,
+            size_clamped_ / beta * (size - 0.5 * size_clamped_),
+            tl.where(beta <= size, size - beta_over_two, square(error) / 2 / beta),
+        )
+        loss_sum += tl.where(n < N, losses, 0.0)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    N, = x.shape
-    loss = x.new_empty(N, dtype=wide)
+    N = x.numel()
+    loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N, beta=beta, beta_above_zero=beta > 0, beta_over_two=beta / 2)
     return loss
 
@@ -74,10 +118,32 @@ def smooth_l1_backward(
     dloss: Tensor, x: Tensor, target: Tensor, beta: float, need_target: bool = True,
 ) -> tuple:
     """The gradients of x and target."""
-    N, = dloss.shape
-    dx = x.new_empty(N)
-    dtarget = target.new_empty(N) if need_target else None
+    N = dloss.numel()
+    dx = x.new_empty(dloss.shape)
+    dtarget = target.new_empty(dloss.shape) if need_target else None
     backward(
         dloss, target, x, dx, dtarget, N=N, beta=beta, minus_beta=-beta, beta_above_zero=beta > 0,
     )
     return dx, dtarget
+
+
+def smooth_l1_at_once(
+    x: Tensor, target: Tensor, beta: float, reduction: str, need_x: bool = True,
+    need_target: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = torch.promote_types(x.dtype, target.dtype)
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N = x.numel()
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)
+    at_once(
+        target, x, dx, dtarget, loss_sum, N=N, beta=beta,
+        one_over_N_or_one=1 / (N if reduction == 1 else 1), minus_beta=-beta,
+        beta_above_zero=beta > 0, beta_over_two=beta / 2,
+    )
+    loss = x.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, dx, dtarget, None, None

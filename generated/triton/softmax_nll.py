@@ -12,13 +12,24 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import softmax_nll as lines
-from ._functions import aligned, larger, largest, load, load_at, placed, rescaled, total, within
-from ._launching import kernel
+from ._functions import (
+    added,
+    aligned,
+    larger,
+    largest,
+    load,
+    load_at,
+    placed,
+    rescaled,
+    total,
+    within,
+)
+from ._launching import kernel, unscaled
 
 MODULE, DIGEST = lines, "d4fc28fb1d95094109ada4d7d31473072a618bd63abb33a14f6b1ab44e35eefa"
 
 
-@kernel("N | C", sums="sum_1:", makes="logit_maxes counts_sum sum_1")
+@kernel("N in parts | C", sums="sum_1:", left="sum_1", makes="logit_maxes counts_sum sum_1")
 @triton.jit
 def forward(
     labels_ptr, logits_ptr, logit_maxes_ptr, counts_sum_ptr, sum_1_ptr, C, N, REAL: tl.constexpr,
@@ -42,7 +53,7 @@ def forward(
     tl.store(sum_1_ptr + program, tl.sum(sum_1))
 
 
-@forward.long("N | C in chunks", alive=3, sums="sum_1:")
+@forward.long("N in parts | C in chunks", alive=3, sums="sum_1:")
 @triton.jit
 def forward_in_chunks(
     labels_ptr, logits_ptr, logit_maxes_ptr, counts_sum_ptr, sum_1_ptr, C, N, REAL: tl.constexpr,
@@ -77,31 +88,84 @@ def forward_in_chunks(
     tl.store(sum_1_ptr + program, sum_1)
 
 
-@kernel("", makes="loss")
+@kernel("", parts="sum_1", makes="loss")
 @triton.jit
-def forward_2(sum_1_ptr, loss_ptr, N):
-    sum_1 = load(sum_1_ptr)
+def forward_2(sum_1_ptr, loss_ptr, sum_1_count, N, REAL: tl.constexpr):
+    sum_1 = added(sum_1_ptr, 0, sum_1_count, 1, True, REAL)
     tl.store(loss_ptr, sum_1 / N)
 
 
-@kernel("N | C in tiles", alive=2, makes="dlogits")
+@kernel("N in parts | C", alive=2, sums="sum_1:", left="sum_1", makes="sum_1 dlogits")
 @triton.jit
-def backward(
-    counts_sum_ptr, dloss_ptr, labels_ptr, logit_maxes_ptr, logits_ptr, dlogits_ptr, C, N,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+def at_once(
+    labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     C = aligned(C, ALIGN)
-    n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    inside = (n < N) & (c < C)
-    dloss = load(dloss_ptr)
-    logits = load(logits_ptr + n * C + c, inside)
-    logit_maxes = load(logit_maxes_ptr + n, n < N)
-    counts_sum = load(counts_sum_ptr + n, n < N)
-    probs = tl.exp(logits - logit_maxes) / counts_sum
-    labels = load(labels_ptr + n, n < N)
-    dlogits = dloss / N * probs + placed(-(dloss / N), c, labels, C)
-    tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([ROWS, 1], REAL)
+    c = tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        logits = load(logits_ptr + n * C + c, inside)
+        logit_maxes = largest(logits, inside, 1)
+        counts = tl.exp(logits - logit_maxes)
+        counts_sum = total(counts, inside, 1)
+        labels = load(labels_ptr + n, n < N)
+        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C), n < N)
+        sum_1 += tl.where(n < N, tl.log(counts_sum) - (logits_at_labels - logit_maxes), 0.0)
+        probs = counts / counts_sum
+        dlogits = one_over_N * probs + placed(minus_one_over_N, c, labels, C)
+        tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
+    tl.store(sum_1_ptr + program, tl.sum(sum_1))
+
+
+@at_once.long("N in parts | C in chunks", alive=3, sums="sum_1:")
+@triton.jit
+def at_once_in_chunks(
+    labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    sum_1 = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        logit_maxes = tl.full([BLOCK], float("-inf"), REAL)
+        counts_sum_raw = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            before = logit_maxes
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + n * C + c, c < C)
+            logit_maxes = larger(logit_maxes, tl.where(c < C, logits, float("-inf")))
+            counts_sum_raw *= rescaled(before, logit_maxes)
+            counts_sum_raw += tl.where(
+                c < C,
+                tl.exp(logits - tl.where(logit_maxes == float("-inf"), 0, logit_maxes)),
+                0.0,
+            )
+        before = logit_maxes
+        logit_maxes = largest(logit_maxes, True)
+        counts_sum_raw = tl.sum(counts_sum_raw * rescaled(before, logit_maxes))
+        counts_sum = counts_sum_raw + (logit_maxes - logit_maxes)
+        labels = load(labels_ptr + n)
+        logits_at_labels = load_at(logits_ptr + n * C + labels, within(labels, C))
+        sum_1 += tl.log(counts_sum) - (logits_at_labels - logit_maxes)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            logits = load(logits_ptr + n * C + c, c < C)
+            counts = tl.exp(logits - logit_maxes)
+            probs = counts / counts_sum
+            dlogits = one_over_N * probs + placed(minus_one_over_N, c, labels, C)
+            tl.store(dlogits_ptr + n * C + c, dlogits, mask=c < C)
+    tl.store(sum_1_ptr + program, sum_1)
+
+
+@kernel("", parts="sum_1", makes="loss")
+@triton.jit
+def at_once_2(sum_1_ptr, loss_ptr, sum_1_count, N, REAL: tl.constexpr):
+    sum_1 = added(sum_1_ptr, 0, sum_1_count, 1, True, REAL)
+    tl.store(loss_ptr, sum_1 / N)
 
 
 def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -111,18 +175,21 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor,
     N, C = logits.shape
     logit_maxes = logits.new_empty(N, 1, dtype=wide)
     counts_sum = logits.new_empty(N, 1, dtype=wide)
-    sum_1 = logits.new_empty((), dtype=wide)
+    sum_1 = logits.new_empty(forward.parts(C=C, N=N), dtype=wide)
     forward(labels, logits, logit_maxes, counts_sum, sum_1, C=C, N=N)
     loss = logits.new_empty(())
     forward_2(sum_1, loss, N=N)
     return loss, logit_maxes, counts_sum
 
 
-def softmax_nll_backward(
-    dloss: Tensor, logits: Tensor, labels: Tensor, logit_maxes: Tensor, counts_sum: Tensor,
-) -> Tensor:
-    """The gradient of logits."""
+def softmax_nll_at_once(logits: Tensor, labels: Tensor) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = logits.dtype
+    wide = torch.promote_types(dtype, torch.float32)
     N, C = logits.shape
-    dlogits = logits.new_empty(N, C)
-    backward(counts_sum, dloss, labels, logit_maxes, logits, dlogits, C=C, N=N)
-    return dlogits
+    sum_1 = logits.new_empty(at_once.parts(C=C, N=N), dtype=wide)
+    dlogits = logits.new_empty(N, C, dtype=unscaled(logits))
+    at_once(labels, logits, sum_1, dlogits, C=C, N=N, one_over_N=1 / N, minus_one_over_N=-(1 / N))
+    loss = logits.new_empty((), dtype=dtype)
+    at_once_2(sum_1, loss, N=N)
+    return loss, dlogits, None

@@ -14,7 +14,7 @@ from .. import softplus_threshold as lines
 from ._functions import larger, load, log1p
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ef0566138cca8297a0719ac16de332bfcbd1ce3979f2446cc7d9dcecbfbbf032"
+MODULE, DIGEST = lines, "62989e3abe16caea4b36fba8162a58fbc90d96ec6ad5df36f54aa7c8f6f00901"
 
 
 @kernel("| N in tiles", alive=4, makes="y")
@@ -39,15 +39,15 @@ def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, BLOCK: tl.constexpr):
 
 def softplus_threshold_forward(x: Tensor, beta: float, threshold: float) -> Tensor:
     """The output y."""
-    N, = x.shape
-    y = x.new_empty(N)
+    N = x.numel()
+    y = x.new_empty(x.shape)
     forward(x, y, N=N, beta=beta, threshold=threshold)
     return y
 
 
 def softplus_threshold_backward(dy: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
     """The gradient of x."""
-    N, = dy.shape
-    dx = x.new_empty(N)
+    N = dy.numel()
+    dx = x.new_empty(dy.shape)
     backward(dy, x, dx, N=N, beta=beta, threshold=threshold)
     return dx

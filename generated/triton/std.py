@@ -15,7 +15,7 @@ from .. import std as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "d6c9338d79505a21aec8d4578411e31269f96a0b7af0f2654cebf59e7e50b399"
+MODULE, DIGEST = lines, "70d8002a3ad6e80963b96a1f41e7e54b800b3ea8497e5ae109deef289c3fbcc6"
 
 
 @kernel("N | C", makes="mean sum_diff var y")

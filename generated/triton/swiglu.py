@@ -15,7 +15,7 @@ from .. import swiglu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "191668cc759b0986ed54596f9743770e5616304bdfba379595e34af16d1f4b37"
+MODULE, DIGEST = lines, "c9f89eb39a3653e58d4dab7b7839f8deb10c0befacb1409c305ad80de0894975"
 
 
 @kernel("| N in tiles", alive=2, makes="y")
@@ -45,8 +45,8 @@ def backward(dy_ptr, gate_ptr, x_ptr, dgate_ptr, dx_ptr, N, BLOCK: tl.constexpr)
 def swiglu_forward(gate: Tensor, x: Tensor) -> Tensor:
     """The output y."""
     dtype = torch.promote_types(gate.dtype, x.dtype)
-    N, = gate.shape
-    y = gate.new_empty(N, dtype=dtype)
+    N = gate.numel()
+    y = gate.new_empty(gate.shape, dtype=dtype)
     forward(gate, x, y, N=N)
     return y
 
@@ -55,8 +55,8 @@ def swiglu_backward(
     dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
 ) -> tuple:
     """The gradients of gate and x."""
-    N, = dy.shape
-    dgate = gate.new_empty(N) if need_gate else None
-    dx = x.new_empty(N) if need_x else None
+    N = dy.numel()
+    dgate = gate.new_empty(dy.shape) if need_gate else None
+    dx = x.new_empty(dy.shape) if need_x else None
     backward(dy, gate, x, dgate, dx, N=N)
     return dgate, dx

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import triplet as lines
-from ._functions import aligned, larger, load, square, total
-from ._launching import kernel
+from ._functions import added, aligned, larger, load, square, total
+from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "eacbe1e0e29e56af1626257e98a6464a5b81d0ac29d6a3ab2a0bc0f557a0251e"
+MODULE, DIGEST = lines, "6fa4e397f42e0c95a7497cde81c6229952850abd279ab981077bda243bf3e494"
+REDUCTIONS = ["sum", "mean"]
 
 
 @kernel("N | C", alive=2, makes="near far losses")
@@ -95,6 +96,94 @@ def backward(
         tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=inside)
 
 
+@kernel(
+    "N in parts | C", alive=3, sums="loss_sum:", left="loss_sum",
+    makes="danchor dpositive dnegative loss_sum",
+)
+@triton.jit
+def at_once(
+    anchor_ptr, negative_ptr, positive_ptr, danchor_ptr, dpositive_ptr, dnegative_ptr, loss_sum_ptr,
+    C, N, eps, margin, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([ROWS, 1], REAL)
+    c = tl.arange(0, BLOCK)[None, :]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None]
+        inside = (n < N) & (c < C)
+        anchor = load(anchor_ptr + n * C + c, inside)
+        positive = load(positive_ptr + n * C + c, inside)
+        near = tl.sqrt(total(square(anchor - positive + eps), inside, 1))
+        negative = load(negative_ptr + n * C + c, inside)
+        far = tl.sqrt(total(square(anchor - negative + eps), inside, 1))
+        missing = near - far + margin
+        loss_sum += tl.where(n < N, larger(missing, 0), 0.0)
+        dmissing = tl.where(missing < 0, 0, one_over_N_or_one)
+        d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
+        d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+        danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+        if danchor_ptr is not None:
+            tl.store(danchor_ptr + n * C + c, danchor, mask=inside)
+        if dpositive_ptr is not None:
+            tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=inside)
+        if dnegative_ptr is not None:
+            tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=inside)
+    tl.store(loss_sum_ptr + program, tl.sum(loss_sum))
+
+
+@at_once.long("N in parts | C in chunks", alive=4, sums="loss_sum:")
+@triton.jit
+def at_once_in_chunks(
+    anchor_ptr, negative_ptr, positive_ptr, loss_sum_ptr, danchor_ptr, dpositive_ptr, dnegative_ptr,
+    C, N, eps, margin, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    C = aligned(C, ALIGN)
+    program = tl.program_id(0).to(tl.int64)
+    loss_sum = tl.zeros([], REAL)
+    for n in range(program, N, tl.num_programs(0)):
+        sum_1 = tl.zeros([BLOCK], REAL)
+        sum_2 = tl.zeros([BLOCK], REAL)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            anchor = load(anchor_ptr + n * C + c, c < C)
+            positive = load(positive_ptr + n * C + c, c < C)
+            sum_1 += tl.where(c < C, square(anchor - positive + eps), 0.0)
+            negative = load(negative_ptr + n * C + c, c < C)
+            sum_2 += tl.where(c < C, square(anchor - negative + eps), 0.0)
+        sum_1 = tl.sum(sum_1)
+        sum_2 = tl.sum(sum_2)
+        near = tl.sqrt(sum_1)
+        far = tl.sqrt(sum_2)
+        missing = near - far + margin
+        loss_sum += larger(missing, 0)
+        dmissing = tl.where(missing < 0, 0, one_over_N_or_one)
+        for start in range(0, C, BLOCK):
+            c = start + tl.arange(0, BLOCK)
+            negative = load(negative_ptr + n * C + c, c < C)
+            anchor = load(anchor_ptr + n * C + c, c < C)
+            d_anchor_plus_eps_minus_negative = dmissing / far * (negative - anchor - eps)
+            positive = load(positive_ptr + n * C + c, c < C)
+            d_anchor_plus_eps_minus_positive = dmissing / near * (anchor - positive + eps)
+            danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
+            if danchor_ptr is not None:
+                tl.store(danchor_ptr + n * C + c, danchor, mask=c < C)
+            if dpositive_ptr is not None:
+                tl.store(dpositive_ptr + n * C + c, -d_anchor_plus_eps_minus_positive, mask=c < C)
+            if dnegative_ptr is not None:
+                tl.store(dnegative_ptr + n * C + c, -d_anchor_plus_eps_minus_negative, mask=c < C)
+    tl.store(loss_sum_ptr + program, loss_sum)
+
+
+@kernel("", parts="loss_sum", makes="loss")
+@triton.jit
+def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
+    tl.store(loss_ptr, loss_sum / N_or_one)
+
+
 def triplet_forward(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -128,3 +217,25 @@ def triplet_backward(
         eps=eps, margin=margin,
     )
     return danchor, dpositive, dnegative
+
+
+def triplet_at_once(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, eps: float, reduction: str,
+    need_anchor: bool = True, need_positive: bool = True, need_negative: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """The loss, and the gradient of every argument where it arrives as 1."""
+    dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
+    wide = torch.promote_types(dtype, torch.float32)
+    reduction = REDUCTIONS.index(reduction)
+    N, C = anchor.shape
+    danchor = anchor.new_empty(N, C, dtype=unscaled(anchor)) if need_anchor else None
+    dpositive = positive.new_empty(N, C, dtype=unscaled(positive)) if need_positive else None
+    dnegative = negative.new_empty(N, C, dtype=unscaled(negative)) if need_negative else None
+    loss_sum = anchor.new_empty(at_once.parts(C=C, N=N), dtype=wide)
+    at_once(
+        anchor, negative, positive, danchor, dpositive, dnegative, loss_sum, C=C, N=N, eps=eps,
+        margin=margin, one_over_N_or_one=1 / (N if reduction == 1 else 1),
+    )
+    loss = anchor.new_empty((), dtype=dtype)
+    at_once_2(loss_sum, loss, N_or_one=N if reduction == 1 else 1)
+    return loss, danchor, dpositive, dnegative, None, None, None

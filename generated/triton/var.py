@@ -15,7 +15,7 @@ from .. import var as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "54fff2ad47a357f3b4bb41bcda2c102333b3316463af39d3872eb47a8c9aad0b"
+MODULE, DIGEST = lines, "5a72f9db4f39648c0dd64369df727aed5cf57a4396697f7b7dfa113fa858a432"
 
 
 @kernel("N | C", makes="mean sum_diff y")

@@ -17,7 +17,7 @@ from .. import weight_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cc8b813e98f5843164c23004367f7d7d2ac8d55d0a14857aed24da6064b978a2"
+MODULE, DIGEST = lines, "61e264efa5e24d02fb72d75084933c1b557b21039ed871c5f00025fde049e480"
 
 
 @kernel("H | K", alive=2, makes="norm w")

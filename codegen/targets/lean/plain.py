@@ -129,13 +129,13 @@ class PlainFunctions(Functions):
         named = {*re.findall(r"(?<![.\w])\w+", "\n".join(lines))}
         tensors = sorted(self.program.forward.tensors, key=lambda p: p.default is not None)
         read: dict[str, dict[int, str]] = {}
-        for p, i, dim in ((p, i, dim) for p in tensors for i, dim in enumerate(p.layout)):
+        for tensor, i, dim in ((t.name, i, d) for t in tensors for i, d in enumerate(t.layout)):
             size = self.sizes[dim.axis.name]
             if not dim.one and size in named:
                 named.remove(size)  # of the first one that has it
                 if self.is_pointwise:
-                    return [f"{size} = {p.name}.numel()"]
-                read.setdefault(p.name, {})[i] = size
+                    return [f"{size} = {tensor}.numel()"]
+                read.setdefault(tensor, {})[i] = size
         return sizes_read(read, {p.name: len(p.layout) for p in tensors})
 
     def at_hand(self, function: Function) -> set[str]:

@@ -165,12 +165,15 @@ class KernelLines:
                 for value in (value for value in values if isinstance(value, Load)):
                     layouts.setdefault(value.name, value.dims)
         if name in layouts:
-            return ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
-        for piece in self.loops.kernels:
-            if name in piece.shapes:  # what its language has beside the nodes
-                return [*piece.shapes[name]]
-        node = next(node for node in self.flat.nodes if node.name == name)
-        return [self.page.codes[axis] for axis in node.axes]
+            found = ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
+        else:
+            own = {n.name: [self.page.codes[axis] for axis in n.axes] for n in self.flat.nodes}
+            for piece in self.loops.kernels:  # what its language has beside the nodes
+                own |= {made: [*sizes] for made, sizes in piece.shapes.items()}
+            found = own[name]
+        if found and self.page.is_pointwise:  # in the shape of its arguments
+            return [f"{self.printer.like}.shape"]
+        return found
 
     # -- numbers and sizes -------------------------------------------------------------
 
