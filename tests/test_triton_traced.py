@@ -5,8 +5,8 @@ whole, forward and backward, and its launches are nodes of the graph. Nothing is
 
 prints each function with the number of its launches and of those that compute in float64, or what
 Dynamo says. Inductor passes a number as float64: a row that met one would be computed in that, and
-a sum over a loop would not compile. torch recognizes Triton's kernels only where it finds a GPU when
-it is imported: it is told so, in a process of its own.
+a sum over a loop would not compile. torch recognizes Triton's kernels only where it finds a GPU
+when it is imported: it is told so, in a process of its own.
 """
 
 from __future__ import annotations

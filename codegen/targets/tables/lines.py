@@ -151,10 +151,6 @@ class KernelLines:
         return found
 
     def shape(self, name: str) -> list[str]:
-        found = self._shape(name)  # what is pointwise has that of its arguments
-        return [f"{self.printer.like}.shape"] if found and self.page.is_pointwise else found
-
-    def _shape(self, name: str) -> list[str]:
         layouts = dict(self.flat.layouts)
         for result, node in self.flat.results:
             if result in layouts:
