@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from codegen.schedule.costs import GPU
-from codegen.schedule.elements import Axes, Element, scalars_of
+from codegen.schedule.elements import Axes, Element, is_whole, scalars_of
 from codegen.schedule.inlining import needed
 from codegen.schedule.moments import in_one_pass
 from codegen.schedule.nodes import Flat, Whole
@@ -32,6 +32,7 @@ from codegen.targets.triton.values import Values, inlined_in
 from codegen.targets.triton.walking import Walk, walks
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
+CONDITIONS = ("compare", "and", "or", "not")
 WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -159,6 +160,7 @@ class _Kernels:
         lines = [INDENT + line for line in aligned] + lines
         made = self.made(lines, walk, names)
         lines = [f"{INDENT}{size} = {of}" for size, of in made.items()] + lines
+        lines = self.in_real(lines, walk, numbers) + lines
         arguments = [a for a in self.arguments(lines, walk, writer) if a not in made]
         said = tuple(self.said(walk, alive(sweep, shape, values), of))
         return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
@@ -170,6 +172,18 @@ class _Kernels:
         size = writer.size(shape.inner[-1])
         steps = any(re.search(rf"\* {size} \+", line) for line in lines)
         return [f"{size} = aligned({size}, ALIGN)"] if steps else []
+
+    def in_real(
+        self, lines: Sequence[str], walk: Walk, numbers: Mapping[Element, str]
+    ) -> list[str]:
+        """What makes numbers those of what they meet: torch.compile passes them in float64, in
+        which all would be computed.
+        """
+        parts = [e for node in walk.sweep.nodes for e in node.value.parts()]
+        found = {named(e.name) for e in parts if e.kind == "scalar"}
+        found |= {n for e, n in numbers.items() if e.kind not in CONDITIONS and not is_whole(e)}
+        used = found.intersection(_words(lines))
+        return [f"{INDENT}{number} = tl.cast({number}, REAL)" for number in sorted(used)]
 
     def made(self, lines: Sequence[str], walk: Walk, names: Names) -> dict[str, str]:
         """The sizes of several axes as one, along which no loop is, and of what they are made."""
