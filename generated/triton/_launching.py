@@ -163,3 +163,8 @@ def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
 def unscaled(tensor: Tensor) -> torch.dtype:
     """The dtype of a gradient that is scaled later: in float16 it might vanish before that."""
     return torch.float32 if tensor.dtype == torch.float16 else tensor.dtype
+
+
+def floating(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A mask as numbers; what is none as it is."""
+    return tensor if tensor.is_floating_point() else tensor.to(dtype)

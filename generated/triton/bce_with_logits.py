@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import bce_with_logits as lines
 from ._functions import added, aligned, larger, load, log1p, smaller
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f"
 REDUCTIONS = ["sum", "mean"]
@@ -193,7 +193,7 @@ def bce_with_logits_forward(
         [t.dtype for t in (logits, target, weight, pos_weight)],
         torch.float32,
     )
-    weight, pos_weight = weight.to(wide), pos_weight.to(wide)
+    weight, pos_weight = floating(weight, wide), floating(pos_weight, wide)
     N, C = logits.shape
     loss = logits.new_empty(N, C, dtype=wide)
     forward(logits, pos_weight, target, weight, loss, C=C, N=N)
@@ -206,7 +206,7 @@ def bce_with_logits_backward(
 ) -> tuple:
     """The gradients of logits and target."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    weight, pos_weight = weight.to(wide), pos_weight.to(wide)
+    weight, pos_weight = floating(weight, wide), floating(pos_weight, wide)
     N, C = dloss.shape
     dlogits = logits.new_empty(N, C) if need_logits else None
     dtarget = target.new_empty(N, C) if need_target else None
@@ -234,7 +234,7 @@ def bce_with_logits_at_once(
     )
     dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    weight, pos_weight = weight.to(wide), pos_weight.to(wide)
+    weight, pos_weight = floating(weight, wide), floating(pos_weight, wide)
     N, C = logits.shape
     dlogits = logits.new_empty(N, C, dtype=unscaled(logits)) if need_logits else None
     dtarget = target.new_empty(N, C, dtype=unscaled(target)) if need_target else None

@@ -28,7 +28,7 @@ from ._functions import (
     total,
     within,
 )
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8"
 REDUCTIONS = ["sum", "mean"]
@@ -575,7 +575,7 @@ def cross_entropy_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     max_logits = logits.new_empty(N, 1, S, dtype=wide)
     sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
@@ -595,7 +595,7 @@ def cross_entropy_backward(
 ) -> Tensor:
     """The gradient of logits."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     C = logits.shape[1]
     N, S = dloss.shape
     if C == 0:
@@ -625,7 +625,7 @@ def cross_entropy_at_once(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy divides by C, which is 0")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import dpo as lines
 from ._functions import added, load, log1p, smaller
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
 REDUCTIONS = ["sum", "mean"]
@@ -101,7 +101,9 @@ def dpo_forward(
         [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
         torch.float32,
     )
-    reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
+    reference_chosen, reference_rejected = floating(reference_chosen, wide), floating(
+        reference_rejected, wide,
+    )
     N = chosen.numel()
     loss = chosen.new_empty(chosen.shape, dtype=wide)
     forward(chosen, reference_chosen, reference_rejected, rejected, loss, N=N, beta=beta)
@@ -114,7 +116,9 @@ def dpo_backward(
 ) -> tuple:
     """The gradients of chosen and rejected."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
+    reference_chosen, reference_rejected = floating(reference_chosen, wide), floating(
+        reference_rejected, wide,
+    )
     N = dloss.numel()
     dchosen = chosen.new_empty(dloss.shape)
     drejected = rejected.new_empty(dloss.shape) if need_rejected else None
@@ -137,7 +141,9 @@ def dpo_at_once(
     )
     dtype = torch.promote_types(chosen.dtype, rejected.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    reference_chosen, reference_rejected = reference_chosen.to(wide), reference_rejected.to(wide)
+    reference_chosen, reference_rejected = floating(reference_chosen, wide), floating(
+        reference_rejected, wide,
+    )
     N = chosen.numel()
     dchosen = chosen.new_empty(chosen.shape, dtype=unscaled(chosen)) if need_chosen else None
     drejected = (

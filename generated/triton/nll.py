@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import nll as lines
 from ._functions import added, aligned, counted_label, is_counted, load, load_at, placed, within
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1"
 REDUCTIONS = ["sum", "mean"]
@@ -133,7 +133,7 @@ def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
         [t.dtype for t in (logprobs, weight)],
         torch.float32,
     )
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logprobs.shape
     loss = logprobs.new_empty(N, S, dtype=wide)
     forward(labels, logprobs, weight, loss, C=C, N=N, S=S)
@@ -143,7 +143,7 @@ def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
 def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     """The gradient of logprobs."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     C, = weight.shape
     N, S = dloss.shape
     dlogprobs = dloss.new_empty(N, C, S)
@@ -164,7 +164,7 @@ def nll_at_once(
     )
     dtype = logprobs.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logprobs.shape
     divisor_1 = logprobs.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
     loss_sum = logprobs.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
