@@ -17,20 +17,22 @@ added when all have ended, but for what is ``left`` so: kernels that read it as 
 What a kernel ``makes`` are the last arrays. "N=M" is an axis of which the size is called M.
 
 A kernel is called with its arrays, None for what is not wanted, and with sizes and numbers by name.
+While torch compiles, Dynamo traces that: launches are nodes of its graph, nothing is remembered.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from ._functions import add_parts, scale
-from ._rules import REALS, Function, Launch, TooLong, cut
+from ._rules import INTERPRETED, REALS, Function, Launch, TooLong, cut
 from ._serving import Refused, tell
 
 PARTS, SUMMED, AT_ONCE = 64, 64, 4  # parts, entries of these, and sums that are added up at once
@@ -63,14 +65,17 @@ class Record:
             for name, array in zip(self.first.arrays, given, strict=True)
         }
         wide = any(a is not None and a.dtype is torch.float64 for a in arrays.values())
-        with torch.cuda.device_of(next(a for a in arrays.values() if a is not None)):
+        given = next(a for a in arrays.values() if a is not None)
+        with nullcontext() if is_compiling() else torch.cuda.device_of(given):
             for function, launch in self.planned(known):
                 self.launched(function, launch, arrays, known, wide)
-        if called is not None:
+        if called is not None and not is_compiling():
             called.append(self.name)
 
     def planned(self, known: Mapping[str, float]) -> list[tuple[Function, Launch]]:
         """What computes it for these sizes. Raises `Refused`."""
+        if is_compiling():
+            return self._planned(sized(known))
         sizes = tuple(number for number in known.values() if type(number) is int)
         if sizes not in self.launches:
             self.launches[sizes] = self._planned(known)
@@ -114,13 +119,12 @@ class Record:
             for name, count in launch.parts.items()
             if arrays[name] is not None and name not in self.left
         }
-        known = {n: float(v) if type(v) is float else v for n, v in known.items()}
-        known |= {f"{name}_count": len(arrays[name]) for name in function.in_parts}
+        known = {**sized(known), **{f"{n}_count": len(arrays[n]) for n in function.in_parts}}
         constants = {"REAL": REALS.get(real, tl.float32), **launch.constants}
         numbers = function.numbers({**launch.lengths, "rows": launch.rows}, known)
         pairs = zip(function.given, numbers, strict=True)
         run = function.function_for(real, [name for name, n in pairs if isinstance(n, float)])
-        if triton.knobs.runtime.interpret:
+        if INTERPRETED:
             from ._interpreting import interpreted
 
             numbers = [interpreted(n, constants["REAL"]) for n in numbers]
@@ -139,6 +143,13 @@ def kernel(space: str, *, makes: str = "", left: str = "", **said) -> Callable[[
     return lambda function: Record(
         function.fn.__name__, Function(function, space, **said), makes, left
     )
+
+
+def sized(known: Mapping[str, float]) -> Mapping[str, float]:
+    """While torch compiles, with sizes and conditions as constants of its graph."""
+    if not is_compiling():
+        return known
+    return {n: v if type(v) is float else operator.index(v) for n, v in known.items()}
 
 
 def added(pairs: list[tuple[Tensor, Tensor]], real: tl.dtype, is_largest: bool) -> None:

@@ -52,7 +52,8 @@ class AtOnce:
                 pairs = zip(ctx.given, ctx.saved_tensors, strict=True)
                 given = [number if t is None else t for number, t in pairs]
                 needs, gradients = ctx.needs_input_grad, ctx.gradients
-                if torch.is_grad_enabled() or not target.serves([dloss], False):
+                again = torch.is_grad_enabled() or is_compiling()
+                if again or not target.serves([dloss], False):
                     return differentiated(lines, given, needs, dloss)
                 ctx.gradients = None  # which the first backward changes in place
                 if gradients is None:
@@ -65,7 +66,9 @@ class AtOnce:
         self.fast = WithGradients
 
     def __call__(self, *given):
-        for node in self.nodes if not is_compiling() else ():
+        if is_compiling():  # Dynamo keeps none on ``ctx``: its graph has those of both passes
+            return self.lines(*given)
+        for node in self.nodes:
             found = node(given)
             if found is not None:
                 return found

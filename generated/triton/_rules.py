@@ -13,7 +13,9 @@ from dataclasses import dataclass, fields
 import torch
 import triton
 import triton.language as tl
+from torch.compiler import is_compiling
 
+INTERPRETED = triton.knobs.runtime.interpret
 MOST_TILES = 65535  # the second dimension of a grid
 FEWEST_WARPS, MOST_WARPS = 4, 32  # of a program: below, too few loads are on their way
 OF_WARP = 512  # entries of a warp, if as many warps as that asks for have registers for them
@@ -120,7 +122,7 @@ class Function:
     def lengths(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Those of its axes; one may be several that lie behind each other."""
         pairs = self.sizes.items()
-        return {axis: math.prod(sizes[each] for each in size.split("*")) for axis, size in pairs}
+        return {axis: math.prod([sizes[each] for each in size.split("*")]) for axis, size in pairs}
 
     def launch(self, sizes: Mapping[str, int], room: int = 1) -> Launch:
         """For ``sizes`` by their names; ``room`` is how often as much as fits into registers may be
@@ -130,7 +132,7 @@ class Function:
         align = math.gcd(of[self.inner[-1]] if self.inner else 1, ALIGNED)
         alive = self.alive + (align == 1)  # entries that are loaded alone have a mask each
         blocks = self.blocks(of, alive)
-        count, entries = math.prod(of[a] for a in self.rows), math.prod(blocks.values())
+        count, entries = math.prod([of[a] for a in self.rows]), math.prod([*blocks.values()])
         is_cut = self.chunked or self.inner == [self.tile]
         if not is_cut and entries * alive > room * limits.resident:
             raise TooLong
@@ -139,7 +141,7 @@ class Function:
             few = limits.few * (1 + (self.shared and is_cut))
             rows = min(power_of_two(count), max(1, few // entries))
         tiles = cut(of[self.tile], blocks[self.tile]) if self.tile else 1
-        kept = math.prod(of[a] for a in self.kept)
+        kept = math.prod([of[a] for a in self.kept])
         if self.rows and tiles > MOST_TILES:
             raise TooLong
         groups = cut(count, rows) if self.rows else tiles
@@ -168,7 +170,7 @@ class Function:
         elif not self.tile:
             return blocks
         *others, last = blocks
-        held = alive * math.prod(blocks[axis] for axis in others)
+        held = alive * math.prod([blocks[axis] for axis in others])
         most = power_of_two(limits.chunk if self.chunked else limits.tile)
         of_columns = any(self.tile in axes for axes in self.parts.values())
         if of_columns or (self.shared and not self.kept):
@@ -184,13 +186,13 @@ class Function:
         rows = (
             grid[2 if self.kept else 0]
             if self.shared
-            else math.prod(of[a] for a in self.rows if a not in axes)
+            else math.prod([of[a] for a in self.rows if a not in axes])
         )
         return rows * (grid[1] if self.tile and self.rows and self.tile not in axes else 1)
 
     def function_for(self, dtype: torch.dtype, numbers: Sequence[str]):
-        """The function; beside float64 its ``numbers`` are no float32."""
-        if dtype is not torch.float64 or triton.knobs.runtime.interpret:
+        """The function; beside float64 its ``numbers`` are no float32; nor are Inductor's."""
+        if dtype is not torch.float64 or INTERPRETED or is_compiling():
             return self.function
         if self.in_double is None:
             self.in_double = with_doubles(self.function, numbers)

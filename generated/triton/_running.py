@@ -12,6 +12,8 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active
+from torch.compiler import is_compiling, is_exporting
 
 from . import _serving
 from ._serving import refuse, tell
@@ -32,11 +34,22 @@ def problem() -> str:
 
 def serves(given: Sequence, recording: bool) -> bool:
     """Whether kernels compute with these arguments."""
+    if is_compiling():
+        return may_be_traced(given, recording)
     if _serving.serves(given, DEVICE, TAKEN, recording):
         return True
     if any(isinstance(t, Tensor) and t.device.type not in (DEVICE, "meta") for t in given):
         tell(f"Triton's kernels run on {DEVICE} tensors alone; others run on torch")
     return False
+
+
+def may_be_traced(given: Sequence, recording: bool) -> bool:
+    """The same by what Dynamo knows, in whose graph launches are nodes: there is no memory yet."""
+    tensors = [t for t in given if isinstance(t, Tensor)]
+    is_by_lines = INTERPRETED or is_exporting() or _are_functorch_transforms_active()
+    if is_by_lines or (recording and any(t.requires_grad for t in tensors)):
+        return False
+    return all(t.device.type == DEVICE and t.dtype in TAKEN and t.numel() > 0 for t in tensors)
 
 
 def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:

@@ -29,8 +29,8 @@ class Refused(Exception):
 
 
 def tell(what: str) -> None:
-    """A warning, once."""
-    if what not in _told:
+    """A warning, once; none while torch compiles, which sees through none."""
+    if not is_compiling() and what not in _told:
         _told.add(what)
         warnings.warn(what, RuntimeWarning, stacklevel=4)
 

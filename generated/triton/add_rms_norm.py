@@ -23,9 +23,10 @@ MODULE, DIGEST = lines, "d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb7
 @kernel("N | C", alive=2, makes="h inv_rms y")
 @triton.jit
 def forward(
-    gain_ptr, residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    gain_ptr, residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -47,6 +48,7 @@ def forward_in_chunks(
     gain_ptr, residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -146,9 +148,10 @@ def backward_columns(
 @kernel("N | C", alive=2, makes="h inv_rms y")
 @triton.jit
 def plain_forward(
-    residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, N, eps, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -168,6 +171,7 @@ def plain_forward_in_chunks(
     residual_ptr, x_ptr, h_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)

@@ -141,6 +141,7 @@ def forward_4(
     sum_1_count, sum_2_count, D, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     D = aligned(D, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     d = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -201,6 +202,7 @@ def forward_5(
 @kernel("", parts="others same", makes="loss")
 @triton.jit
 def forward_6(others_ptr, same_ptr, loss_ptr, others_count, same_count, weight, REAL: tl.constexpr):
+    weight = tl.cast(weight, REAL)
     same = added(same_ptr, 0, same_count, 1, True, REAL)
     others = added(others_ptr, 0, others_count, 1, True, REAL)
     tl.store(loss_ptr, same + others * weight)
@@ -210,8 +212,9 @@ def forward_6(others_ptr, same_ptr, loss_ptr, others_count, same_count, weight, 
 @triton.jit
 def backward(
     correlation_ptr, diagonal_correlation_minus_1_ptr, dloss_ptr, dcorrelation_ptr, D, weight,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    weight = tl.cast(weight, REAL)
     D = aligned(D, ALIGN)
     d = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     e = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

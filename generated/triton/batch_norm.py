@@ -67,6 +67,7 @@ def forward_2(
     inv_std_ptr, y_ptr, sum_shifted_count, sum_squares_count, C, N, eps, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

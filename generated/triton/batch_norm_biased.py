@@ -66,6 +66,7 @@ def forward_2(
     inv_std_ptr, y_ptr, sum_shifted_count, sum_squares_count, C, N, S, eps, N_times_S,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(2).to(tl.int64)
     c = tl.program_id(0).to(tl.int64)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import batch_norm_evaluation as lines
 from ._functions import aligned, load
-from ._launching import kernel
+from ._launching import floating, kernel
 
 MODULE, DIGEST = lines, "871001b363f956749f1796aea17acc518b8b15593696b4034cf468fd74738baa"
 
@@ -24,8 +24,9 @@ MODULE, DIGEST = lines, "871001b363f956749f1796aea17acc518b8b15593696b4034cf468f
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, running_mean_ptr, running_var_ptr, x_ptr, inv_std_ptr, y_ptr, rows, C, S,
-    eps, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    eps, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = row % C
@@ -82,8 +83,9 @@ def backward(
 @triton.jit
 def plain_forward(
     running_mean_ptr, running_var_ptr, x_ptr, inv_std_ptr, xhat_ptr, rows, C, S, eps,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = row % C
@@ -123,7 +125,7 @@ def batch_norm_evaluation_forward(
         torch.float32,
     )
     dtype = x.dtype if wide == torch.float32 else wide
-    running_mean, running_var = running_mean.to(wide), running_var.to(wide)
+    running_mean, running_var = floating(running_mean, wide), floating(running_var, wide)
     N, C, S = x.shape
     inv_std = x.new_empty(C, dtype=wide)
     y = x.new_empty(N, C, S, dtype=dtype)
@@ -137,7 +139,7 @@ def batch_norm_evaluation_backward(
 ) -> tuple:
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    running_mean = running_mean.to(wide)
+    running_mean = floating(running_mean, wide)
     N, C, S = dy.shape
     dgain = gain.new_empty(C) if need_gain else None
     dbias = dy.new_empty(C, dtype=wide) if need_bias else None
@@ -156,7 +158,7 @@ def batch_norm_evaluation_plain_forward(
         torch.float32,
     )
     dtype = x.dtype if wide == torch.float32 else wide
-    running_mean, running_var = running_mean.to(wide), running_var.to(wide)
+    running_mean, running_var = floating(running_mean, wide), floating(running_var, wide)
     N, C, S = x.shape
     inv_std = x.new_empty(C, dtype=wide)
     y = x.new_empty(N, C, S, dtype=dtype)

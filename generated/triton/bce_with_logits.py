@@ -82,6 +82,7 @@ def at_once(
     N, one_over_C_times_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    one_over_C_times_N_or_one = tl.cast(one_over_C_times_N_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, BLOCK], REAL)
@@ -117,6 +118,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, C_times_N_or_one, REAL: tl.constexpr):
+    C_times_N_or_one = tl.cast(C_times_N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / C_times_N_or_one)
 
@@ -158,6 +160,7 @@ def plain_at_once(
     logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, NC, one_over_C_times_N_or_one,
     REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    one_over_C_times_N_or_one = tl.cast(one_over_C_times_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, NC, tl.num_programs(0) * BLOCK):
@@ -180,6 +183,7 @@ def plain_at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def plain_at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, C_times_N_or_one, REAL: tl.constexpr):
+    C_times_N_or_one = tl.cast(C_times_N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / C_times_N_or_one)
 

@@ -26,6 +26,7 @@ def forward(
     bias_ptr, product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -51,6 +52,7 @@ def forward_in_chunks(
     bias_ptr, product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     kept = tl.zeros([BLOCK], REAL)
@@ -93,9 +95,10 @@ def forward_in_chunks(
 @kernel("B T | S", alive=2, makes="dbias scale_times_dbias")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, rows, S, scale, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, rows, S, scale, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -115,6 +118,7 @@ def backward_in_chunks(
     dprobs_ptr, probs_ptr, dbias_ptr, scale_times_dbias_ptr, S, scale, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -141,7 +145,6 @@ def biased_attention_forward(
     """The output y, then what the backward reads of it."""
     with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         query, key, value = query.to(operand), key.to(operand), value.to(operand)
         B = query.shape[0]
@@ -160,7 +163,6 @@ def biased_attention_backward(
 ) -> tuple:
     """The gradients of query, key, value and bias."""
     with lines._uncast(dy):
-        wide = torch.promote_types(dy.dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
         dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]

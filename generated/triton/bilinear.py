@@ -32,10 +32,10 @@ def forward(
     h = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     n = tl.program_id(0).to(tl.int64)
     for start in range(program * ROWS, L, tl.num_programs(2) * ROWS):
-        l = start + tl.arange(0, ROWS)[:, None]
-        inside = (l < L) & (h < H)
-        x2 = load(x2_ptr + n * L + l, l < L)
-        through = load(through_ptr + (n * L + l) * H + h, inside)
+        i_L = start + tl.arange(0, ROWS)[:, None]
+        inside = (i_L < L) & (h < H)
+        x2 = load(x2_ptr + n * L + i_L, i_L < L)
+        through = load(through_ptr + (n * L + i_L) * H + h, inside)
         sum_1 += tl.where(inside, x2 * through, 0.0)
     tl.store(
         sum_1_ptr + program * N * H + n * H + h,

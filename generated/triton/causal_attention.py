@@ -23,9 +23,10 @@ MODULE, DIGEST = lines, "d39e07cdb1047e3389e68ffe79a29b89b6fe8d1b16a82a395475e34
 @kernel("B T | S", alive=2, makes="probs")
 @triton.jit
 def forward(
-    product_1_ptr, probs_ptr, rows, S, T, scale, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    product_1_ptr, probs_ptr, rows, S, T, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -48,6 +49,7 @@ def forward_in_chunks(
     product_1_ptr, probs_ptr, S, T, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     peak_2_raw = tl.full([BLOCK], float("-inf"), REAL)
@@ -79,9 +81,10 @@ def forward_in_chunks(
 @kernel("B T | S", alive=2, makes="scale_times_dscores")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -98,6 +101,7 @@ def backward_in_chunks(
     dprobs_ptr, probs_ptr, scale_times_dscores_ptr, S, scale, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -121,7 +125,6 @@ def causal_attention_forward(
     """The output y, then what the backward reads of it."""
     with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
-        wide = torch.promote_types(dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         query, key, value = query.to(operand), key.to(operand), value.to(operand)
         B = query.shape[0]
@@ -140,7 +143,6 @@ def causal_attention_backward(
 ) -> tuple:
     """The gradients of query, key and value."""
     with lines._uncast(dy):
-        wide = torch.promote_types(dy.dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
         dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]

@@ -59,7 +59,6 @@ def conv2d_forward(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The output y."""
     with lines._uncast(x):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (x, weight, bias)])
-        wide = torch.promote_types(dtype, torch.float32)
         operand = torch.promote_types(x.dtype, weight.dtype)
         x, weight = x.to(operand), weight.to(operand)
         D = weight.shape[0]

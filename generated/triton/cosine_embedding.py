@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import cosine_embedding as lines
 from ._functions import added, aligned, load, square, total
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987"
 REDUCTIONS = ["sum", "mean"]
@@ -27,9 +27,11 @@ REDUCTIONS = ["sum", "mean"]
 @triton.jit
 def forward(
     target_ptr, x1_ptr, x2_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr, norms_ptr,
-    cosine_ptr, losses_ptr, C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    cosine_ptr, losses_ptr, C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -57,6 +59,8 @@ def forward_in_chunks(
     cosine_ptr, losses_ptr, C, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     product = tl.zeros([BLOCK], REAL)
@@ -90,9 +94,10 @@ def forward_in_chunks(
 @triton.jit
 def backward(
     cosine_ptr, dloss_ptr, norms_ptr, sum_x1_squared_plus_eps_ptr, sum_x2_squared_plus_eps_ptr,
-    target_ptr, x1_ptr, x2_ptr, dx1_ptr, dx2_ptr, C, N, margin, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    target_ptr, x1_ptr, x2_ptr, dx1_ptr, dx2_ptr, C, N, margin, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    margin = tl.cast(margin, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -126,6 +131,10 @@ def at_once(
     minus_one_over_N_or_one, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
+    minus_one_over_N_or_one = tl.cast(minus_one_over_N_or_one, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, 1], REAL)
@@ -172,6 +181,10 @@ def at_once_in_chunks(
     minus_one_over_N_or_one, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
+    minus_one_over_N_or_one = tl.cast(minus_one_over_N_or_one, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)
@@ -223,6 +236,7 @@ def at_once_in_chunks(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 
@@ -232,7 +246,7 @@ def cosine_embedding_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
-    target = target.to(wide)
+    target = floating(target, wide)
     N, C = x1.shape
     sum_x1_squared_plus_eps = x1.new_empty(N, dtype=wide)
     sum_x2_squared_plus_eps = x1.new_empty(N, dtype=wide)
@@ -253,7 +267,7 @@ def cosine_embedding_backward(
 ) -> tuple:
     """The gradients of x1 and x2."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    target = target.to(wide)
+    target = floating(target, wide)
     C = x1.shape[1]
     N, = dloss.shape
     dx1 = x1.new_empty(N, C) if need_x1 else None
@@ -273,7 +287,7 @@ def cosine_embedding_at_once(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
     dtype = torch.promote_types(x1.dtype, x2.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    target = target.to(wide)
+    target = floating(target, wide)
     N, C = x1.shape
     dx1 = x1.new_empty(N, C, dtype=unscaled(x1)) if need_x1 else None
     dx2 = x2.new_empty(N, C, dtype=unscaled(x2)) if need_x2 else None

@@ -39,9 +39,11 @@ REDUCTIONS = ["sum", "mean"]
 def forward(
     labels_ptr, logits_ptr, weight_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, counted_ptr,
     losses_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C,
-    label_smoothing_is_not_zero, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
-    BLOCK_S: tl.constexpr,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
@@ -76,6 +78,8 @@ def forward_in_chunks(
     losses_ptr, C, S, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     labels = load(labels_ptr + row)
@@ -138,6 +142,10 @@ def backward_2(
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -213,6 +221,10 @@ def at_once_3(
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -278,6 +290,10 @@ def at_once_3_in_chunks(
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import cross_entropy_probabilities as lines
 from ._functions import added, aligned, larger, largest, load, rescaled, total
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2"
 REDUCTIONS = ["sum", "mean"]
@@ -25,9 +25,11 @@ REDUCTIONS = ["sum", "mean"]
 @triton.jit
 def forward(
     logits_ptr, target_ptr, weight_ptr, max_logits_ptr, sum_in_logprobs_ptr, losses_ptr, C, N, S,
-    one_minus_label_smoothing, label_smoothing_over_C, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    one_minus_label_smoothing, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
@@ -56,6 +58,8 @@ def forward_in_chunks(
     one_minus_label_smoothing, label_smoothing_over_C, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
@@ -96,9 +100,11 @@ def forward_in_chunks(
 @triton.jit
 def backward(
     dloss_ptr, logits_ptr, max_logits_ptr, sum_in_logprobs_ptr, target_ptr, weight_ptr, dlogits_ptr,
-    dtarget_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    dtarget_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     S = aligned(S, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -129,6 +135,8 @@ def backward_in_chunks(
     dlogits_ptr, C, S, label_smoothing_minus_one, label_smoothing_over_C, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     C = aligned(C, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -173,6 +181,10 @@ def at_once(
     one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
+    one_over_N_times_S_or_one = tl.cast(one_over_N_times_S_or_one, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -211,6 +223,10 @@ def at_once_in_chunks(
     one_over_N_times_S_or_one, label_smoothing_minus_one, label_smoothing_over_C,
     one_minus_label_smoothing, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
+    one_over_N_times_S_or_one = tl.cast(one_over_N_times_S_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)
@@ -266,6 +282,7 @@ def at_once_in_chunks(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_times_S_or_one, REAL: tl.constexpr):
+    N_times_S_or_one = tl.cast(N_times_S_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_times_S_or_one)
 
@@ -403,6 +420,7 @@ def plain_at_once(
     one_over_N_times_S_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    one_over_N_times_S_or_one = tl.cast(one_over_N_times_S_or_one, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -435,6 +453,7 @@ def plain_at_once_in_chunks(
     logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, loss_sum_ptr, rows, C, S,
     one_over_N_times_S_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    one_over_N_times_S_or_one = tl.cast(one_over_N_times_S_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)
@@ -481,6 +500,7 @@ def plain_at_once_in_chunks(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def plain_at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_times_S_or_one, REAL: tl.constexpr):
+    N_times_S_or_one = tl.cast(N_times_S_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_times_S_or_one)
 
@@ -494,7 +514,7 @@ def cross_entropy_probabilities_forward(
         [t.dtype for t in (logits, target, weight)],
         torch.float32,
     )
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_probabilities divides by C, which is 0")
@@ -515,7 +535,7 @@ def cross_entropy_probabilities_backward(
 ) -> tuple:
     """The gradients of logits and target."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     C = logits.shape[1]
     N, S = dloss.shape
     dlogits = logits.new_empty(N, C, S) if need_logits else None
@@ -546,7 +566,7 @@ def cross_entropy_probabilities_at_once(
     )
     dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_probabilities divides by C, which is 0")

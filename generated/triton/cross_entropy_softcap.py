@@ -30,7 +30,7 @@ from ._functions import (
     total,
     within,
 )
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab"
 
@@ -47,6 +47,9 @@ def forward(
     label_smoothing_over_C, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    cap = tl.cast(cap, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_counted_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -112,6 +115,9 @@ def forward_in_chunks(
     label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    cap = tl.cast(cap, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_counted_parts = tl.zeros([], REAL)
@@ -245,6 +251,11 @@ def at_once_3(
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    cap = tl.cast(cap, REAL)
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -329,6 +340,11 @@ def at_once_3_in_chunks(
     one_minus_label_smoothing, label_smoothing_over_C, label_smoothing_minus_one,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    cap = tl.cast(cap, REAL)
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_2 = tl.zeros([], REAL)
@@ -436,7 +452,7 @@ def cross_entropy_softcap_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     max_capped = logits.new_empty(N, 1, S, dtype=wide)
     sum_exp_capped_shifted = logits.new_empty(N, S, dtype=wide)
@@ -464,7 +480,7 @@ def cross_entropy_softcap_at_once(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_softcap divides by C, which is 0")

@@ -29,7 +29,7 @@ from ._functions import (
     total,
     within,
 )
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "d1a1b358eab03cdac09d3a525831fa9b71ac813d93ff3bcb12ea4146d53a0032"
 
@@ -48,6 +48,8 @@ def forward(
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_counted_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -121,6 +123,8 @@ def forward_in_chunks(
     sum_3_ptr, sum_2_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_counted_parts = tl.zeros([], REAL)
@@ -199,6 +203,7 @@ def forward_2(
     sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr, sum_counted_parts_count,
     sum_of_labels_kept_is_not_0_parts_count, sum_3_count, sum_2_count, z_weight, REAL: tl.constexpr,
 ):
+    z_weight = tl.cast(z_weight, REAL)
     sum_counted_parts = added(sum_counted_parts_ptr, 0, sum_counted_parts_count, 1, True, REAL)
     sum_counted = sum_counted_parts
     tl.store(sum_counted_ptr, sum_counted)
@@ -272,6 +277,11 @@ def at_once_3(
     two_times_z_weight, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
+    two_times_z_weight = tl.cast(two_times_z_weight, REAL)
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
@@ -363,6 +373,11 @@ def at_once_3_in_chunks(
     label_smoothing_over_C, label_smoothing_is_not_zero, one_minus_label_smoothing,
     two_times_z_weight, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    label_smoothing = tl.cast(label_smoothing, REAL)
+    label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
+    label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
+    one_minus_label_smoothing = tl.cast(one_minus_label_smoothing, REAL)
+    two_times_z_weight = tl.cast(two_times_z_weight, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([], REAL)
@@ -460,6 +475,7 @@ def at_once_4(
     sum_counted_count, sum_of_labels_kept_is_not_0_count, sum_3_count, sum_2_count, z_weight,
     REAL: tl.constexpr,
 ):
+    z_weight = tl.cast(z_weight, REAL)
     sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
     sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
     sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
@@ -476,7 +492,7 @@ def cross_entropy_z_loss_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     max_logits = logits.new_empty(N, 1, S, dtype=wide)
     sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
@@ -514,7 +530,7 @@ def cross_entropy_z_loss_at_once(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    weight = weight.to(wide)
+    weight = floating(weight, wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_z_loss divides by C, which is 0")

@@ -25,8 +25,9 @@ REDUCTIONS = ["sum", "mean"]
 @triton.jit
 def forward(
     chosen_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, losses_ptr, N, beta,
-    BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     chosen = load(chosen_ptr + n, n < N)
     reference_chosen = load(reference_chosen_ptr + n, n < N)
@@ -40,8 +41,9 @@ def forward(
 @triton.jit
 def backward(
     chosen_ptr, dloss_ptr, reference_chosen_ptr, reference_rejected_ptr, rejected_ptr, dchosen_ptr,
-    drejected_ptr, N, beta, BLOCK: tl.constexpr,
+    drejected_ptr, N, beta, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     chosen = load(chosen_ptr + n, n < N)
@@ -66,6 +68,8 @@ def at_once(
     drejected_ptr, loss_sum_ptr, N, beta, beta_times_one_over_N_or_one, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    beta_times_one_over_N_or_one = tl.cast(beta_times_one_over_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -87,6 +91,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 

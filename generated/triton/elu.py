@@ -19,7 +19,8 @@ MODULE, DIGEST = lines, "02e708a379841e9a57f0c2df9fafe1f56f8d8c1845afba54cbd672b
 
 @kernel("| N in tiles", alive=2, makes="y")
 @triton.jit
-def forward(x_ptr, y_ptr, N, alpha, BLOCK: tl.constexpr):
+def forward(x_ptr, y_ptr, N, alpha, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    alpha = tl.cast(alpha, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     tl.store(y_ptr + n, larger(x, 0) + alpha * expm1(smaller(x, 0)), mask=n < N)
@@ -27,7 +28,8 @@ def forward(x_ptr, y_ptr, N, alpha, BLOCK: tl.constexpr):
 
 @kernel("| N in tiles", alive=4, makes="dx")
 @triton.jit
-def backward(dy_ptr, x_ptr, dx_ptr, N, alpha, BLOCK: tl.constexpr):
+def backward(dy_ptr, x_ptr, dx_ptr, N, alpha, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    alpha = tl.cast(alpha, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)

@@ -25,8 +25,11 @@ REDUCTIONS = ["sum", "mean"]
 @triton.jit
 def forward(
     logits_ptr, target_ptr, losses_ptr, N, alpha, gamma, one_minus_alpha, number,
-    BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    alpha = tl.cast(alpha, REAL)
+    gamma = tl.cast(gamma, REAL)
+    one_minus_alpha = tl.cast(one_minus_alpha, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     logits = load(logits_ptr + n, n < N)
     probs = 1 / (1 + tl.exp(-logits))
@@ -48,8 +51,13 @@ def forward(
 @triton.jit
 def backward(
     dloss_ptr, logits_ptr, target_ptr, dlogits_ptr, dtarget_ptr, N, alpha, gamma, one_minus_alpha,
-    number, zero_or_gamma_minus_one, number_2, BLOCK: tl.constexpr,
+    number, zero_or_gamma_minus_one, number_2, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    alpha = tl.cast(alpha, REAL)
+    gamma = tl.cast(gamma, REAL)
+    number_2 = tl.cast(number_2, REAL)
+    one_minus_alpha = tl.cast(one_minus_alpha, REAL)
+    zero_or_gamma_minus_one = tl.cast(zero_or_gamma_minus_one, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
     one_minus_target = 1 - target
@@ -91,6 +99,12 @@ def at_once(
     one_minus_alpha, number, one_over_N_or_one, zero_or_gamma_minus_one, number_2,
     REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    alpha = tl.cast(alpha, REAL)
+    gamma = tl.cast(gamma, REAL)
+    number_2 = tl.cast(number_2, REAL)
+    one_minus_alpha = tl.cast(one_minus_alpha, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
+    zero_or_gamma_minus_one = tl.cast(zero_or_gamma_minus_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -137,6 +151,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 

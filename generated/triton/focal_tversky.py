@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import focal_tversky as lines
 from ._functions import added, aligned, load, power
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
 
@@ -58,6 +58,10 @@ def forward_2(
     sum_2_count, sum_3_count, C, alpha, beta, smooth, number, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    alpha = tl.cast(alpha, REAL)
+    beta = tl.cast(beta, REAL)
+    number = tl.cast(number, REAL)
+    smooth = tl.cast(smooth, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
@@ -112,6 +116,12 @@ def at_once_2(
     sum_2_count, sum_3_count, C, alpha, beta, smooth, number, one_over_gamma, number_2,
     REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    alpha = tl.cast(alpha, REAL)
+    beta = tl.cast(beta, REAL)
+    number = tl.cast(number, REAL)
+    number_2 = tl.cast(number_2, REAL)
+    one_over_gamma = tl.cast(one_over_gamma, REAL)
+    smooth = tl.cast(smooth, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, C, tl.num_programs(0) * BLOCK):
@@ -134,8 +144,10 @@ def at_once_2(
 @triton.jit
 def at_once_3(
     d_found_plus_wrong_ptr, dwrong_ptr, target_ptr, dprobs_ptr, C, N, alpha, beta,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    alpha = tl.cast(alpha, REAL)
+    beta = tl.cast(beta, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -153,7 +165,7 @@ def focal_tversky_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
     dtype = probs.dtype if wide == torch.float32 else wide
-    target = target.to(wide)
+    target = floating(target, wide)
     N, C = probs.shape
     sum_1 = probs.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
     sum_2 = probs.new_empty(forward.parts(C=C, N=N), C, dtype=wide)
@@ -175,7 +187,7 @@ def focal_tversky_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
     dtype = probs.dtype if wide == torch.float32 else wide
-    target = target.to(wide)
+    target = floating(target, wide)
     N, C = probs.shape
     sum_1 = probs.new_empty(at_once.parts(C=C, N=N), C, dtype=wide)
     sum_2 = probs.new_empty(at_once.parts(C=C, N=N), C, dtype=wide)

@@ -83,6 +83,7 @@ def forward_2(alpha_ptr, y_ptr, fit_ptr, N, REAL: tl.constexpr, BLOCK: tl.conste
 @kernel("", parts="fit", makes="loss")
 @triton.jit
 def forward_3(fit_ptr, of_matrix_1_ptr, loss_ptr, fit_count, number, REAL: tl.constexpr):
+    number = tl.cast(number, REAL)
     of_matrix_1 = load(of_matrix_1_ptr)
     fit = added(fit_ptr, 0, fit_count, 1, True, REAL)
     tl.store(loss_ptr, of_matrix_1 / 2 + fit / 2 + number)

@@ -24,8 +24,10 @@ MODULE, DIGEST = lines, "f89796f3ab2df045754edb9af242aa5e72aaa8370f660143ce610b3
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, rows, K, S, groups, eps,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_K: tl.constexpr,
+    BLOCK_S: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None, None]
     k = tl.arange(0, BLOCK_K)[None, :, None]
@@ -54,6 +56,7 @@ def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, K, KS, S, groups, eps,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     KS = aligned(KS, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import hinge as lines
 from ._functions import added, larger, load
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0"
 REDUCTIONS = ["sum", "mean"]
@@ -46,6 +46,7 @@ def at_once(
     target_ptr, x_ptr, dx_ptr, loss_sum_ptr, N, one_over_N_or_one, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -61,6 +62,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 
@@ -68,7 +70,7 @@ def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constex
 def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    target = target.to(wide)
+    target = floating(target, wide)
     N = x.numel()
     loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N)
@@ -78,7 +80,7 @@ def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
 def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    target = target.to(wide)
+    target = floating(target, wide)
     N = dloss.numel()
     dx = x.new_empty(dloss.shape)
     backward(dloss, target, x, dx, N=N)
@@ -90,7 +92,7 @@ def hinge_at_once(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor | N
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    target = target.to(wide)
+    target = floating(target, wide)
     N = x.numel()
     dx = x.new_empty(x.shape, dtype=unscaled(x))
     loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import hinge_embedding as lines
 from ._functions import added, larger, load, sign
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
 REDUCTIONS = ["sum", "mean"]
@@ -23,7 +23,8 @@ REDUCTIONS = ["sum", "mean"]
 
 @kernel("| N in tiles", alive=3, makes="losses")
 @triton.jit
-def forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    margin = tl.cast(margin, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     target = load(target_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
@@ -39,6 +40,7 @@ def forward(target_ptr, x_ptr, losses_ptr, N, margin, BLOCK: tl.constexpr):
 def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, N, margin, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    margin = tl.cast(margin, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -55,6 +57,8 @@ def at_once(
     target_ptr, x_ptr, dx_ptr, loss_sum_ptr, N, margin, one_over_N_or_one, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    margin = tl.cast(margin, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -76,6 +80,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 
@@ -83,7 +88,7 @@ def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constex
 def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    target = target.to(wide)
+    target = floating(target, wide)
     N = x.numel()
     loss = x.new_empty(x.shape, dtype=wide)
     forward(target, x, loss, N=N, margin=margin)
@@ -93,7 +98,7 @@ def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
 def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    target = target.to(wide)
+    target = floating(target, wide)
     N = dloss.numel()
     dx = x.new_empty(dloss.shape)
     backward(dloss, target, x, dx, N=N, margin=margin)
@@ -107,7 +112,7 @@ def hinge_embedding_at_once(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    target = target.to(wide)
+    target = floating(target, wide)
     N = x.numel()
     dx = x.new_empty(x.shape, dtype=unscaled(x))
     loss_sum = x.new_empty(at_once.parts(N=N), dtype=wide)

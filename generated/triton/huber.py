@@ -23,7 +23,8 @@ REDUCTIONS = ["sum", "mean"]
 
 @kernel("| N in tiles", alive=3, makes="losses")
 @triton.jit
-def forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
+def forward(target_ptr, x_ptr, losses_ptr, N, delta, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    delta = tl.cast(delta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -35,8 +36,11 @@ def forward(target_ptr, x_ptr, losses_ptr, N, delta, BLOCK: tl.constexpr):
 @kernel("| N in tiles", alive=3, makes="dx dtarget")
 @triton.jit
 def backward(
-    dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, delta, minus_delta, BLOCK: tl.constexpr,
+    dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, delta, minus_delta, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
+    delta = tl.cast(delta, REAL)
+    minus_delta = tl.cast(minus_delta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
@@ -57,6 +61,9 @@ def at_once(
     target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, delta, one_over_N_or_one, minus_delta,
     REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    delta = tl.cast(delta, REAL)
+    minus_delta = tl.cast(minus_delta, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -78,6 +85,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 

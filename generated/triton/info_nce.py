@@ -98,6 +98,7 @@ def forward_2(
     N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    temperature = tl.cast(temperature, REAL)
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_5 = tl.zeros([ROWS, 1], REAL)
@@ -126,6 +127,7 @@ def forward_2_in_chunks(
     product_3_ptr, sum_4_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr, sum_5_ptr,
     N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    temperature = tl.cast(temperature, REAL)
     N = aligned(N, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_5 = tl.zeros([], REAL)
@@ -175,9 +177,10 @@ def forward_3(sum_5_ptr, loss_ptr, sum_5_count, N, REAL: tl.constexpr):
 @triton.jit
 def backward(
     dloss_ptr, exp_similarity_shifted_ptr, sum_exp_similarity_shifted_ptr,
-    dsimilarity_over_temperature_ptr, N, temperature, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dsimilarity_over_temperature_ptr, N, temperature, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    temperature = tl.cast(temperature, REAL)
     N = aligned(N, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     m = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -218,8 +221,9 @@ def backward_2(
 def backward_3(
     dloss_ptr, key_ptr, key_length_ptr, key_norm_ptr, product_1_ptr, product_2_ptr, query_ptr,
     query_length_ptr, query_norm_ptr, dqueries_ptr, dkeys_ptr, D, N, temperature,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    temperature = tl.cast(temperature, REAL)
     D = aligned(D, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     d = tl.arange(0, BLOCK)[None, :]
@@ -252,6 +256,7 @@ def backward_3_in_chunks(
     query_length_ptr, query_norm_ptr, dqueries_ptr, dkeys_ptr, D, N, temperature,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    temperature = tl.cast(temperature, REAL)
     D = aligned(D, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_3 = tl.zeros([BLOCK], REAL)
@@ -335,7 +340,6 @@ def info_nce_backward(
 ) -> tuple:
     """The gradients of queries and keys."""
     with lines._uncast(dloss):
-        wide = torch.promote_types(dloss.dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (dloss, queries, keys)])
         N, D = queries.shape
         dsimilarity_over_temperature = (

@@ -24,8 +24,9 @@ MODULE, DIGEST = lines, "d9f410b44e20831b5b8d8c1a214607c98be7466d95414513e72930a
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, rows, C, S, eps,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -52,6 +53,7 @@ def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, C, S, eps,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)

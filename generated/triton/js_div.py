@@ -96,6 +96,7 @@ def at_once(
     p_ptr, q_ptr, sum_4_ptr, dp_ptr, dq_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    one_over_two_over_N = tl.cast(one_over_two_over_N, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([ROWS, 1], REAL)
@@ -140,6 +141,7 @@ def at_once_in_chunks(
     p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    one_over_two_over_N = tl.cast(one_over_two_over_N, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_4 = tl.zeros([], REAL)

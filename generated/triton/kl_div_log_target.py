@@ -53,6 +53,7 @@ def at_once(
     target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, BD, one_over_B_or_B_times_D_or_one,
     REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    one_over_B_or_B_times_D_or_one = tl.cast(one_over_B_or_B_times_D_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, BD, tl.num_programs(0) * BLOCK):
@@ -73,6 +74,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, B_or_B_times_D_or_one, REAL: tl.constexpr):
+    B_or_B_times_D_or_one = tl.cast(B_or_B_times_D_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / B_or_B_times_D_or_one)
 

@@ -53,6 +53,7 @@ def at_once(
     target_ptr, x_ptr, dtarget_ptr, dx_ptr, loss_sum_ptr, N, one_over_N_or_one, REAL: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -71,6 +72,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 

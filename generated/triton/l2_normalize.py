@@ -21,9 +21,10 @@ MODULE, DIGEST = lines, "15a36f5171a401b0f431fea23657477ccc8ddc8473357ddb6c49aa7
 @kernel("N | C", alive=2, makes="norm length y")
 @triton.jit
 def forward(
-    x_ptr, norm_ptr, length_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, norm_ptr, length_ptr, y_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -42,6 +43,7 @@ def forward_in_chunks(
     x_ptr, norm_ptr, length_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -63,9 +65,10 @@ def forward_in_chunks(
 @kernel("N | C", alive=2, makes="dx")
 @triton.jit
 def backward(
-    dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -85,6 +88,7 @@ def backward_in_chunks(
     dy_ptr, length_ptr, norm_ptr, y_ptr, dx_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)

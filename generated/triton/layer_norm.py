@@ -24,8 +24,9 @@ MODULE, DIGEST = lines, "e5ab66649394e59a4104d00a786ce381858eb74f7629751af0a8c2f
 @triton.jit
 def forward(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, C, N, eps,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -51,6 +52,7 @@ def forward_in_chunks(
     bias_ptr, gain_ptr, x_ptr, mean_ptr, sum_diff_ptr, inv_std_ptr, y_ptr, C, eps,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -190,9 +192,10 @@ def backward_columns(
 @kernel("N | C", alive=2, makes="inv_std xhat")
 @triton.jit
 def plain_forward(
-    x_ptr, inv_std_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, inv_std_ptr, xhat_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -211,6 +214,7 @@ def plain_forward_in_chunks(
     x_ptr, inv_std_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)

@@ -19,7 +19,8 @@ MODULE, DIGEST = lines, "95095504231a90743b4b6376a2705872f26fc4de2568e59ade9ebc9
 
 @kernel("| N in tiles", alive=3, makes="y")
 @triton.jit
-def forward(x_ptr, y_ptr, N, negative_slope, BLOCK: tl.constexpr):
+def forward(x_ptr, y_ptr, N, negative_slope, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    negative_slope = tl.cast(negative_slope, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     tl.store(y_ptr + n, tl.where(x > 0, x, x * negative_slope), mask=n < N)
@@ -27,7 +28,8 @@ def forward(x_ptr, y_ptr, N, negative_slope, BLOCK: tl.constexpr):
 
 @kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
-def backward(dy_ptr, x_ptr, dx_ptr, N, negative_slope, BLOCK: tl.constexpr):
+def backward(dy_ptr, x_ptr, dx_ptr, N, negative_slope, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    negative_slope = tl.cast(negative_slope, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)

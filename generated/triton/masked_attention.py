@@ -26,6 +26,7 @@ def forward(
     mask_ptr, product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -50,6 +51,7 @@ def forward_in_chunks(
     mask_ptr, product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     kept = tl.zeros([BLOCK], REAL)
@@ -87,9 +89,10 @@ def forward_in_chunks(
 @kernel("B T | S", alive=2, makes="scale_times_dscores")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -106,6 +109,7 @@ def backward_in_chunks(
     dprobs_ptr, probs_ptr, scale_times_dscores_ptr, S, scale, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -157,7 +161,6 @@ def masked_attention_backward(
 ) -> tuple:
     """The gradients of query, key and value."""
     with lines._uncast(dy):
-        wide = torch.promote_types(dy.dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
         dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import masked_softmax as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
-from ._launching import kernel
+from ._launching import floating, kernel
 
 MODULE, DIGEST = lines, "30581192cb261ce33643cf6ee8f791e1ba7234b34eaa9bc5fbd5171bbdf59af9"
 
@@ -116,7 +116,7 @@ def masked_softmax_forward(x: Tensor, mask: Tensor) -> Tensor:
     """The output y."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, mask)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
-    mask = mask.to(wide)
+    mask = floating(mask, wide)
     N, C = x.shape
     y = x.new_empty(N, C, dtype=dtype)
     forward(mask, x, y, C=C, N=N)

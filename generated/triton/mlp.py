@@ -100,6 +100,7 @@ def forward_3(
     inv_std_ptr, xhat_ptr, h_ptr, sum_shifted_count, sum_squares_count, H, N, eps,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     H = aligned(H, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

@@ -21,9 +21,11 @@ MODULE, DIGEST = lines, "a3f7f4def0667c6b9907378fae0fd5b096a8b7a2d39172b48eed1e5
 @kernel("N | C", makes="powers y")
 @triton.jit
 def forward(
-    x_ptr, powers_ptr, y_ptr, C, N, p, number, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, powers_ptr, y_ptr, C, N, p, number, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    number = tl.cast(number, REAL)
+    p = tl.cast(p, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -41,6 +43,8 @@ def forward_in_chunks(
     x_ptr, powers_ptr, y_ptr, C, p, number, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    number = tl.cast(number, REAL)
+    p = tl.cast(p, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     powers = tl.zeros([BLOCK], REAL)
@@ -56,9 +60,11 @@ def forward_in_chunks(
 @kernel("N | C in tiles", alive=2, makes="dx")
 @triton.jit
 def backward(
-    dy_ptr, powers_ptr, x_ptr, dx_ptr, C, N, number, p_minus_one, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, powers_ptr, x_ptr, dx_ptr, C, N, number, p_minus_one, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    number = tl.cast(number, REAL)
+    p_minus_one = tl.cast(p_minus_one, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

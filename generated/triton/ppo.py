@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import ppo as lines
 from ._functions import added, larger, load, sign, smaller
-from ._launching import kernel, unscaled
+from ._launching import floating, kernel, unscaled
 
 MODULE, DIGEST = lines, "ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0"
 REDUCTIONS = ["sum", "mean"]
@@ -25,8 +25,11 @@ REDUCTIONS = ["sum", "mean"]
 @triton.jit
 def forward(
     advantage_ptr, logp_ptr, logp_old_ptr, losses_ptr, N, beta, one_minus_clip, one_plus_clip,
-    BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    one_minus_clip = tl.cast(one_minus_clip, REAL)
+    one_plus_clip = tl.cast(one_plus_clip, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     logp_old = load(logp_old_ptr + n, n < N)
     logp = load(logp_ptr + n, n < N)
@@ -43,8 +46,11 @@ def forward(
 @triton.jit
 def backward(
     advantage_ptr, dloss_ptr, logp_ptr, logp_old_ptr, dlogp_ptr, N, beta, one_minus_clip,
-    one_plus_clip, BLOCK: tl.constexpr,
+    one_plus_clip, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    one_minus_clip = tl.cast(one_minus_clip, REAL)
+    one_plus_clip = tl.cast(one_plus_clip, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     logp = load(logp_ptr + n, n < N)
@@ -65,6 +71,10 @@ def at_once(
     advantage_ptr, logp_ptr, logp_old_ptr, dlogp_ptr, loss_sum_ptr, N, beta, one_over_N_or_one,
     one_minus_clip, one_plus_clip, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    one_minus_clip = tl.cast(one_minus_clip, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
+    one_plus_clip = tl.cast(one_plus_clip, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -91,6 +101,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 
@@ -104,7 +115,7 @@ def ppo_forward(
         [t.dtype for t in (logp, logp_old, advantage)],
         torch.float32,
     )
-    logp_old, advantage = logp_old.to(wide), advantage.to(wide)
+    logp_old, advantage = floating(logp_old, wide), floating(advantage, wide)
     N = logp.numel()
     loss = logp.new_empty(logp.shape, dtype=wide)
     forward(
@@ -119,7 +130,7 @@ def ppo_backward(
 ) -> Tensor:
     """The gradient of logp."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
-    logp_old, advantage = logp_old.to(wide), advantage.to(wide)
+    logp_old, advantage = floating(logp_old, wide), floating(advantage, wide)
     N = dloss.numel()
     dlogp = logp.new_empty(dloss.shape)
     backward(
@@ -140,7 +151,7 @@ def ppo_at_once(
     )
     dtype = logp.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    logp_old, advantage = logp_old.to(wide), advantage.to(wide)
+    logp_old, advantage = floating(logp_old, wide), floating(advantage, wide)
     N = logp.numel()
     dlogp = logp.new_empty(logp.shape, dtype=unscaled(logp))
     loss_sum = logp.new_empty(at_once.parts(N=N), dtype=wide)

@@ -23,9 +23,10 @@ MODULE, DIGEST = lines, "dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652a
 @kernel("N | C", alive=2, makes="inv_rms y")
 @triton.jit
 def forward(
-    gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -44,6 +45,7 @@ def forward_in_chunks(
     gain_ptr, x_ptr, inv_rms_ptr, y_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -138,9 +140,10 @@ def backward_columns(
 @kernel("N | C", alive=2, makes="inv_rms xhat")
 @triton.jit
 def plain_forward(
-    x_ptr, inv_rms_ptr, xhat_ptr, C, N, eps, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    x_ptr, inv_rms_ptr, xhat_ptr, C, N, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -157,6 +160,7 @@ def plain_forward_in_chunks(
     x_ptr, inv_rms_ptr, xhat_ptr, C, eps, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)

@@ -73,7 +73,6 @@ def rnn_cell_forward(
             torch.promote_types,
             [t.dtype for t in (x, h, weight_ih, weight_hh, bias_ih, bias_hh)],
         )
-        wide = torch.promote_types(dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (x, h, weight_ih, weight_hh)])
         x, h, weight_ih, weight_hh = x.to(
             operand

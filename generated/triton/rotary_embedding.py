@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import rotary_embedding as lines
 from ._functions import aligned, load
-from ._launching import kernel
+from ._launching import floating, kernel
 
 MODULE, DIGEST = lines, "208fadc9ea7a4bc4faea84634ff0dd20ffe7d9197048a0b017b7a3315e21cb9b"
 
@@ -79,7 +79,7 @@ def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         torch.float32,
     )
     dtype = x.dtype if wide == torch.float32 else wide
-    cosine, sine = cosine.to(wide), sine.to(wide)
+    cosine, sine = floating(cosine, wide), floating(sine, wide)
     N, T, E = x.shape
     if E % 2:
         raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
@@ -94,7 +94,7 @@ def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """The gradient of x."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    cosine, sine = cosine.to(wide), sine.to(wide)
+    cosine, sine = floating(cosine, wide), floating(sine, wide)
     N, T, E = dy.shape
     if E % 2:
         raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")

@@ -23,9 +23,10 @@ MODULE, DIGEST = lines, "e10bd7bd5ab7bbd33464557b5c731cd4bd8469c61b5698aa54e0286
 @kernel("B T | S", makes="probs")
 @triton.jit
 def forward(
-    product_1_ptr, probs_ptr, rows, S, scale, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    product_1_ptr, probs_ptr, rows, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -44,6 +45,7 @@ def forward_in_chunks(
     product_1_ptr, probs_ptr, S, scale, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     peak_2_raw = tl.full([BLOCK], float("-inf"), REAL)
@@ -70,9 +72,10 @@ def forward_in_chunks(
 @kernel("B T | S", alive=2, makes="scale_times_dscores")
 @triton.jit
 def backward(
-    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dprobs_ptr, probs_ptr, scale_times_dscores_ptr, rows, S, scale, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     s = tl.arange(0, BLOCK)[None, :]
@@ -89,6 +92,7 @@ def backward_in_chunks(
     dprobs_ptr, probs_ptr, scale_times_dscores_ptr, S, scale, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    scale = tl.cast(scale, REAL)
     S = aligned(S, ALIGN)
     row = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -112,7 +116,6 @@ def scaled_dot_product_attention_forward(
     """The output y, then what the backward reads of it."""
     with lines._uncast(query):
         dtype = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
-        wide = torch.promote_types(dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (query, key, value)])
         query, key, value = query.to(operand), key.to(operand), value.to(operand)
         B = query.shape[0]
@@ -131,7 +134,6 @@ def scaled_dot_product_attention_backward(
 ) -> tuple:
     """The gradients of query, key and value."""
     with lines._uncast(dy):
-        wide = torch.promote_types(dy.dtype, torch.float32)
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
         dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
         B = dy.shape[0]

@@ -24,8 +24,11 @@ REDUCTIONS = ["sum", "mean"]
 @kernel("| N in tiles", alive=4, makes="losses")
 @triton.jit
 def forward(
-    target_ptr, x_ptr, losses_ptr, N, beta, beta_above_zero, beta_over_two, BLOCK: tl.constexpr,
+    target_ptr, x_ptr, losses_ptr, N, beta, beta_above_zero, beta_over_two, REAL: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    beta_over_two = tl.cast(beta_over_two, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     target = load(target_ptr + n, n < N)
@@ -44,8 +47,10 @@ def forward(
 @triton.jit
 def backward(
     dloss_ptr, target_ptr, x_ptr, dx_ptr, dtarget_ptr, N, beta, minus_beta, beta_above_zero,
-    BLOCK: tl.constexpr,
+    REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    minus_beta = tl.cast(minus_beta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dloss = load(dloss_ptr + n, n < N)
     x = load(x_ptr + n, n < N)
@@ -71,6 +76,10 @@ def at_once(
     target_ptr, x_ptr, dx_ptr, dtarget_ptr, loss_sum_ptr, N, beta, one_over_N_or_one, minus_beta,
     beta_above_zero, beta_over_two, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    beta = tl.cast(beta, REAL)
+    beta_over_two = tl.cast(beta_over_two, REAL)
+    minus_beta = tl.cast(minus_beta, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
@@ -101,6 +110,7 @@ def at_once(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 

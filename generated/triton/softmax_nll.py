@@ -101,6 +101,8 @@ def at_once(
     labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    minus_one_over_N = tl.cast(minus_one_over_N, REAL)
+    one_over_N = tl.cast(one_over_N, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([ROWS, 1], REAL)
@@ -127,6 +129,8 @@ def at_once_in_chunks(
     labels_ptr, logits_ptr, sum_1_ptr, dlogits_ptr, C, N, one_over_N, minus_one_over_N,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    minus_one_over_N = tl.cast(minus_one_over_N, REAL)
+    one_over_N = tl.cast(one_over_N, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([], REAL)

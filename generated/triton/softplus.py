@@ -19,7 +19,8 @@ MODULE, DIGEST = lines, "b53fef51595595e57750fd323b1f3525f09ca4182c0340428746245
 
 @kernel("| N in tiles", alive=2, makes="y")
 @triton.jit
-def forward(x_ptr, y_ptr, N, beta, BLOCK: tl.constexpr):
+def forward(x_ptr, y_ptr, N, beta, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    beta = tl.cast(beta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     tl.store(y_ptr + n, (larger(beta * x, 0) + log1p(tl.exp(-tl.abs(beta * x)))) / beta, mask=n < N)
@@ -27,7 +28,8 @@ def forward(x_ptr, y_ptr, N, beta, BLOCK: tl.constexpr):
 
 @kernel("| N in tiles", alive=2, makes="dx")
 @triton.jit
-def backward(dy_ptr, x_ptr, dx_ptr, N, beta, BLOCK: tl.constexpr):
+def backward(dy_ptr, x_ptr, dx_ptr, N, beta, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    beta = tl.cast(beta, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)

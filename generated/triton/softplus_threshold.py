@@ -19,7 +19,9 @@ MODULE, DIGEST = lines, "62989e3abe16caea4b36fba8162a58fbc90d96ec6ad5df36f54aa7c
 
 @kernel("| N in tiles", alive=4, makes="y")
 @triton.jit
-def forward(x_ptr, y_ptr, N, beta, threshold, BLOCK: tl.constexpr):
+def forward(x_ptr, y_ptr, N, beta, threshold, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    beta = tl.cast(beta, REAL)
+    threshold = tl.cast(threshold, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = load(x_ptr + n, n < N)
     inside = beta * x
@@ -29,7 +31,9 @@ def forward(x_ptr, y_ptr, N, beta, threshold, BLOCK: tl.constexpr):
 
 @kernel("| N in tiles", alive=3, makes="dx")
 @triton.jit
-def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, BLOCK: tl.constexpr):
+def backward(dy_ptr, x_ptr, dx_ptr, N, beta, threshold, REAL: tl.constexpr, BLOCK: tl.constexpr):
+    beta = tl.cast(beta, REAL)
+    threshold = tl.cast(threshold, REAL)
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     dy = load(dy_ptr + n, n < N)
     x = load(x_ptr + n, n < N)

@@ -21,9 +21,10 @@ MODULE, DIGEST = lines, "70d8002a3ad6e80963b96a1f41e7e54b800b3ea8497e5ae109deef2
 @kernel("N | C", makes="mean sum_diff var y")
 @triton.jit
 def forward(
-    x_ptr, mean_ptr, sum_diff_ptr, var_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, mean_ptr, sum_diff_ptr, var_ptr, y_ptr, C, N, C_minus_correction, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    C_minus_correction = tl.cast(C_minus_correction, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -45,6 +46,7 @@ def forward_in_chunks(
     x_ptr, mean_ptr, sum_diff_ptr, var_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    C_minus_correction = tl.cast(C_minus_correction, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -77,8 +79,9 @@ def forward_in_chunks(
 @triton.jit
 def backward(
     dy_ptr, mean_ptr, sum_diff_ptr, var_ptr, x_ptr, dx_ptr, C, N, C_minus_correction,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    C_minus_correction = tl.cast(C_minus_correction, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

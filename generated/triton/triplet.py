@@ -25,8 +25,10 @@ REDUCTIONS = ["sum", "mean"]
 @triton.jit
 def forward(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, N, eps, margin,
-    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -47,6 +49,8 @@ def forward_in_chunks(
     anchor_ptr, negative_ptr, positive_ptr, near_ptr, far_ptr, losses_ptr, C, eps, margin,
     REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -71,9 +75,11 @@ def forward_in_chunks(
 @triton.jit
 def backward(
     anchor_ptr, dloss_ptr, far_ptr, near_ptr, negative_ptr, positive_ptr, danchor_ptr,
-    dpositive_ptr, dnegative_ptr, C, N, eps, margin, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    dpositive_ptr, dnegative_ptr, C, N, eps, margin, REAL: tl.constexpr, ALIGN: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -106,6 +112,9 @@ def at_once(
     C, N, eps, margin, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([ROWS, 1], REAL)
@@ -140,6 +149,9 @@ def at_once_in_chunks(
     C, N, eps, margin, one_over_N_or_one, REAL: tl.constexpr, ALIGN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    eps = tl.cast(eps, REAL)
+    margin = tl.cast(margin, REAL)
+    one_over_N_or_one = tl.cast(one_over_N_or_one, REAL)
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     loss_sum = tl.zeros([], REAL)
@@ -180,6 +192,7 @@ def at_once_in_chunks(
 @kernel("", parts="loss_sum", makes="loss")
 @triton.jit
 def at_once_2(loss_sum_ptr, loss_ptr, loss_sum_count, N_or_one, REAL: tl.constexpr):
+    N_or_one = tl.cast(N_or_one, REAL)
     loss_sum = added(loss_sum_ptr, 0, loss_sum_count, 1, True, REAL)
     tl.store(loss_ptr, loss_sum / N_or_one)
 

@@ -21,9 +21,10 @@ MODULE, DIGEST = lines, "5a72f9db4f39648c0dd64369df727aed5cf57a4396697f7b7dfa113
 @kernel("N | C", makes="mean sum_diff y")
 @triton.jit
 def forward(
-    x_ptr, mean_ptr, sum_diff_ptr, y_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, mean_ptr, sum_diff_ptr, y_ptr, C, N, C_minus_correction, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    C_minus_correction = tl.cast(C_minus_correction, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.arange(0, BLOCK)[None, :]
@@ -44,6 +45,7 @@ def forward_in_chunks(
     x_ptr, mean_ptr, sum_diff_ptr, y_ptr, C, C_minus_correction, REAL: tl.constexpr,
     ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    C_minus_correction = tl.cast(C_minus_correction, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64)
     sum_1 = tl.zeros([BLOCK], REAL)
@@ -73,9 +75,10 @@ def forward_in_chunks(
 @kernel("N | C in tiles", makes="dx")
 @triton.jit
 def backward(
-    dy_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr, C, N, C_minus_correction, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr, mean_ptr, sum_diff_ptr, x_ptr, dx_ptr, C, N, C_minus_correction, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
+    C_minus_correction = tl.cast(C_minus_correction, REAL)
     C = aligned(C, ALIGN)
     n = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]

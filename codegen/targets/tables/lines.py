@@ -167,9 +167,8 @@ class KernelLines:
             for piece in self.loops.kernels:  # what its language has beside the nodes
                 own |= {made: [*sizes] for made, sizes in piece.shapes.items()}
             found = own[name]
-        if found and self.page.is_pointwise:  # in the shape of its arguments
-            return [f"{self.printer.like}.shape"]
-        return found
+        is_whole = found and self.page.is_pointwise  # in the shape of its arguments
+        return [f"{self.printer.like}.shape"] if is_whole else found
 
     # -- numbers and sizes -------------------------------------------------------------
 
