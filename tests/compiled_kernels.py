@@ -177,7 +177,8 @@ class Compiled:
         self.launch, function = own.function.launch(sizes), own.function
         signature, constants, aligned = {}, {}, {}
         real = {"REAL": triton.language.float32, **self.launch.constants}
-        numbers = {**sizes, **self.launch.lengths, "rows": self.launch.rows, "parts": PARTS}
+        numbers = {**sizes, **self.launch.lengths, "rows": self.launch.rows}
+        numbers |= {f"{name}_count": PARTS for name in function.in_parts}
         for i, name in enumerate(function.function.arg_names):
             if name in function.constants:
                 signature[name], constants[name] = "constexpr", real[name]
