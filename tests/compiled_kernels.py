@@ -244,15 +244,25 @@ def calls_of(emitted: Emitted, kernels: ModuleType) -> dict[str, Call]:
 
     def called(record, *given, **known):
         arrays = dict(zip(record.first.arrays, given, strict=True))
-        sizes = {name: number for name, number in known.items() if type(number) is int} | fixed
+        own = {n for f in record.functions for size in f.sizes.values() for n in size.split("*")}
+        whole = {name: number for name, number in known.items() if type(number) is int}
+        sizes = {name: whole[name] for name in own & whole.keys()} | fixed
+        sizes |= {n: number for n, number in whole.items() if number not in sizes.values()}
         assert len({1, *sizes.values()}) == len(sizes) + 1, "lengths that tell no axes apart"
         found.setdefault(record.name, Call(arrays, sizes, fixed))
 
     passed = given_to_lines(emitted)
+    behind = any(name.endswith("_unchecked") for name, _ in passed)
     with patch.object(import_module("generated.triton._launching").Record, "__call__", called):
         for name, given in passed:
             getattr(kernels, name, lambda *_: None)(*given)
+            if name.endswith("_unchecked") or not behind:  # with the gradients of a loss
+                getattr(kernels, at_once_of(name), lambda *_: None)(*given)
     return found
+
+
+def at_once_of(name: str) -> str:
+    return import_module("generated.triton._losses").at_once_of(name)
 
 
 def given_to_lines(emitted: Emitted) -> list[tuple[str, list]]:
@@ -276,7 +286,7 @@ def given_to_lines(emitted: Emitted) -> list[tuple[str, list]]:
         for called, value in [*vars(module).items()]:
             if isinstance(value, type) and issubclass(value, torch.autograd.Function):
                 stack.enter_context(patch.object(value, "forward", noted(value.forward)))
-            elif called.endswith("_backward"):
+            elif called.endswith(("_backward", "_unchecked")):
                 stack.enter_context(patch.object(module, called, noted(value)))
         leaves = emitted.leaves(dtype=INPUTS, lengths=LENGTHS)
         optional = {t.name for t, _ in emitted.definition.optional}

@@ -135,7 +135,9 @@ def scaled_dot_product_attention_backward(
     """The gradients of query, key and value."""
     with lines._uncast(dy):
         operand = functools.reduce(torch.promote_types, [t.dtype for t in (dy, query, key, value)])
-        dy, query, key, value = dy.to(operand), query.to(operand), key.to(operand), value.to(operand)
+        dy, query, key, value, probs = dy.to(
+            operand
+        ), query.to(operand), key.to(operand), value.to(operand), probs.to(operand)
         B = dy.shape[0]
         T = dy.shape[1]
         S = key.shape[1]
