@@ -15,7 +15,6 @@ from codegen.program.values import SizeOf
 from codegen.schedule.elements import (
     ONE,
     ZERO,
-    Axes,
     Element,
     choose,
     compare,
@@ -120,9 +119,10 @@ class _Around(Flattening):
             divisor = self._divisor(nodes)
             self.scale = ONE if divisor == ONE else over(ONE, divisor)
             axes = self.axes(layouts[self.output])
-            loss = entry(results[self.output], *map(index, axes))
+            at = tuple(map(index, axes))
+            loss = self._counting(entry(results[self.output], *at), at)
             summed, output = self.fresh("loss_sum"), self.fresh(self.output)
-            nodes.append(Node(summed, (), self._counting(loss, axes), "sum", axes))
+            nodes.append(Node(summed, (), loss, "sum", axes))
             nodes.append(Node(output, (), over(entry(summed), divisor)))
             results[self.output], layouts[output] = output, ()
         loops = {n.name: n.value.replaced(self._changed) for n in nodes if isinstance(n, Node)}
@@ -152,9 +152,8 @@ class _Around(Flattening):
         nodes.insert(max(places), Node(self.fresh("divisor"), (), found))
         return entry(nodes[max(places)].name)
 
-    def _counting(self, value: Element, axes: Axes, at: tuple[Element, ...] = ()) -> Element:
+    def _counting(self, value: Element, at: tuple[Element, ...]) -> Element:
         """0 where a label is ignored."""
-        at = at or tuple(map(index, axes))
         for label, _ in self.around.ignored:
             value = choose(self._test(label, at), value, ZERO)
         return value
@@ -175,7 +174,7 @@ class _Around(Flattening):
         if e.name in self.around.absent:
             return self.around.absent[e.name]
         if e.name == self.upstream.name and e.name in self.inside:
-            return self._counting(self.scale, (), e.args)
+            return self._counting(self.scale, e.args)
         return None
 
     def _counts(self, e: Element) -> Element:
