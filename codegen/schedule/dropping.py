@@ -55,4 +55,6 @@ def _element(e: Element, axis: str, at: dict[str, Axes]) -> Element:
     if e.kind in ("entry", "label"):
         kept = zip(at[e.name], args, strict=True)
         args = tuple(arg for along, arg in kept if along != axis)
+    if e.kind in ("multiply", "divide") and args[1] == ONE:
+        return args[0]
     return replace(e, args=args)

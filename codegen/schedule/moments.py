@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
+from codegen.schedule.costs import Costs
 from codegen.schedule.elements import (
     ONE,
     ZERO,
@@ -37,6 +38,8 @@ from codegen.schedule.elements import (
 )
 from codegen.schedule.nodes import Flat, Node
 from codegen.schedule.online import computed_again
+from codegen.schedule.plan import Sweep
+from codegen.schedule.planning import planned
 
 TWO = number(Fraction(2))
 
@@ -52,11 +55,19 @@ class Moments:
     squares: Node
 
 
-def in_one_pass(flat: Flat, over_rows: Callable[[str], bool]) -> Flat:
-    """The same, where such sums that run ``over_rows`` are sums of what is shifted."""
+def in_one_pass(flat: Flat, costs: Costs) -> Flat:
+    """The same, where such sums that run over rows are sums of what is shifted."""
+    over_rows = _partial(flat, costs)
     while (found := _moments(flat, over_rows)) is not None:
         flat = _shifted(flat, found)
     return flat
+
+
+def _partial(flat: Flat, costs: Costs) -> Callable[[str], bool]:
+    """Which sums run over rows."""
+    stages = planned(flat, costs).stages
+    found = {name for stage in stages if isinstance(stage, Sweep) for name in stage.partial}
+    return found.__contains__
 
 
 def _moments(flat: Flat, over_rows: Callable[[str], bool]) -> Moments | None:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from codegen.schedule.costs import CPU
 from codegen.schedule.dropping import last_axes, without
 from codegen.schedule.elements import Axes, Element, scalars_of
 from codegen.schedule.merging import with_joined_sizes
+from codegen.schedule.moments import in_one_pass
 from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
@@ -91,7 +93,7 @@ class Kernels:
     def __init__(
         self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str] = ()
     ):
-        plan = planned(flat)
+        plan = planned(in_one_pass(flat, CPU))
         self.name, self.flat, self.codes = name, plan.flat, with_joined(codes, plan.flat)
         self.stages = [
             stage if isinstance(stage, Whole) else with_joined_sizes(stage, plan.flat.joined)

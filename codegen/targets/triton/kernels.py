@@ -85,7 +85,7 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.plan = gathered(apart(planned(in_one_pass(flat, _partial(flat)), GPU)))
+        self.plan = gathered(apart(planned(in_one_pass(flat, GPU), GPU)))
         self.name, self.flat, self.left_out = name, self.plan.flat, left_out
         self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
@@ -239,13 +239,6 @@ class _Kernels:
         joined = walk.joined.get(axis, (axis,))
         size = "*".join(self.codes[a] for a in joined)
         return axis if axis == size == short(axis) else f"{short(axis)}={size}"
-
-
-def _partial(flat: Flat) -> Callable[[str], bool]:
-    """Which sums run over rows."""
-    stages = planned(flat, GPU).stages
-    found = {name for stage in stages if isinstance(stage, Sweep) for name in stage.partial}
-    return found.__contains__
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:
