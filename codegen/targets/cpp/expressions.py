@@ -102,6 +102,12 @@ class Expressions(expressions.Expressions):
 
     # -- operations -----------------------------------------------------------
 
+    def _divide(self, e: Element) -> str:
+        dividend, divisor = e.args
+        known = self.at_hand.get(inverted(divisor))
+        level = self.LEVELS["divide"]
+        return f"{self.real(dividend, level)} / {known}" if known else self._joined(e)
+
     def _not(self, e: Element) -> str:
         return f"!{self.text(e.args[0], ALONE)}"
 
@@ -115,6 +121,11 @@ class Expressions(expressions.Expressions):
     def _guard(self, e: Element) -> str:
         condition, yes, no = e.args
         return f"({self.text(condition)} ? {self.real(yes)} : {self.real(no)})"
+
+
+def inverted(divisor: Element) -> Element:
+    """What many are divided by, where loops are; its name is that of a `Divisor`."""
+    return Element("divisor", (divisor,))
 
 
 def _decimal(value: Fraction | float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from codegen.schedule.elements import Element
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest, Sweep
 from codegen.targets.cpp.lines import I64
@@ -58,13 +59,17 @@ class Loops(Passes):
         self.print.at_hand = at_hand
 
     def lifted_out(self) -> None:
-        """Numbers that a sweep reads from memory are read before it."""
-        computed = {*self.of}
-        for nest in self.current.nests:
-            for node, part in [*self.steady(nest, set())] if nest.axes else ():
-                read = part.entries
-                if not any(e.args or e.name in computed for e in read):
+        """Numbers that a sweep reads from memory are read before it, and sizes inverted."""
+
+        def is_there(e: Element) -> bool:
+            return not any(read.args or read.name in self.of for read in e.entries)
+
+        for nest in (nest for nest in self.current.nests if nest.axes):
+            for node, part in [*self.steady(nest, set())]:
+                if is_there(part):
                     self.known(part, f"{node.name.rstrip('_')}_constant")
+            for divisor in filter(is_there, self.divisors(nest, set())):
+                self.divides(divisor)
 
     def alone(self) -> None:
         """Where nothing is parallel there is nothing to share."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from codegen.schedule.elements import CHEAP_CALLS, Element, axes_in, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest
+from codegen.targets.cpp.expressions import inverted
 from codegen.targets.cpp.lines import CONDITIONS, I64
 from codegen.targets.cpp.names import named
 from codegen.targets.cpp.reductions import Reductions
@@ -148,6 +149,28 @@ class Passes(Reductions):
         """What does not change in the loops that are still to come has a name before them."""
         for node, part in self.steady(nest, known):
             self.known(part, f"{node.name.rstrip('_')}_constant")
+        for divisor in self.divisors(nest, known):
+            self.divides(divisor)
+
+    def divisors(self, nest: Nest, known: set[str]) -> Iterator[Element]:
+        """What every entry of the innermost loop is divided by and loops do not change, but for
+        what the caller gives: a quotient of that and itself is 1.
+        """
+        outer = {*self.current.parallel, *nest.axes[:-1]} - {self.tile, nest.axes[-1]}
+        for part in (part for node in nest.nodes for part in node.value.parts()):
+            if part.kind == "divide" and not self.is_steady(part, nest, outer):
+                _, divisor = part.args
+                given = is_number(divisor) and divisor.kind != "size"
+                if not given and self.is_steady(divisor, nest, known):
+                    yield divisor
+
+    def divides(self, divisor: Element) -> None:
+        """It is inverted here."""
+        if inverted(divisor) not in self.print.at_hand:
+            name = f"by_{self.print.said(divisor)}"
+            name = self.names.free(name if name.isidentifier() else "by_divisor")
+            self.line(f"const Divisor {name} = {self.print.real(divisor)};")
+            self.print.at_hand[inverted(divisor)] = name
 
     def known(self, part: Element, otherwise: str) -> None:
         """It has a name from here on, which is ``otherwise`` if the element says none."""
@@ -160,13 +183,13 @@ class Passes(Reductions):
 
     def steady(self, nest: Nest, known: set[str]) -> Iterator[tuple[Node, Element]]:
         """Parts of what a pass computes that loops do not change, unless they have a name."""
-        inside = {n.name for n in nest.nodes}
-
-        def holds(e: Element) -> bool:
-            return axes_in(e) <= known and not {entry.name for entry in e.entries} & inside
-
         for node in nest.nodes:
-            for part in self.largest(node.value, holds):
+            for part in self.largest(node.value, lambda e: self.is_steady(e, nest, known)):
                 plain = is_number(part) or part.kind == "index" or part in self.print.at_hand
                 if not plain and not self.print.text(part).isidentifier():
                     yield node, part
+
+    def is_steady(self, e: Element, nest: Nest, known: set[str]) -> bool:
+        """Whether the loops over axes that are not ``known`` do not change it."""
+        inside = {node.name for node in nest.nodes}
+        return axes_in(e) <= known and not {entry.name for entry in e.entries} & inside
