@@ -7,9 +7,11 @@ number of threads and on nothing else.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from codegen.schedule.elements import Element
+from codegen.schedule.elements import Element, cost, is_number
+from codegen.schedule.inlining import CHEAP
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest, Sweep
 from codegen.targets.cpp.lines import I64
@@ -53,10 +55,31 @@ class Loops(Passes):
             self.alone()
             return
         self.lifted_out()
-        at_hand = dict(self.print.at_hand)
+        condition, at_hand = self.dear_choice(), dict(self.print.at_hand)
+        if condition is None:
+            self.loops()
+        else:
+            name = self.print.text(condition)
+            with self.block(f"either({name}, [=](auto {name}) INLINE", "});"):
+                self.loops()
+        self.print.at_hand = at_hand
+
+    def loops(self) -> None:
         if not self.entries():
             self.shared()
-        self.print.at_hand = at_hand
+
+    def dear_choice(self) -> Element | None:
+        """The condition by which sides are chosen that cost the most of those that no loop changes,
+        unless both are cheap to compute: then every loop is written for each of them.
+        """
+        found = Counter()
+        for node in self.of.values():
+            for part in node.value.parts():
+                if part.kind == "choose" and is_number(part.args[0]):
+                    condition, *sides = part.args
+                    found[condition] += min(cost(side, frozenset(node.space)) for side in sides)
+        (most, wasted), *_ = found.most_common(1) or [(None, 0)]
+        return most if wasted > CHEAP else None
 
     def lifted_out(self) -> None:
         """Numbers that a sweep reads from memory are read before it, and sizes inverted."""

@@ -82,7 +82,7 @@ in_blocks is_counted counted_label Alone threads_for in_threads rows tiles entri
 smaller_size add_block forward backward REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES
 LANES CONTRACTED CONTRACTS tile
 columns nearest turned product clear add_rows pick_rows descend log_gamma
-multiplied_added Divisor polynomial bits_of of_bits smaller_bits
+multiplied_added Divisor either polynomial bits_of of_bits smaller_bits
 """
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <type_traits>
 
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(GRADFORM_SCALAR)
 #define VECTOR __attribute__((simd("notinbranch")))
@@ -112,6 +113,11 @@ template <class Real> static inline Real operator/(Real x, Divisor<Real> divisor
 // Both sides are computed, so that loops have no branch.
 template <class T> static inline T choose(bool condition, T yes, T no) {
     return condition ? yes : no;
+}
+// body(condition as a constant): a choice by a number is made before loops, which then have one side.
+template <class F> static inline void either(bool condition, const F& body) {
+    if (condition) body(std::true_type());
+    else body(std::false_type());
 }
 template <class T> static inline T unless(int unordered, T x) {
     return unordered ? T(__builtin_nanf("")) : x;
