@@ -20,17 +20,24 @@ SOURCE = """
 extern "C" void filled(const float* x, float* y, int64_t count) {
     for (int64_t i = 0; i < count; ++i) y[i] = erf(x[i]);
 }
+extern "C" void divided(float* x, const float* divisor, int64_t count) {
+    const Divisor by = *divisor;
+    for (int64_t i = 0; i < count; ++i) x[i] = x[i] / by;
+}
 """
 
 
 @pytest.fixture(scope="module", params=["", "-DGRADFORM_SCALAR -march=x86-64"])
-def erf(request, tmp_path_factory):
+def library(request, tmp_path_factory):
     """As built here, and as plain C++ without a product and a sum in one step."""
     source = tmp_path_factory.mktemp("accuracy") / "accuracy.cpp"
     source.write_text(SOURCE)
     flags = (*_building.FLAGS, *request.param.split())
-    library = ctypes.CDLL(str(_building.built(source, flags=flags)))
+    return ctypes.CDLL(str(_building.built(source, flags=flags)))
 
+
+@pytest.fixture
+def erf(library):
     def function(x: np.ndarray) -> np.ndarray:
         y = np.empty_like(x)
         places = (ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
@@ -62,3 +69,19 @@ def test_erf_at_the_ends_is_exact(erf):
     found = erf(np.array([0.0, -0.0, np.inf, -np.inf, 3e38, -3e38, np.nan], dtype=np.float32))
     assert found[:-1].tolist() == [0, 0, 1, -1, 1, -1] and np.isnan(found[-1])
     assert np.signbit(found[:2]).tolist() == [False, True]
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def test_a_quotient_by_an_inverse_is_near_everywhere(library):
+    """Divisors and quotients of all exponents, zero, infinity and no number."""
+    x = np.concatenate([every_exponent(2), np.float32([0.0, -0.0, np.inf, np.nan])])
+    for divisor in np.concatenate([every_exponent(1), np.float32([1, 0.0, np.inf, np.nan])]):
+        found, exact = x.copy(), x.astype(np.float64) / np.float64(divisor)
+        places = (ctypes.c_void_p(found.ctypes.data), ctypes.byref(ctypes.c_float(divisor)))
+        library.divided(*places, ctypes.c_int64(x.size))
+        nearest = exact.astype(np.float32)
+        finite = np.isfinite(nearest) & np.isfinite(found)
+        unit = np.spacing(np.abs(nearest[finite])).astype(np.float64)
+        assert (np.abs(found[finite] - exact[finite]) / unit <= 2).all(), divisor
+        others = ~finite & ~(np.abs(np.abs(exact) / np.finfo(np.float32).max - 1) < 1e-6)
+        assert np.array_equal(found[others], nearest[others], equal_nan=True), divisor

@@ -8,7 +8,19 @@ from generating import forward_file
 
 from codegen.build import program_of
 from codegen.schedule.costs import CPU, GPU
-from codegen.schedule.elements import Element, call, entry, index, number, over, plus, size
+from codegen.schedule.dropping import without
+from codegen.schedule.elements import (
+    Element,
+    call,
+    choose,
+    compare,
+    entry,
+    index,
+    number,
+    over,
+    plus,
+    size,
+)
 from codegen.schedule.flattening import flat
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, Node, Whole
@@ -199,7 +211,56 @@ def test_a_kernel_in_cpp_has_one_loop_over_axes_that_are_always_met_together():
         text = "\n".join(kernel.lines)
         assert kernel.sizes == ("C", "N") and loops in text
         assert ("const int64_t NC = N * C;" in text) == (value is both)
-        assert ("y[nc] = x[nc] / Real(NC) / Real(C);" in text) == (value is both)
+        assert ("const Divisor by_NC = Real(NC);" in text) == (value is both)
+        assert ("y[nc] = x[nc] / by_NC / by_C;" in text) == (value is both)
+
+
+def text_of(flat, codes) -> str:
+    kernels = kernels_of("forward", flat, codes)
+    return "\n".join(line for kernel in kernels for line in kernel.lines)
+
+
+def text_of_one(value, *scalars):
+    own = Flat(
+        (Array("x", ("N", "C"), ()),),
+        scalars,
+        (
+            Node("total", ("N",), entry("x", N, C), "sum", ("C",)),
+            Node("y", ("N", "C"), value),
+        ),
+        {},
+        (("y", "y"), ("total", "total")),
+        (),
+        {},
+    )
+    return text_of(own, {"N": "N", "C": "C"})
+
+
+def test_what_all_entries_are_divided_by_is_inverted_before_their_loop():
+    """But for a number of the caller's, and for what is divided once in a row."""
+    x, beta = entry("x", N, C), Element("scalar", name="beta")
+    text = text_of_one(plus(over(x, entry("total", N)), over(x, beta)), "beta")
+    assert text.index("const Divisor by_total = total_now;") < text.index("each(C")
+    assert "x[n * C + c] / by_total + x[n * C + c] / Real(beta)" in text
+    assert "Divisor" not in text_of_one(plus(x, over(entry("total", N), size("C"))))
+
+
+@pytest.mark.parametrize(("dear", "chosen"), [(True, True), (False, False)])
+def test_a_dear_choice_by_a_number_is_made_before_the_loops(dear, chosen):
+    x, beta = entry("x", N, C), Element("scalar", name="beta")
+    other = call("exp", x) if dear else plus(x, x)
+    made = choose(compare(beta, ">", number(0)), call("tanh", x), other)
+    text = text_of_one(made, "beta")
+    assert ("either(beta_above_zero, [=](auto beta_above_zero)" in text) == chosen
+    assert "choose(beta_above_zero, tanh" in text
+
+
+def test_batch_norm_reads_its_input_twice_on_a_cpu(program):
+    """Once for all of its sums, and once for what it returns."""
+    whole = program("batch_norm_biased")
+    text = text_of(without(flat(whole, whole.forward), "S"), {"N": "N", "C": "C"})
+    assert text.count("rows(N, C * N") == 1 and text.count("entries(N, C") == 1
+    assert "/ Real(1)" not in text
 
 
 # -- when a value is computed -----------------------------------------------------------
