@@ -8,9 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from test_kernels import kernels_called, outcome
-from test_kernels_node import built, in_cpp  # noqa: F401
+from test_kernels_node import built, in_cpp, in_python  # noqa: F401
 
-from generated import kernels
 from generated.kernels import _running
 
 pytestmark = pytest.mark.skipif(
@@ -81,12 +80,58 @@ def test_16_bits_are_as_near_as_those_of_torch(name, dtype, in_cpp):  # noqa: F8
 
 
 @formats
+def test_a_node_is_not_left_for_16_bits(dtype, in_cpp, monkeypatch):  # noqa: F811
+    """The first call of a kernel builds it; the others are none of Python's, and give its bits."""
+    given = converted(CASES["layer_norm"][1], dtype)
+    ours = found(ours_of("layer_norm"), given)
+    with monkeypatch.context() as patched:
+        patched.setattr(_running.Kernel, "__call__", None)
+        again = found(ours_of("layer_norm"), given)
+    in_python(monkeypatch)
+    for others in (again, found(ours_of("layer_norm"), given)):
+        assert all(map(torch.equal, ours, others))
+
+
+@pytest.mark.parametrize("other", [torch.float32, torch.float64], ids=str)
+def test_several_formats_are_computed_in_the_widest(other, in_cpp):  # noqa: F811
+    x, gain, bias = CASES["layer_norm"][1]
+    given = x.bfloat16(), gain.to(other), bias.to(other)
+    exact = found(CASES["layer_norm"][0], converted(given, torch.float64))
+    y, dx, dgain, dbias = found(ours_of("layer_norm"), given)
+    assert dx.dtype == torch.bfloat16
+    assert dgain.dtype == dbias.dtype == other
+    for own, right in zip((dgain, dbias), exact[2:], strict=True):
+        assert apart([own], [right]) <= 0.02 * right.abs().max()  # dy has 16 bits
+
+
+VIEWS = {
+    "transposed": lambda x: x.t().contiguous().t(),
+    "every second": lambda x: torch.stack([x, x], 2).flatten(1)[:, ::2],
+    "columns": lambda x: torch.cat([x, x], 1)[:, :COLUMNS],
+    "expanded": lambda x: x[:1].expand(ROWS, COLUMNS),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
 @cases
-def test_16_bits_are_the_same_from_python_as_from_the_node(name, dtype, in_cpp, monkeypatch):  # noqa: F811
-    given = converted(CASES[name][1], dtype)
-    ours = found(ours_of(name), given)
-    monkeypatch.setattr(import_module("generated.kernels._serving"), "refuse", None)
-    with kernels.use("torch"):
-        pass
-    again = found(import_module(f"generated.{name}").__dict__[name], given)
-    assert all(map(torch.equal, ours, again))
+def test_the_order_in_memory_changes_nothing(name, view, in_cpp):  # noqa: F811
+    """Values, gradients and gradients of gradients."""
+    x, *others = CASES[name][1]
+    x = VIEWS[view](x)
+    assert not x.is_contiguous()
+    pairs = zip(found(ours_of(name), (x, *others)), found(ours_of(name), (x.contiguous(), *others)))
+    for one, other in pairs:
+        assert torch.allclose(one, other, rtol=1e-13, atol=1e-14)
+    if view == "transposed":
+        x = x.detach().requires_grad_()
+        assert torch.autograd.gradgradcheck(ours_of(name), (x, *others), atol=1e-6)
+
+
+def test_a_transposed_matrix_is_not_copied_entry_by_entry(in_cpp):  # noqa: F811
+    x = X.t().detach().requires_grad_()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        y = ours_of("silu")(x)
+    (dx,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    assert [t.data_ptr() for t in kept] == [x.data_ptr()]
+    assert y.stride() == dx.stride() == x.stride()
