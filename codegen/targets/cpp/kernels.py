@@ -218,9 +218,7 @@ class Kernels:
         again = any(name in other.reads for other in others) and name not in sweep.kept
         return again and bool({*node.axes} & {*own.axes})
 
-    def _own_memory(
-        self, local: Sequence[str], exact: Sequence[str], loops: Loops
-    ) -> list[str]:
+    def _own_memory(self, local: Sequence[str], exact: Sequence[str], loops: Loops) -> list[str]:
         """For what lies between sweeps; a gradient may do so too, where it is not wanted."""
         pairs = [(f"Real* {named(name)}", name, "Real") for name in local]
         for name in self.choices.open:

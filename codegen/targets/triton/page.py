@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from codegen.program import Function, Parameter
+from codegen.program import Parameter
 from codegen.program.arrays import Contract, ContractAdd
 from codegen.program.reads import Convolve
 from codegen.schedule.nodes import Whole

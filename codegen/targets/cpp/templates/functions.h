@@ -82,10 +82,10 @@ struct bfloat16 {
 struct float16 {
     uint16_t bits;
     float wide() const {
-        const uint32_t sign = bits >> 15, all = (bits & 0x7fffu) << 13;
-        const uint32_t large = all < 0x0f800000u ? all + (112u << 23) : all | 0x7f800000u;
+        const uint32_t given = uint32_t(int16_t(bits)) << 13, all = given & 0x0fffffffu;
         const uint32_t small = bits_of(of_bits(all + (113u << 23)) - of_bits(113u << 23));
-        return of_bits(sign << 31 | (all < 1u << 23 ? small : large));
+        const uint32_t finite = all < 1u << 23 ? small : all + (112u << 23);
+        return of_bits((given & 0x80000000u) | finite | (all < 0x0f800000u ? 0 : 0x7f800000u));
     }
     static float16 of(float x) {
         const uint32_t sign = bits_of(x) >> 31, all = bits_of(x) & 0x7fffffffu;

@@ -154,11 +154,11 @@ class Kernel:
 
     def formats(self, given: Sequence) -> tuple[torch.dtype, torch.dtype]:
         """The dtype of what is read and written in that of the inputs, and of the computation: 16
-        bits are read as such where all have the same.
+        bits are read as such where all have the same, but for masks.
         """
         every = zip(given, self.kinds, strict=False)
         pairs = [(a.dtype, kind) for a, kind in every if kind in REALS and a is not None]
-        stored = {dtype for dtype, kind in pairs if kind in "sS"}
+        stored = {dtype for dtype, kind in pairs if kind in "sS" and dtype != torch.bool}
         if len(stored) == 1 and stored <= NARROW.keys():
             return stored.pop(), torch.float32
         real = functools.reduce(torch.promote_types, {dtype for dtype, _ in pairs}, torch.float32)
