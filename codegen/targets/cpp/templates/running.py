@@ -59,7 +59,7 @@ class Kernels:
 
     def __init__(self, file: str):
         self.source, self.lock = Path(file).with_suffix(".cpp"), threading.Lock()
-        self.libraries: dict[str, ctypes.CDLL] = {}
+        self.libraries: dict[str, ctypes.CDLL | None] = {}
         self.called: list[str] | None = None
 
     def load(self, stored: str = "") -> ctypes.CDLL | None:
@@ -68,12 +68,13 @@ class Kernels:
         """
         with self.lock:
             if stored not in self.libraries:
+                self.libraries[stored] = None
                 try:
                     given = {"STORED": stored} if stored else {}
                     self.libraries[stored] = loaded(self.source, given)
                 except NoCompiler as error:
                     tell(f"{error}; {self.source.stem} runs on torch")
-        return self.libraries.get(stored)
+            return self.libraries[stored]
 
     def path(self, stored: str) -> str:
         """That of a library, for the node."""
