@@ -80,6 +80,20 @@ def test_16_bits_are_as_near_as_those_of_torch(name, dtype, in_cpp):  # noqa: F8
 
 
 @formats
+def test_all_numbers_of_16_bits_are_converted_and_rounded(dtype, in_cpp):  # noqa: F811
+    """Infinities, NaN and the least ones among them."""
+    x = torch.arange(2**16).to(torch.uint16).view(dtype)
+    with kernels_called("leaky_relu") as called:
+        ours = ours_of("leaky_relu")(
+            x, negative_slope=1.5
+        )  # every second one lies between two others
+    assert called == ["forward"]
+    expected = torch.where(x > 0, x.float(), x.float() * 1.5).to(dtype)
+    assert torch.equal(ours.isnan(), x.isnan())
+    assert torch.equal(ours.nan_to_num(), expected.nan_to_num())
+
+
+@formats
 def test_a_node_is_not_left_for_16_bits(dtype, in_cpp, monkeypatch):  # noqa: F811
     """The first call of a kernel builds it; the others are none of Python's, and give its bits."""
     given = converted(CASES["layer_norm"][1], dtype)
