@@ -23,7 +23,8 @@ from codegen.targets.tables.names import with_joined
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(tables.Kernel):
-    """A function in C++: ``arguments`` are (type, name) with Real where that is a template's.
+    """A function in C++: ``arguments`` are (type, name), with Real where that is a template's: In
+    and Out of it are arrays in the dtype of the inputs, which may have 16 bits.
 
     ``special`` are, by a condition, those that do the same where that holds, the first one that
     does; its flags are conditions of its template: which gradients are wanted. ``variants`` are
@@ -76,6 +77,8 @@ def kernels_of(
     return [replace(kernel, special=tuple(special), variants=variants)]
 
 
+# What is read, by the entries that it has.
+READ = {"real": "In<Real>", "exact": "const Real*", "whole": f"const {I64}*"}
 MOST = 3  # gradients of which each alone is a variant: with more there is one for all but the first
 
 
@@ -99,7 +102,7 @@ class Kernels:
             stage if isinstance(stage, Whole) else with_joined_sizes(stage, plan.flat.joined)
             for stage in plan.stages
         ]
-        self.nodes = plan.nodes
+        self.nodes, self.entries = plan.nodes, plan.entries()
         self.arrays = {array.name: array for array in plan.flat.arrays}
         self.results = {made for _, made in flat.results}
         self.choices = choices_of(plan.nodes, self.results, left_out)
@@ -145,6 +148,7 @@ class Kernels:
         writes = [name for name in stored if name in later]
         local = [name for name in stored if name not in later]
         memory = {name: self.axes_of(name) for name in (*reads, *stored)}
+        exact = tuple(name for name in writes if self.is_exact(name, sweeps))
         loops = Loops(self.names, memory, self.choices)
         elements = [part for node in nodes for part in node.value.parts()]
         axes = used_axes(elements, nodes, memory) | self.axes_of_labels(elements)
@@ -156,7 +160,7 @@ class Kernels:
         lines = [
             *map(self._joined, joined.items()),
             *self._labels_checked(elements, loops),
-            *self._own_memory(local, loops),
+            *self._own_memory(local, exact, loops),
             *loops.lines,
             "    return DONE;",
         ]
@@ -166,7 +170,8 @@ class Kernels:
             writes=tuple(writes),
             sizes=sizes,
             scalars=tuple(scalars),
-            arguments=self._arguments(reads, writes, sizes, scalars),
+            exact=exact,
+            arguments=self._arguments(reads, writes, exact, sizes, scalars),
             lines=tuple(lines),
             flags=tuple(self.choices.flags),
             counts=tuple(
@@ -178,12 +183,13 @@ class Kernels:
         self,
         reads: Sequence[str],
         writes: Sequence[str],
+        exact: Sequence[str],
         sizes: Sequence[str],
         scalars: Sequence[str],
     ) -> tuple[tuple[str, str], ...]:
         return (
-            *((self._type(name), named(name)) for name in reads),
-            *(("Real*", named(name)) for name in writes),
+            *((READ[self.entries[name]], named(name)) for name in reads),
+            *(("Real*" if name in exact else "Out<Real>", named(name)) for name in writes),
             *((I64, self.names.of_codes[size]) for size in sizes),
             *(("double", named(name)) for name in scalars),
             ("int", "threads"),
@@ -201,26 +207,35 @@ class Kernels:
         axis, parts = pair
         return f"    const {I64} {self.names.size(axis)} = {self.names.product(parts)};"
 
-    def _own_memory(self, local: Sequence[str], loops: Loops) -> list[str]:
+    def is_exact(self, name: str, sweeps: Sequence[Sweep]) -> bool:
+        """Whether a result is not rounded to 16 bits: where its memory is read again, and sums, to
+        which rows may add, unless it is one number.
+        """
+        node = self.nodes[name]
+        if self.entries[name] == "exact" or node.kind == "max" or (node.kind and node.axes):
+            return True
+        sweep = next(sweep for sweep in sweeps if name in sweep.stored)
+        own = next(nest for nest in sweep.nests if name in {node.name for node in nest.nodes})
+        others = [node for nest in sweep.nests if nest is not own for node in nest.nodes]
+        again = any(name in other.reads for other in others) and name not in sweep.kept
+        return again and bool({*node.axes} & {*own.axes})
+
+    def _own_memory(self, local: Sequence[str], exact: Sequence[str], loops: Loops) -> list[str]:
         """For what lies between sweeps; a gradient may do so too, where it is not wanted."""
-        pairs = [(f"Real* {named(name)}", name) for name in local]
+        pairs = [(f"Real* {named(name)}", name, "Real") for name in local]
         for name in self.choices.open:
             if self.choices.needed[name] != {name}:
-                pairs.append((f"if constexpr (!{flag_of(name)}) {named(name)}", name))
+                kind = "Real" if name in exact else "Stored<Real>"
+                pairs.append((f"if constexpr (!{flag_of(name)}) {named(name)}", name, kind))
         lines = [
-            f"    {start} = scratch.of<Real>({loops.count(self.axes_of(name))});"
-            for start, name in pairs
+            f"    {start} = scratch.of<{kind}>({loops.count(self.axes_of(name))});"
+            for start, name, kind in pairs
         ]
         return ["    Scratch scratch;"] * (loops.keeps or bool(lines)) + lines
 
     def axes_of(self, name: str) -> Axes:
         found = self.arrays.get(name) or self.nodes[name]
         return found.axes
-
-    def _type(self, name: str) -> str:
-        found = self.arrays.get(name) or self.nodes[name]
-        whole = not isinstance(found, Node) and found.entries == "whole"
-        return f"const {I64}*" if whole else "const Real*"
 
     def axes_of_labels(self, elements: Sequence[Element]) -> set[str]:
         """Those that labels, which are read, index."""

@@ -70,6 +70,9 @@ def _launched(page: KernelPage, loops: Loops, takes: list[str], gives: list[str]
     made = {result: lines.name(node) for result, node in written.items()} | {"-": "-"}
     if not {*gives} <= made.keys():
         return []
+    is_entries = page.outside.reductions and loops is not page.at_once  # of a loss
+    outputs = [] if is_entries else page.outputs
+    rounded = [n for n in outputs if written.get(n) in kernel.exact]
     sizes = _sizes([*lines.sizes(), *lines.refusals()])
     if sizes is None:
         return []
@@ -79,7 +82,7 @@ def _launched(page: KernelPage, loops: Loops, takes: list[str], gives: list[str]
         *sizes,
         *_made(lines, kernel),
         f"call {' '.join(_arguments(lines, kernel))}",
-        f"gives {' '.join(made[result] for result in gives)}",
+        f"gives {' '.join(made[result] + '!' * (result in rounded) for result in gives)}",
     ]
 
 

@@ -38,6 +38,7 @@ RUNTIME = {
     "_node.cpp": "node.cpp",
     "products.h": "products.h",
 }
+STORED = {"Out<Real>": "Stored<Real>"}  # the entries of an argument, beside Real
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ class CppTarget:
         )
         functions = [function for page in pages for function in page.written()]
         building, training = STEP if step else ("", "")
-        folder = [*filter(None, (building, "from ._running import Kernels", training))]
+        lines_of = "\n".join(line for function in functions for line in function.lines)
+        unscaled = "from ._serving import unscaled" if "unscaled(" in lines_of else ""
+        own = (building, "from ._running import Kernels", unscaled, training)
+        folder = [*filter(None, own)]
         text = self._printed(
             "calls.py.jinja",
             header=lines,
@@ -136,7 +140,8 @@ def _as_printed(kernel: Kernel) -> list[Printed]:
     name = f"{kernel.name}_wanted"
     lines = [_variant(kernel, wanted, arguments) for wanted in kernel.variants]
     lines += ["    Scratch scratch;"] * bool(kernel.counts)
-    lines += [f"    if (!{n}) {n} = scratch.of<Real>({count});" for n, count in kernel.counts]
+    kinds = {name: STORED.get(kind, "Real") for kind, name in kernel.arguments}
+    lines += [f"    if (!{n}) {n} = scratch.of<{kinds[n]}>({c});" for n, c in kernel.counts]
     lines.append(f"    return {kernel.name}<Real>({arguments});")
     signature = called(f"static int {name}", parameters, " {")
     exported = (f"EXPORTED({kernel.name}, {name})",)

@@ -83,6 +83,7 @@ smaller_size add_block forward backward REAL step Vector Memory bytes_of_memory 
 LANES CONTRACTED CONTRACTS tile
 columns nearest turned product clear add_rows pick_rows descend log_gamma
 multiplied_added Divisor either polynomial bits_of of_bits smaller_bits
+Kind In Out Stored Formats Given Read Written STORED FORMAT bfloat16 float16
 """
 TAKEN = frozenset(WORDS.split())
 # How names begin and end that are made of others.

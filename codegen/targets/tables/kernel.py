@@ -27,7 +27,7 @@ class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
     the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
     that it can leave out. Sums that are ``left`` stay in parts; ``shapes`` are the sizes of what it
-    writes.
+    writes. What is ``exact`` of that is in the dtype of the computation.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Kernel:
     computed: tuple[Computed, ...] = ()
     flags: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

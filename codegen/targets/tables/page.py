@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from codegen.program import Function
+from codegen.program import Function, Parameter
 from codegen.program.arrays import Contract
 from codegen.program.parts import values_in
 from codegen.program.reads import Convolve
@@ -94,7 +94,13 @@ class KernelPage(PlainFunctions):
         return loops.function is self.program.forward
 
     def _loops(self, name: str, function: Function, left_out: Sequence[str]) -> Loops:
-        return self._printed(name, function, flat(self.program, function), left_out)
+        found = flat(self.program, function)
+        if self.outside.reductions:  # the entries of a loss are not rounded before they are added
+            own = {p.name for p in self.program.upstreams}
+            arrays = [replace(a, entries="exact") if a.name in own else a for a in found.arrays]
+            rounded = found.rounded - {*self.outputs}
+            found = replace(found, arrays=tuple(arrays), rounded=rounded)
+        return self._printed(name, function, found, left_out)
 
     def _printed(self, name: str, function: Function, flat: Flat, left_out: Sequence[str]) -> Loops:
         nodes = dict.fromkeys(node for result, node in flat.results if result in left_out)
@@ -164,7 +170,9 @@ class KernelPage(PlainFunctions):
 
     def loss_at_once(self) -> str:
         """The loss as it is returned with its gradients."""
-        return f"{self.outputs[0]}.to({self.both})"
+        loss = self.outputs[0]
+        is_made = self.is_narrow and not self.is_exact(loss, self.current)
+        return loss if is_made else f"{loss}.to({self.both})"
 
     def asked_of(self, function: Function) -> list[str]:
         """The inputs whose gradients a function computes only where they are needed."""
@@ -184,12 +192,69 @@ class KernelPage(PlainFunctions):
 
     def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
         """The memory for what a kernel makes."""
-        return f"{self.printer(loops.function).like}.new_empty({', '.join(shape) or '()'})"
+        like, dtype = self.format_of(loops, piece, name)
+        given = ", ".join(shape) or "()"
+        return f"{like}.new_empty({given}{f', dtype={dtype}' if dtype else ''})"
+
+    def format_of(self, loops: Loops, piece: Kernel, name: str) -> tuple[str, str]:
+        """A tensor of the format that memory for a value has, or any and the format: that of the
+        inputs, or of the argument that a gradient is of. What is passed on, or is a part of a loss,
+        is not rounded.
+        """
+        if not self.is_narrow:
+            return self.like, ""
+        return self._format(loops, name, name in (*piece.exact, *piece.left))
+
+    def _format(self, loops: Loops, name: str, exact: bool) -> tuple[str, str]:
+        function, result = loops.function, self._result(loops, name)
+        like = self.printer(function).like
+        if loops is self.at_once and not exact:
+            own = result.removeprefix("d")
+            return (like, self.both) if result in self.outputs else (own, f"unscaled({own})")
+        if exact or (self.outside.reductions and result in self.outputs):
+            return like, self.wide
+        if self._is_forward(loops):
+            return (like, "") if len(self.floats) == 1 else (like, self.both)
+        own = {p.name for p in function.parameters}
+        if result.removeprefix("d") in own:
+            return result.removeprefix("d"), ""
+        upstream = self.program.upstreams[0]
+        is_long = len(self._layout(result)) >= len(upstream.layout)
+        return (upstream.name, "") if is_long else (like, self.wide)
+
+    def _result(self, loops: Loops, name: str) -> str:
+        return next((result for result, node in loops.flat.results if node == name), name)
+
+    def _layout(self, result: str) -> Sequence[object]:
+        inputs = {f"d{p.name}": p.layout for p in self.program.forward.parameters}
+        return inputs.get(result, ())
 
     def launched(self, piece: Kernel, named: Callable[[str], str], margin: int) -> Iterator[str]:
         """The lines that call a kernel; ``named`` says what arrays are called."""
         given = [*map(named, (*piece.reads, *piece.writes)), *piece.sizes, *piece.scalars]
         yield wrapped(f"{self.own['kernels']}.{piece.name}", given, indent=margin)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether kernels alone compute the function that is being written."""
+        return len(self.current.kernels) == len(self.current.pieces)
+
+    @property
+    def like(self) -> str:
+        return self.printer(self.current.function).like
+
+    def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
+        return [] if self.is_narrow else super()._widened(tensors)
+
+    def returned(self, name: str) -> str:
+        """A kernel has made it in its format, unless it was not rounded."""
+        is_made = self.is_narrow and not self.is_exact(name, self.current)
+        return name if is_made else super().returned(name)
+
+    def is_exact(self, result: str, loops: Loops) -> bool:
+        """Whether a kernel that computes it has not rounded it."""
+        exact = {made for kernel in loops.kernels for made in kernel.exact}
+        return dict(loops.flat.results)[result] in exact
 
     def multiplies_matrices(self, function: Function) -> bool:
         """Whether a line of torch does."""

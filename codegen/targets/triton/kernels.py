@@ -59,7 +59,6 @@ class Kernel(tables.Kernel):
     """The ``functions`` of a sweep: that for rows in registers first."""
 
     functions: tuple[Function, ...]
-    exact: tuple[str, ...] = ()  # what it makes that is not rounded to 16 bits
 
 
 def kernels_of(
