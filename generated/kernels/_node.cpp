@@ -12,7 +12,8 @@
 //                           TENSOR* for sizes is its shape
 //     call NAME ...         the kernel's arguments but the threads; ~NAME is one number where all
 //                           entries are that in memory, =NAME whether they are
-//     gives NAME ...        in order; of the backward for each tensor of the forward, - for none
+//     gives NAME ...        in order; of the backward for each tensor of the forward, - for none;
+//                           with ! behind, in the dtype of the inputs, which the kernel does not give
 //     saves NAME ...        for the backward, by the names there
 //     scales                instead of a backward: the forward gives a loss, then the gradients of
 //                           its tensors for an upstream gradient of 1
@@ -37,6 +38,10 @@ using at::Tensor;
 
 using Entry = int (*)(const int64_t* words);
 constexpr int NONE = -1, MOST = 32, ALL = -1;
+// In the order of the formats: those of 16 bits have libraries of their own.
+constexpr at::ScalarType FORMATS[] = {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16};
+constexpr const char* NAMES[] = {"float", "double", "float16", "bfloat16"};
+constexpr int OTHERS = 2;
 std::atomic<int> watching{0};
 std::atomic<bool> is_fork{false};
 
@@ -45,13 +50,17 @@ struct Launch {
     struct Made { int slot; std::vector<int> dims; bool is_optional; int like; };
     struct Word { int slot; char kind, how; };  // the kernel's letter; ~, = or nothing
     std::string kernel;
-    Entry entries[2] = {};  // in float, in double
+    PyObject* kernels = nullptr;  // of the file, in Python
+    mutable std::atomic<Entry> entries[4] = {};  // by the formats
+    char kinds[MOST] = {};  // letters by the slots
     size_t takes = 0;  // in the first slots
+    bool is_pointwise = false;  // all entries are counted, no axis is: they may lie in any order
     std::vector<bool> is_number;
     std::vector<Size> sizes;
     std::vector<Made> makes;
     std::vector<Word> words;
     std::vector<int> gives;
+    bool is_rounded[MOST] = {};  // what it gives
     std::map<std::string, int> slots;
 
     int slot(const std::string& name) {
@@ -97,18 +106,65 @@ bool is_one_number(const Tensor& t) {
     return true;
 }
 
-// Runs a kernel; false where Python must decide.
-bool run(const Launch& launch, Values& values, const std::vector<bool>& wanted) {
-    std::optional<at::ScalarType> real;
+// Whether these have an entry for each of the others', in the same order in memory without gaps.
+bool are_in_one_order(at::TensorList tensors) {
+    const Tensor* first = nullptr;
+    for (const Tensor& t : tensors) {
+        if (!t.defined() || t.dim() == 0) continue;
+        if (!t.is_non_overlapping_and_dense()) return false;
+        if (first && (t.sizes() != first->sizes() || t.strides() != first->strides())) return false;
+        if (!first) first = &t;
+    }
+    return first;
+}
+
+// What a library calls by a name.
+template <class T> T find(void* library, const std::string& name) {
+    void* found = dlsym(library, name.c_str());
+    if (!found) throw std::out_of_range(name);
+    return *static_cast<T*>(found);
+}
+
+// The interpreter, in a thread of autograd too.
+struct Python {
+    PyGILState_STATE state = PyGILState_Ensure();
+    ~Python() { PyGILState_Release(state); }
+};
+
+// The kernel for a format, of which the library may have to be built; null if it cannot be.
+Entry entry_for(const Launch& launch, int format) {
+    Entry entry = launch.entries[format];
+    if (entry || format < OTHERS) return entry;
+    Python python;
+    const auto path = py::handle(launch.kernels).attr("path")(NAMES[format]).cast<std::string>();
+    void* library = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library) entry = find<Entry>(library, launch.kernel + "_stored_words");
+    return launch.entries[format] = entry;
+}
+
+// Runs a kernel; false where Python must decide. What ``is_scaled`` later may vanish in float16.
+bool run(
+    const Launch& launch, Values& values, const std::vector<bool>& wanted, bool is_scaled = false
+) {
+    std::optional<at::ScalarType> real, stored;
     for (const auto& word : launch.words) {
         const Tensor& t = values.tensors[word.slot];
-        if (!t.defined() || (word.kind != 'r' && word.kind != 'w')) continue;
+        if (!t.defined() || !std::strchr("rsw", word.kind)) continue;
         if (!is_plain(t)) return false;
-        if (word.kind == 'w' ? t.scalar_type() != at::kLong : real && t.scalar_type() != *real)
-            return false;
-        if (word.kind == 'r') real = t.scalar_type();
+        const auto own = t.scalar_type();
+        if (word.kind == 'w' && own != at::kLong) return false;
+        if (word.kind == 'w') continue;
+        auto& all = word.kind == 's' ? stored : real;
+        if (all && own != *all) return false;
+        all = own;
     }
-    if (real != at::kFloat && real != at::kDouble) return false;
+    if (!stored && !real) return false;
+    const auto format = std::find(FORMATS, std::end(FORMATS), stored ? *stored : *real) - FORMATS;
+    if (format == std::size(FORMATS)) return false;
+    const auto wide = format < OTHERS ? FORMATS[format] : at::kFloat;
+    if ((real && *real != wide) || (is_scaled && FORMATS[format] == at::kHalf)) return false;
+    const Entry entry = entry_for(launch, format);
+    if (!entry) return false;
     for (const auto& size : launch.sizes) {
         const Tensor& t = values.tensors[size.tensor];
         if (size.axis >= t.dim()) return false;
@@ -117,6 +173,7 @@ bool run(const Launch& launch, Values& values, const std::vector<bool>& wanted) 
         if (divisor < 1 || length % divisor) return false;
         values.set(size.slot, length / divisor);
     }
+    const bool is_as_given = launch.is_pointwise && are_in_one_order(values.tensors);
     for (const auto& made : launch.makes) {
         if (made.is_optional) {
             bool is_wanted = false;
@@ -130,7 +187,11 @@ bool run(const Launch& launch, Values& values, const std::vector<bool>& wanted) 
             shape.append(all.begin(), all.end());
         }
         for (const int dim : made.dims) shape.push_back(dim == NONE ? 1 : values.whole[dim]);
-        values.tensors[made.slot] = at::detail::empty_cpu(shape, *real);
+        const bool is_wide = launch.kinds[made.slot] == 'R';
+        const auto dtype = is_wide ? wide : FORMATS[format];
+        values.tensors[made.slot] = is_as_given && made.like != NONE
+            ? at::detail::empty_strided_cpu(shape, values.tensors[made.like].strides(), dtype)
+            : at::detail::empty_cpu(shape, dtype);
     }
     bool is_one[MOST] = {};  // before anything is copied
     for (const auto& word : launch.words)
@@ -144,13 +205,18 @@ bool run(const Launch& launch, Values& values, const std::vector<bool>& wanted) 
         else if (word.kind == 'd') std::memcpy(&words[count], &values.real[word.slot], 8);
         else if (!t.defined()) words[count] = 0;
         else {
-            if (word.how != '~' || !is_one[word.slot]) t = t.contiguous();
+            const bool is_read_so = is_as_given || (word.how == '~' && is_one[word.slot]);
+            if (!is_read_so) t = t.contiguous();
             words[count] = reinterpret_cast<int64_t>(t.const_data_ptr());
         }
         ++count;
     }
     words[count] = is_fork ? 1 : at::get_num_threads();
-    return launch.entries[*real == at::kDouble](words) == 0;
+    if (entry(words)) return false;
+    for (const int slot : launch.gives)
+        if (slot != NONE && launch.is_rounded[slot])
+            values.tensors[slot] = values.tensors[slot].to(FORMATS[format]);
+    return true;
 }
 
 struct Plan {
@@ -165,11 +231,6 @@ struct Plan {
     PyObject *kernels, *by_lines;  // whose ``called`` notes names; the backward in Python
 };
 
-// The interpreter, in a thread of autograd too.
-struct Python {
-    PyGILState_STATE state = PyGILState_Ensure();
-    ~Python() { PyGILState_Release(state); }
-};
 struct OtherThreads {
     PyThreadState* state = PyEval_SaveThread();
     ~OtherThreads() { PyEval_RestoreThread(state); }
@@ -200,7 +261,7 @@ struct OfKernels : Function<OfKernels> {
         for (const int slot : plan.saves) saved.push_back(values.tensors[slot]);
         std::vector<bool> wanted{true};
         for (const Tensor& t : given_) wanted.push_back(t.requires_grad());
-        if (!run(plan.forward, values, wanted)) return {};
+        if (!run(plan.forward, values, wanted, plan.scales)) return {};
         note(plan, plan.forward);
         for (size_t i = 0; i < saved.size(); ++i)
             if (!saved[i].defined()) saved[i] = values.tensors[plan.saves[i]];  // made only now
@@ -270,7 +331,7 @@ struct OfKernels : Function<OfKernels> {
                     again(ctx, plan, saved, values);
                     std::vector<bool> all{true};
                     all.insert(all.end(), wanted.begin(), wanted.end());
-                    if (!run(plan.forward, values, all)) return false;
+                    if (!run(plan.forward, values, all, true)) return false;
                 }
                 results[i] = values.tensors[plan.forward.gives[i + 1]];
             }
@@ -371,6 +432,14 @@ PyObject* call(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
     {
         OtherThreads run_meanwhile;
         if (GradMode::is_enabled() && any_variable_requires_grad(tensors)) {
+            if (!plan.forward.is_pointwise || !are_in_one_order(tensors)) {
+                size_t next = 0;  // what is copied once is what is kept
+                for (int i = 0; i < count; ++i) {
+                    if (plan.forward.is_number[i]) continue;
+                    Tensor& t = tensors[next++];
+                    if (!is_one_number(t) && is_plain(t)) values.tensors[i] = t = t.contiguous();
+                }
+            }
             results = OfKernels::apply(OfKernels::Call{plan, values}, at::TensorList(tensors));
         } else if (!plan.scales && run(plan.forward, values, {})) {
             note(plan, plan.forward);
@@ -385,13 +454,6 @@ PyObject* call(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
     END_HANDLE_TH_ERRORS
 }
 
-// What a library calls by a name.
-template <class T> T find(void* library, const std::string& name) {
-    void* found = dlsym(library, name.c_str());
-    if (!found) throw std::out_of_range(name);
-    return *static_cast<T*>(found);
-}
-
 // One statement of a text.
 void read(std::istringstream words, Plan& plan, Launch*& launch, void* library) {
     std::string verb, name;
@@ -400,10 +462,9 @@ void read(std::istringstream words, Plan& plan, Launch*& launch, void* library) 
     if (verb == "kernel") {
         launch = launch ? &plan.backward : &plan.forward;
         words >> launch->kernel;
-        for (int i = 0; i < 2; ++i) {
-            const auto entry = launch->kernel + (i ? "_double_words" : "_float_words");
-            launch->entries[i] = find<Entry>(library, entry);
-        }
+        launch->kernels = plan.kernels;
+        for (int i = 0; i < OTHERS; ++i)
+            launch->entries[i] = find<Entry>(library, launch->kernel + "_" + NAMES[i] + "_words");
     } else if (verb == "takes") {
         while (words >> name) {
             const bool is_number = name.back() == '#', is_gradient = name[0] == '^';
@@ -427,6 +488,8 @@ void read(std::istringstream words, Plan& plan, Launch*& launch, void* library) 
         if (verb != "count") words >> size.axis;
         if (verb == "divided") size.divisor = slot();
         launch->sizes.push_back(size);
+        const auto counts = [](const Launch::Size& each) { return each.axis == ALL; };
+        launch->is_pointwise = std::all_of(launch->sizes.begin(), launch->sizes.end(), counts);
     } else if (verb == "make") {
         words >> name;
         const bool is_optional = name.back() == '?';
@@ -441,10 +504,17 @@ void read(std::istringstream words, Plan& plan, Launch*& launch, void* library) 
         const auto kinds = find<const char*>(library, launch->kernel + "_kinds");
         for (int i = 0; words >> name; ++i) {
             const char how = name[0] == '~' || name[0] == '=' ? name[0] : 0;
-            launch->words.push_back({launch->slot(how ? name.substr(1) : name), kinds[i], how});
+            const int slot = launch->slot(how ? name.substr(1) : name);
+            launch->words.push_back({slot, kinds[i], how});
+            if (!how) launch->kinds[slot] = kinds[i];
         }
     } else if (verb == "gives") {
-        while (words >> name) launch->gives.push_back(name == "-" ? NONE : launch->slot(name));
+        while (words >> name) {
+            const bool is_rounded = name.back() == '!';
+            if (is_rounded) name.pop_back();
+            launch->gives.push_back(name == "-" ? NONE : launch->slot(name));
+            if (is_rounded) launch->is_rounded[launch->gives.back()] = true;
+        }
     } else if (verb == "scales") {
         plan.scales = true, plan.outputs = 1;
     } else if (verb == "saves") {

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -22,9 +23,12 @@ from ._serving import Refused, refuse, tell
 
 TARGET, DEVICE = "cpp", "cpu"
 FORMATS = {torch.float32: "float", torch.float64: "double"}  # what there are kernels for
-TAKEN = frozenset({*FORMATS, torch.float16, torch.bfloat16, torch.int64, torch.bool})
-# By the letter that stands for an argument in the text of its kernel's kinds.
-KINDS = {"r": ctypes.c_void_p, "w": ctypes.c_void_p, "i": ctypes.c_int64, "d": ctypes.c_double}
+NARROW = {torch.float16: "float16", torch.bfloat16: "bfloat16"}  # built where one is first given
+TAKEN = frozenset({*FORMATS, *NARROW, torch.int64, torch.bool})
+# By the letter that stands for an argument in the text of its kernel's kinds, in lower case where
+# it is read: arrays in the dtype of the computation, in that of the inputs, and of whole numbers.
+REALS = "rRsS"
+NUMBERS = {"i": ctypes.c_int64, "d": ctypes.c_double}
 
 
 def problem() -> str:
@@ -49,25 +53,33 @@ def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class Kernels:
-    """The kernels of a file, as attributes. It is built when the first one is called."""
+    """The kernels of a file, as attributes. It is built when the first one is called, and for 16
+    bits when the first one is with these.
+    """
 
     def __init__(self, file: str):
-        self.source, self.library, self.lock = (
-            Path(file).with_suffix(".cpp"),
-            None,
-            threading.Lock(),
-        )
+        self.source, self.lock = Path(file).with_suffix(".cpp"), threading.Lock()
+        self.libraries: dict[str, ctypes.CDLL | None] = {}
         self.called: list[str] | None = None
 
-    def load(self) -> ctypes.CDLL | None:
-        """The library, built now if need be; None, once said why, where it cannot be."""
+    def load(self, stored: str = "") -> ctypes.CDLL | None:
+        """The library, of a format of 16 bits or of all others, built now if need be; None, once
+        said why, where it cannot be.
+        """
         with self.lock:
-            if self.library is None:
+            if stored not in self.libraries:
+                self.libraries[stored] = None
                 try:
-                    self.library = loaded(self.source)
+                    given = {"STORED": stored} if stored else {}
+                    self.libraries[stored] = loaded(self.source, given)
                 except NoCompiler as error:
                     tell(f"{error}; {self.source.stem} runs on torch")
-        return self.library
+            return self.libraries[stored]
+
+    def path(self, stored: str) -> str:
+        """That of a library, for the node."""
+        library = self.load(stored)
+        return library._name if library else ""
 
     def __getattr__(self, name: str) -> Kernel:
         if name.startswith("__"):
@@ -117,37 +129,72 @@ class Kernel:
     """
 
     def __init__(self, kernels: Kernels, name: str):
-        self.kernels, self.name = kernels, name
-        self.functions: dict[torch.dtype, Callable[..., int]] | None = None
-        self.arrays, self.like = 0, 0
+        self.kernels, self.name, self.kinds = kernels, name, ""
+        self.functions: dict[torch.dtype, Callable[..., int] | None] = {}
 
     def __call__(self, *given) -> None:
-        functions = self.load() if self.functions is None else self.functions
-        if not functions:
+        kinds = self.kinds or self.load()
+        stored, real = self.formats(given)
+        function = self.function(stored)
+        if function is None:
             raise Refused
-        arrays = [a if a is None else a.contiguous() for a in given[: self.arrays]]
-        addresses = [a if a is None else a.data_ptr() for a in arrays]
-        threads = 1 if node.is_fork else torch.get_num_threads()
-        status = functions[arrays[self.like].dtype](*addresses, *given[self.arrays :], threads)
+        dtypes = {"r": real, "s": stored, "w": torch.int64}
+        pairs = zip(given, kinds, strict=False)  # the threads are not given
+        passed = [value_for(value, kind, dtypes) for value, kind in pairs]
+        places = [p.data_ptr() if isinstance(p, Tensor) else p for p in passed]
+        status = function(*places, 1 if node.is_fork else torch.get_num_threads())
         if status:
             if status == 2:
                 raise MemoryError(f"{self.kernels.source.stem}: {self.name} ran out of memory")
             raise Refused
+        for made, kind, place in zip(given, kinds, passed, strict=False):
+            if kind.isupper() and place is not made:
+                made.copy_(place)
         if self.kernels.called is not None:
             self.kernels.called.append(self.name)
 
-    def load(self) -> dict[torch.dtype, Callable[..., int]]:
-        library, found = self.kernels.load(), {}
+    def formats(self, given: Sequence) -> tuple[torch.dtype, torch.dtype]:
+        """The dtype of what is read and written in that of the inputs, and of the computation: 16
+        bits are read as such where all have the same, but for masks.
+        """
+        every = zip(given, self.kinds, strict=False)
+        pairs = [(a.dtype, kind) for a, kind in every if kind in REALS and a is not None]
+        stored = {dtype for dtype, kind in pairs if kind in "sS" and dtype != torch.bool}
+        if len(stored) == 1 and stored <= NARROW.keys():
+            return stored.pop(), torch.float32
+        real = functools.reduce(torch.promote_types, {dtype for dtype, _ in pairs}, torch.float32)
+        return real, real
+
+    def load(self) -> str:
+        """The kinds of its arguments."""
+        library = self.kernels.load()
+        if library is None:
+            raise Refused
         try:
-            if library is not None:
-                text = ctypes.c_char_p.in_dll(library, f"{self.name}_kinds").value.decode()
-                function = ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[k] for k in text), ctypes.c_int)
-                for dtype, name in FORMATS.items():
-                    address = ctypes.c_void_p.in_dll(library, f"{self.name}_{name}").value
-                    found[dtype] = function(address)
-                self.arrays, self.like = text.count("r") + text.count("w"), text.index("r")
+            text = ctypes.c_char_p.in_dll(library, f"{self.name}_kinds").value.decode()
         except ValueError as error:  # not one of ours
             tell(f"{error}; {self.kernels.source.stem} runs on torch")
-            found = {}
-        self.functions = found
-        return found
+            raise Refused from None
+        self.kinds = text
+        return text
+
+    def function(self, dtype: torch.dtype) -> Callable[..., int] | None:
+        if dtype not in self.functions:
+            library = self.kernels.load(NARROW.get(dtype, ""))
+            if library is None:
+                return None
+            kinds = [NUMBERS.get(kind, ctypes.c_void_p) for kind in self.kinds]
+            function = ctypes.CFUNCTYPE(ctypes.c_int, *kinds, ctypes.c_int)
+            name = f"{self.name}_{FORMATS.get(dtype, 'stored')}"
+            self.functions[dtype] = function(ctypes.c_void_p.in_dll(library, name).value)
+        return self.functions[dtype]
+
+
+def value_for(value: object, kind: str, dtypes: Mapping[str, torch.dtype]) -> object:
+    """An argument as a kernel takes it, in its dtype: memory for what it writes."""
+    dtype = dtypes.get(kind.lower())
+    if dtype is None or value is None:
+        return value
+    if kind.isupper():
+        return value if value.dtype == dtype else torch.empty_like(value, dtype=dtype)
+    return value.to(dtype).contiguous()

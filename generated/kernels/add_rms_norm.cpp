@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* gain, const Real* residual, const Real* x, Real* h, Real* inv_rms, Real* y,
-    int64_t C, int64_t N, double eps, int threads
+    In<Real> gain, In<Real> residual, In<Real> x, Real* h, Real* inv_rms, Out<Real> y, int64_t C,
+    int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
@@ -25,8 +25,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true>
 static int backward(
-    const Real* dh, const Real* dy, const Real* gain, const Real* h, const Real* inv_rms,
-    Real* dgain, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dh, In<Real> dy, In<Real> gain, In<Real> h, const Real* inv_rms, Real* dgain,
+    Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain) INLINE {
         const auto inv_rms_n = inv_rms[n];
@@ -46,15 +46,15 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dh, const Real* dy, const Real* gain, const Real* h, const Real* inv_rms,
-    Real* dgain, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dh, In<Real> dy, In<Real> gain, In<Real> h, const Real* inv_rms, Real* dgain,
+    Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     if (dx && !dgain) return backward<Real, true, false>(dh, dy, gain, h, inv_rms, dgain, dx, C, N,
             threads);
     if (!dx && dgain) return backward<Real, false, true>(dh, dy, gain, h, inv_rms, dgain, dx, C, N,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * C);
     if (!dgain) dgain = scratch.of<Real>(C);
     return backward<Real>(dh, dy, gain, h, inv_rms, dgain, dx, C, N, threads);
 }
@@ -62,7 +62,7 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real>
 static int plain_forward(
-    const Real* residual, const Real* x, Real* h, Real* inv_rms, Real* y, int64_t C, int64_t N,
+    In<Real> residual, In<Real> x, Real* h, Real* inv_rms, Out<Real> y, int64_t C, int64_t N,
     double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -81,8 +81,8 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real>
 static int plain_backward(
-    const Real* dh, const Real* dy, const Real* h, const Real* inv_rms, Real* dx, int64_t C,
-    int64_t N, int threads
+    In<Real> dh, In<Real> dy, In<Real> h, const Real* inv_rms, Out<Real> dx, int64_t C, int64_t N,
+    int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * h[n * C + c]; });
@@ -106,7 +106,7 @@ NODE(AddRMSNorm,
     "make inv_rms N 1;"
     "make y N C;"
     "call gain residual x h inv_rms y C N eps;"
-    "gives y h inv_rms;"
+    "gives y h! inv_rms;"
     "saves x residual gain h inv_rms;"
     "kernel backward;"
     "takes ^dy ^dh gain inv_rms h;"
@@ -127,7 +127,7 @@ NODE(AddRMSNormPlain,
     "make inv_rms N 1;"
     "make y N C;"
     "call residual x h inv_rms y C N eps;"
-    "gives y h inv_rms;"
+    "gives y h! inv_rms;"
     "saves x residual h inv_rms;"
     "kernel plain_backward;"
     "takes ^dy ^dh inv_rms h;"

@@ -26,13 +26,12 @@ def add_rms_norm_forward(
         torch.float32,
     )
     dtype = torch.promote_types(x.dtype, residual.dtype) if wide == torch.float32 else wide
-    x, residual, gain = x.to(wide), residual.to(wide), gain.to(wide)
     N, C = x.shape
-    h = x.new_empty(N, C)
-    inv_rms = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
+    h = x.new_empty(N, C, dtype=wide)
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
     kernels.forward(gain, residual, x, h, inv_rms, y, C, N, eps)
-    return y.to(dtype), h.to(dtype), inv_rms
+    return y, h.to(dtype), inv_rms
 
 
 def add_rms_norm_backward(
@@ -41,9 +40,8 @@ def add_rms_norm_backward(
 ) -> tuple:
     """The gradients of x, residual and gain."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, dh, gain, h = (t.to(wide) for t in (dy, dh, gain, h))
     N, C = dy.shape
-    dgain = dy.new_empty(C) if need_gain else None
+    dgain = dy.new_empty(C, dtype=wide) if need_gain else None
     dresidual = dy.new_empty(N, C) if need_x or need_residual else None
     kernels.backward(dh, dy, gain, h, inv_rms, dgain, dresidual, C, N)
     dx = dresidual
@@ -56,19 +54,16 @@ def add_rms_norm_plain_forward(
     """The outputs y and h, then what the backward reads of it."""
     dtype = torch.promote_types(x.dtype, residual.dtype)
     wide = torch.promote_types(dtype, torch.float32)
-    x, residual = x.to(wide), residual.to(wide)
     N, C = x.shape
-    h = x.new_empty(N, C)
-    inv_rms = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
+    h = x.new_empty(N, C, dtype=wide)
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
     kernels.plain_forward(residual, x, h, inv_rms, y, C, N, eps)
-    return y.to(dtype), h.to(dtype), inv_rms
+    return y, h.to(dtype), inv_rms
 
 
 def add_rms_norm_plain_backward(dy: Tensor, dh: Tensor, inv_rms: Tensor, h: Tensor) -> tuple:
     """The gradients of x and residual."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, dh, h = dy.to(wide), dh.to(wide), h.to(wide)
     N, C = dy.shape
     dresidual = dy.new_empty(N, C)
     kernels.plain_backward(dh, dy, h, inv_rms, dresidual, C, N)

@@ -5,9 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(
-    const Real* alpha, Real* cumulated_1_operand, int64_t R, int64_t S, int threads
-) {
+static int forward(In<Real> alpha, Real* cumulated_1_operand, int64_t R, int64_t S, int threads) {
     rows(R * ((S + 31) / 32), R * S, threads, [=](int64_t row) INLINE {
         const int64_t first = (row % ((S + 31) / 32)) * 32;
         const int64_t last = smaller_size(first + 32, S);
@@ -22,7 +20,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* alpha, const Real* color, const Real* cumulated_1, Real* y, int64_t C, int64_t R,
+    In<Real> alpha, In<Real> color, const Real* cumulated_1, Real* y, int64_t C, int64_t R,
     int64_t S, int threads
 ) {
     rows(R * S, C * R * S, threads, [=](int64_t row, double* y) INLINE {
@@ -37,7 +35,7 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* alpha, const Real* color, const Real* dy, Real* sum_color_dy, Real* one_minus_alpha,
+    In<Real> alpha, In<Real> color, In<Real> dy, Real* sum_color_dy, Real* one_minus_alpha,
     Real* scanned_2_term, int64_t C, int64_t R, int64_t S, int threads
 ) {
     rows(R * S, C * R * S, threads, [=](int64_t row) INLINE {
@@ -55,8 +53,8 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* alpha, const Real* cumulated_1, const Real* dy, const Real* scanned_2,
-    const Real* sum_color_dy, Real* dalpha, Real* dcolor, int64_t C, int64_t R, int64_t S,
+    In<Real> alpha, const Real* cumulated_1, In<Real> dy, const Real* scanned_2,
+    const Real* sum_color_dy, Out<Real> dalpha, Out<Real> dcolor, int64_t C, int64_t R, int64_t S,
     int threads
 ) {
     rows(R * S, C * R * S, threads, [=](int64_t row) INLINE {

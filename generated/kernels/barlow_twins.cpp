@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* first_, const Real* second, Real* sum_first, Real* sum_second, Real* sum_centred1,
+    In<Real> first_, In<Real> second, Real* sum_first, Real* sum_second, Real* sum_centred1,
     Real* sum_centred2, Real* inverse_root_in_unit1, Real* inverse_root_in_unit2, Real* unit1,
     Real* unit2, int64_t D, int64_t N, double eps, int threads
 ) {
@@ -19,29 +19,28 @@ static int forward(
             sum_second[d] += second[n * D + d];
         });
     }, Columns(sum_first, D), Columns(sum_second, D));
+    const Divisor by_N = Real(N);
     rows(N, D * N, threads, [=](int64_t n, Real* sum_centred1, Real* sum_centred2) INLINE {
         each(D, [=](int64_t d) INLINE {
-            sum_centred1[d] += first_[n * D + d] - sum_first[d] / Real(N);
-            sum_centred2[d] += second[n * D + d] - sum_second[d] / Real(N);
+            sum_centred1[d] += first_[n * D + d] - sum_first[d] / by_N;
+            sum_centred2[d] += second[n * D + d] - sum_second[d] / by_N;
         });
     }, Columns(sum_centred1, D), Columns(sum_centred2, D));
     rows(N, D * N, threads, [=](int64_t n, Real* sum_1, Real* sum_2) INLINE {
         each(D, [=](int64_t d) INLINE {
-            sum_1[d] += square(first_[n * D + d] - sum_first[d] / Real(N) - sum_centred1[d]
-                    / Real(N));
-            sum_2[d] += square(second[n * D + d] - sum_second[d] / Real(N) - sum_centred2[d]
-                    / Real(N));
+            sum_1[d] += square(first_[n * D + d] - sum_first[d] / by_N - sum_centred1[d] / by_N);
+            sum_2[d] += square(second[n * D + d] - sum_second[d] / by_N - sum_centred2[d] / by_N);
         });
     }, Columns(sum_1, D), Columns(sum_2, D));
     entries(D, threads, [=](int64_t d) INLINE {
-        inverse_root_in_unit1[d] = 1 / square_root(sum_1[d] / Real(N) + Real(eps));
-        inverse_root_in_unit2[d] = 1 / square_root(sum_2[d] / Real(N) + Real(eps));
+        inverse_root_in_unit1[d] = 1 / square_root(sum_1[d] / by_N + Real(eps));
+        inverse_root_in_unit2[d] = 1 / square_root(sum_2[d] / by_N + Real(eps));
     });
     entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
-        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_first[d] / Real(N)
-                - sum_centred1[d] / Real(N));
-        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_second[d] / Real(N)
-                - sum_centred2[d] / Real(N));
+        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_first[d] / by_N
+                - sum_centred1[d] / by_N);
+        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_second[d] / by_N
+                - sum_centred2[d] / by_N);
     });
     return DONE;
 }
@@ -49,15 +48,16 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* product_3, Real* correlation, Real* diagonal_correlation_minus_1, Real* loss,
+    const Real* product_3, Real* correlation, Real* diagonal_correlation_minus_1, Out<Real> loss,
     int64_t D, int64_t N, double weight, int threads
 ) {
     Scratch scratch;
     Real* same = scratch.of<Real>(1);
     Real* others = scratch.of<Real>(1);
+    const Divisor by_N_2 = Real(N);
     rows(D, D * D, threads, [=](int64_t d, double* same, double* others) INLINE {
         others[0] += sum(D, [=](int64_t e) INLINE {
-            const Real correlation_now = product_3[d * D + e] / Real(N);
+            const Real correlation_now = product_3[d * D + e] / by_N_2;
             correlation[d * D + e] = correlation_now;
             return choose(d == e, Real(0), square(correlation_now));
         });
@@ -72,9 +72,9 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* correlation, const Real* diagonal_correlation_minus_1, const Real* dloss,
-    const Real* first_, const Real* inverse_root_in_unit1, const Real* inverse_root_in_unit2,
-    const Real* second, const Real* sum_centred1, const Real* sum_centred2, const Real* sum_first,
+    const Real* correlation, const Real* diagonal_correlation_minus_1, In<Real> dloss,
+    In<Real> first_, const Real* inverse_root_in_unit1, const Real* inverse_root_in_unit2,
+    In<Real> second, const Real* sum_centred1, const Real* sum_centred2, const Real* sum_first,
     const Real* sum_second, Real* dcorrelation_, Real* unit1, Real* unit2, int64_t D, int64_t N,
     double weight, int threads
 ) {
@@ -88,11 +88,12 @@ static int backward(
                     + choose(e == d, dcorrelation_constant, Real(0));
         });
     });
+    const Divisor by_N = Real(N);
     entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
-        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_first[d] / Real(N)
-                - sum_centred1[d] / Real(N));
-        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_second[d] / Real(N)
-                - sum_centred2[d] / Real(N));
+        unit1[n * D + d] = inverse_root_in_unit1[d] * (first_[n * D + d] - sum_first[d] / by_N
+                - sum_centred1[d] / by_N);
+        unit2[n * D + d] = inverse_root_in_unit2[d] * (second[n * D + d] - sum_second[d] / by_N
+                - sum_centred2[d] / by_N);
     });
     return DONE;
 }
@@ -101,28 +102,29 @@ EXPORTED(backward, backward)
 template <class Real>
 static int backward_2(
     const Real* inverse_root_in_unit1, const Real* inverse_root_in_unit2, const Real* product_1,
-    const Real* product_2, const Real* unit1, const Real* unit2, Real* dfirst, Real* dsecond,
-    int64_t D, int64_t N, int threads
+    const Real* product_2, const Real* unit1, const Real* unit2, Out<Real> dfirst,
+    Out<Real> dsecond, int64_t D, int64_t N, int threads
 ) {
     Scratch scratch;
     Real* sum_3 = scratch.of<Real>(D);
     Real* sum_4 = scratch.of<Real>(D);
     Real* sum_5 = scratch.of<Real>(D);
     Real* sum_6 = scratch.of<Real>(D);
+    const Divisor by_N_2 = Real(N);
     rows(N, D * N, threads, [=](int64_t n, Real* sum_3, Real* sum_4, Real* sum_5,
             Real* sum_6) INLINE {
         each(D, [=](int64_t d) INLINE {
-            sum_3[d] += product_2[n * D + d] / Real(N) * unit1[n * D + d];
-            sum_4[d] += product_2[n * D + d] / Real(N);
-            sum_5[d] += product_1[n * D + d] / Real(N) * unit2[n * D + d];
-            sum_6[d] += product_1[n * D + d] / Real(N);
+            sum_3[d] += product_2[n * D + d] / by_N_2 * unit1[n * D + d];
+            sum_4[d] += product_2[n * D + d] / by_N_2;
+            sum_5[d] += product_1[n * D + d] / by_N_2 * unit2[n * D + d];
+            sum_6[d] += product_1[n * D + d] / by_N_2;
         });
     }, Columns(sum_3, D), Columns(sum_4, D), Columns(sum_5, D), Columns(sum_6, D));
     entries(N, D, threads, [=](int64_t n, int64_t d) INLINE {
-        dfirst[n * D + d] = inverse_root_in_unit1[d] * (product_2[n * D + d] / Real(N) - sum_4[d]
-                / Real(N) - sum_3[d] / Real(N) * unit1[n * D + d]);
-        dsecond[n * D + d] = inverse_root_in_unit2[d] * (product_1[n * D + d] / Real(N) - sum_6[d]
-                / Real(N) - sum_5[d] / Real(N) * unit2[n * D + d]);
+        dfirst[n * D + d] = inverse_root_in_unit1[d] * (product_2[n * D + d] / by_N_2 - sum_4[d]
+                / by_N_2 - sum_3[d] / by_N_2 * unit1[n * D + d]);
+        dsecond[n * D + d] = inverse_root_in_unit2[d] * (product_1[n * D + d] / by_N_2 - sum_6[d]
+                / by_N_2 - sum_5[d] / by_N_2 * unit2[n * D + d]);
     });
     return DONE;
 }

@@ -6,31 +6,35 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
-    Real* y, int64_t C, int64_t N, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> x, Real* mean, Real* sum_diff, Real* inv_std,
+    Out<Real> y, int64_t C, int64_t N, double eps, int threads
 ) {
     Scratch scratch;
-    Real* sum_1 = scratch.of<Real>(C);
-    Real* sum_2 = scratch.of<Real>(C);
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_1) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_1[c] += x[n * C + c]; });
-    }, Columns(sum_1, C));
-    entries(C, threads, [=](int64_t c) INLINE { mean[c] = sum_1[c] / Real(N); });
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_diff) INLINE {
-        each(C, [=](int64_t c) INLINE { sum_diff[c] += x[n * C + c] - mean[c]; });
-    }, Columns(sum_diff, C));
-    rows(N, C * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(C, [=](int64_t c) INLINE {
-            sum_2[c] += square(x[n * C + c] - mean[c] - sum_diff[c] / Real(N));
-        });
-    }, Columns(sum_2, C));
-    const Real N_minus_one = double(N) - 1.0;
+    Real* shift = scratch.of<Real>(C);
+    Real* sum_shifted = scratch.of<Real>(C);
+    Real* sum_squares = scratch.of<Real>(C);
     entries(C, threads, [=](int64_t c) INLINE {
-        inv_std[c] = 1 / square_root(sum_2[c] / N_minus_one + Real(eps));
+        shift[c] = larger(smaller(x[0 * C + c], x[(N - 1) * C + c]), smaller(larger(x[0 * C + c],
+                x[(N - 1) * C + c]), x[(N / 2) * C + c]));
+    });
+    rows(N, C * N, threads, [=](int64_t n, Real* sum_shifted, Real* sum_squares) INLINE {
+        each(C, [=](int64_t c) INLINE {
+            sum_shifted[c] += x[n * C + c] - shift[c];
+            sum_squares[c] += square(x[n * C + c] - shift[c]);
+        });
+    }, Columns(sum_shifted, C), Columns(sum_squares, C));
+    const Real N_minus_one = double(N) - 1.0;
+    const Divisor by_N = Real(N);
+    entries(C, threads, [=](int64_t c) INLINE {
+        const Real mean_now = shift[c] + sum_shifted[c] / by_N;
+        mean[c] = mean_now;
+        sum_diff[c] = sum_shifted[c] - Real(N) * (mean_now - shift[c]);
+        inv_std[c] = 1 / square_root(larger(sum_squares[c] - sum_shifted[c] * sum_shifted[c] / by_N,
+                Real(0)) / N_minus_one + Real(eps));
     });
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         y[n * C + c] = bias[c] + gain[c] * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c]
-                / Real(N)));
+                / by_N));
     });
     return DONE;
 }
@@ -38,16 +42,17 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     Scratch scratch;
     if constexpr (!want_dgain) dgain = scratch.of<Real>(C);
     if constexpr (!want_dbias) dbias = scratch.of<Real>(C);
+    const Divisor by_N = Real(N);
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_dx || want_dgain) dgain[c] += dy[n * C + c] * (inv_std[c]
-                    * (x[n * C + c] - mean[c] - sum_diff[c] / Real(N)));
+                    * (x[n * C + c] - mean[c] - sum_diff[c] / by_N));
             if constexpr (want_dx || want_dbias) dbias[c] += dy[n * C + c];
         });
     }, Columns(dgain, (want_dx || want_dgain) ? C : 0), Columns(dbias, (want_dx || want_dbias) ? C
@@ -55,9 +60,8 @@ static int backward(
     const Real N_minus_one = double(N) - 1.0;
     if constexpr (want_dx) {
         entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-            dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dbias[c] / Real(N) - dgain[c]
-                    / N_minus_one * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c]
-                    / Real(N))));
+            dx[n * C + c] = gain[c] * inv_std[c] * (dy[n * C + c] - dbias[c] / by_N - dgain[c]
+                    / N_minus_one * (inv_std[c] * (x[n * C + c] - mean[c] - sum_diff[c] / by_N)));
         });
     }
     return DONE;
@@ -65,8 +69,8 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
             sum_diff, x, dgain, dbias, dx, C, N, threads);
@@ -77,7 +81,7 @@ static int backward_wanted(
     if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
             sum_diff, x, dgain, dbias, dx, C, N, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * C);
     if (!dgain) dgain = scratch.of<Real>(C);
     if (!dbias) dbias = scratch.of<Real>(C);
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, threads);

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* bias, const Real* gain, const Real* running_mean, const Real* running_var,
-    const Real* x, Real* inv_std, Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> running_mean, In<Real> running_var, In<Real> x,
+    Real* inv_std, Out<Real> y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     entries(C, threads, [=](int64_t c) INLINE {
         inv_std[c] = 1 / square_root(running_var[c] + Real(eps));
@@ -20,8 +20,8 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* running_mean, const Real* running_var,
-    const Real* x, Real* inv_std, Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> running_mean, In<Real> running_var, In<Real> x,
+    Real* inv_std, Out<Real> y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(bias, gain, running_mean, running_var, x, inv_std, y, C, N,
@@ -47,8 +47,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, In<Real> running_mean, In<Real> x, Real* dgain,
+    Real* dbias, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         each(C, [=](int64_t c) INLINE {
@@ -63,8 +63,8 @@ static int backward_without_S(
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, In<Real> running_mean, In<Real> x, Real* dgain,
+    Real* dbias, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (S == 1)
         return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std,
@@ -90,8 +90,8 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* running_mean, const Real* x,
-    Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, In<Real> running_mean, In<Real> x, Real* dgain,
+    Real* dbias, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std,
             running_mean, x, dgain, dbias, dx, C, N, S, threads);
@@ -102,7 +102,7 @@ static int backward_wanted(
     if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std,
             running_mean, x, dgain, dbias, dx, C, N, S, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * C * S);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * C * S);
     if (!dgain) dgain = scratch.of<Real>(C);
     if (!dbias) dbias = scratch.of<Real>(C);
     return backward<Real>(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S, threads);
@@ -111,7 +111,7 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real>
 static int plain_forward_without_S(
-    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
+    In<Real> running_mean, In<Real> running_var, In<Real> x, Real* inv_std, Out<Real> xhat,
     int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     entries(C, threads, [=](int64_t c) INLINE {
@@ -125,7 +125,7 @@ static int plain_forward_without_S(
 
 template <class Real>
 static int plain_forward(
-    const Real* running_mean, const Real* running_var, const Real* x, Real* inv_std, Real* xhat,
+    In<Real> running_mean, In<Real> running_var, In<Real> x, Real* inv_std, Out<Real> xhat,
     int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     if (S == 1)
@@ -149,7 +149,7 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real>
 static int plain_backward_without_S(
-    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, const Real* inv_std, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         dx[n * C + c] = inv_std[c] * dy[n * C + c];
@@ -159,7 +159,7 @@ static int plain_backward_without_S(
 
 template <class Real>
 static int plain_backward(
-    const Real* dy, const Real* inv_std, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, const Real* inv_std, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (S == 1)
         return plain_backward_without_S<Real>(dy, inv_std, dx, C, N, S, threads);

@@ -26,14 +26,11 @@ def batch_norm_evaluation_forward(
         torch.float32,
     )
     dtype = x.dtype if wide == torch.float32 else wide
-    x, running_mean, running_var, gain, bias = (
-        t.to(wide) for t in (x, running_mean, running_var, gain, bias)
-    )
     N, C, S = x.shape
-    inv_std = x.new_empty(C)
-    y = x.new_empty(N, C, S)
+    inv_std = x.new_empty(C, dtype=wide)
+    y = x.new_empty(N, C, S, dtype=dtype)
     kernels.forward(bias, gain, running_mean, running_var, x, inv_std, y, C, N, S, eps)
-    return y.to(dtype), inv_std
+    return y, inv_std
 
 
 def batch_norm_evaluation_backward(
@@ -42,11 +39,10 @@ def batch_norm_evaluation_backward(
 ) -> tuple:
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, x, running_mean, gain = (t.to(wide) for t in (dy, x, running_mean, gain))
     N, C, S = dy.shape
-    dgain = dy.new_empty(C) if need_gain else None
-    dbias = dy.new_empty(C) if need_bias else None
-    dx = dy.new_empty(N, C, S) if need_x else None
+    dgain = dy.new_empty(C, dtype=wide) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C, S) if need_x else None
     kernels.backward(dy, gain, inv_std, running_mean, x, dgain, dbias, dx, C, N, S)
     return dx, dgain, dbias
 
@@ -61,18 +57,15 @@ def batch_norm_evaluation_plain_forward(
         torch.float32,
     )
     dtype = x.dtype if wide == torch.float32 else wide
-    x, running_mean, running_var = x.to(wide), running_mean.to(wide), running_var.to(wide)
     N, C, S = x.shape
-    inv_std = x.new_empty(C)
-    y = x.new_empty(N, C, S)
+    inv_std = x.new_empty(C, dtype=wide)
+    y = x.new_empty(N, C, S, dtype=dtype)
     kernels.plain_forward(running_mean, running_var, x, inv_std, y, C, N, S, eps)
-    return y.to(dtype), inv_std
+    return y, inv_std
 
 
 def batch_norm_evaluation_plain_backward(dy: Tensor, inv_std: Tensor) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy = dy.to(wide)
     N, C, S = dy.shape
     dx = dy.new_empty(N, C, S)
     kernels.plain_backward(dy, inv_std, dx, C, N, S)

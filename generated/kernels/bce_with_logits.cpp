@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* losses, int64_t C, int64_t N, int threads
+    In<Real> logits, In<Real> pos_weight, In<Real> target, In<Real> weight, Real* losses, int64_t C,
+    int64_t N, int threads
 ) {
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         losses[n * C + c] = -((pos_weight[c] * (smaller(logits[n * C + c], Real(0))
@@ -21,8 +21,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+    const Real* dloss, In<Real> logits, In<Real> pos_weight, In<Real> target, In<Real> weight,
+    Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N, int threads
 ) {
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         if constexpr (want_dlogits) dlogits[n * C + c] = -(dloss[n * C + c] * weight[n * C + c])
@@ -38,16 +38,16 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* logits, const Real* pos_weight, const Real* target,
-    const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int threads
+    const Real* dloss, In<Real> logits, In<Real> pos_weight, In<Real> target, In<Real> weight,
+    Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N, int threads
 ) {
     if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, pos_weight, target,
             weight, dlogits, dtarget, C, N, threads);
     if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, pos_weight, target,
             weight, dlogits, dtarget, C, N, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C);
     return backward<Real>(dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N,
             threads);
 }
@@ -55,8 +55,8 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int at_once(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* dlogits, Real* dtarget, Real* loss_, int64_t C, int64_t N, double reduction, int threads
+    In<Real> logits, In<Real> pos_weight, In<Real> target, In<Real> weight, Out<Real> dlogits,
+    Out<Real> dtarget, Out<Real> loss_, int64_t C, int64_t N, double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
@@ -85,16 +85,16 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* logits, const Real* pos_weight, const Real* target, const Real* weight,
-    Real* dlogits, Real* dtarget, Real* loss_, int64_t C, int64_t N, double reduction, int threads
+    In<Real> logits, In<Real> pos_weight, In<Real> target, In<Real> weight, Out<Real> dlogits,
+    Out<Real> dtarget, Out<Real> loss_, int64_t C, int64_t N, double reduction, int threads
 ) {
     if (dlogits && !dtarget) return at_once<Real, true, false>(logits, pos_weight, target, weight,
             dlogits, dtarget, loss_, C, N, reduction, threads);
     if (!dlogits && dtarget) return at_once<Real, false, true>(logits, pos_weight, target, weight,
             dlogits, dtarget, loss_, C, N, reduction, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C);
     return at_once<Real>(logits, pos_weight, target, weight, dlogits, dtarget, loss_, C, N,
             reduction, threads);
 }
@@ -102,7 +102,7 @@ EXPORTED(at_once, at_once_wanted)
 
 template <class Real>
 static int plain_forward(
-    const Real* logits, const Real* target, Real* losses, int64_t C, int64_t N, int threads
+    In<Real> logits, In<Real> target, Real* losses, int64_t C, int64_t N, int threads
 ) {
     const int64_t NC = N * C;
     entries(NC, threads, [=](int64_t nc) INLINE {
@@ -116,7 +116,7 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_backward(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    const Real* dloss, In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget,
     int64_t C, int64_t N, int threads
 ) {
     const int64_t NC = N * C;
@@ -130,7 +130,7 @@ static int plain_backward(
 
 template <class Real>
 static int plain_backward_wanted(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    const Real* dloss, In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget,
     int64_t C, int64_t N, int threads
 ) {
     if (dlogits && !dtarget) return plain_backward<Real, true, false>(dloss, logits, target,
@@ -138,16 +138,16 @@ static int plain_backward_wanted(
     if (!dlogits && dtarget) return plain_backward<Real, false, true>(dloss, logits, target,
             dlogits, dtarget, C, N, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C);
     return plain_backward<Real>(dloss, logits, target, dlogits, dtarget, C, N, threads);
 }
 EXPORTED(plain_backward, plain_backward_wanted)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_at_once(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
-    int64_t N, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t C, int64_t N, double reduction, int threads
 ) {
     const int64_t NC = N * C;
     Scratch scratch;
@@ -170,16 +170,16 @@ static int plain_at_once(
 
 template <class Real>
 static int plain_at_once_wanted(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
-    int64_t N, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t C, int64_t N, double reduction, int threads
 ) {
     if (dlogits && !dtarget) return plain_at_once<Real, true, false>(logits, target, dlogits,
             dtarget, loss_, C, N, reduction, threads);
     if (!dlogits && dtarget) return plain_at_once<Real, false, true>(logits, target, dlogits,
             dtarget, loss_, C, N, reduction, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C);
     return plain_at_once<Real>(logits, target, dlogits, dtarget, loss_, C, N, reduction, threads);
 }
 EXPORTED(plain_at_once, plain_at_once_wanted)

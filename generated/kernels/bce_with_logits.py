@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import bce_with_logits as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f"
 REDUCTIONS = ["sum", "mean"]
@@ -26,9 +27,8 @@ def bce_with_logits_forward(
         [t.dtype for t in (logits, target, weight, pos_weight)],
         torch.float32,
     )
-    logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
     N, C = logits.shape
-    loss = logits.new_empty(N, C)
+    loss = logits.new_empty(N, C, dtype=wide)
     kernels.forward(logits, pos_weight, target, weight, loss, C, N)
     return loss
 
@@ -38,13 +38,9 @@ def bce_with_logits_backward(
     need_logits: bool = True, need_target: bool = True,
 ) -> tuple:
     """The gradients of logits and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, target, weight, pos_weight = (
-        t.to(wide) for t in (dloss, logits, target, weight, pos_weight)
-    )
     N, C = dloss.shape
-    dlogits = dloss.new_empty(N, C) if need_logits else None
-    dtarget = dloss.new_empty(N, C) if need_target else None
+    dlogits = logits.new_empty(N, C) if need_logits else None
+    dtarget = target.new_empty(N, C) if need_target else None
     kernels.backward(dloss, logits, pos_weight, target, weight, dlogits, dtarget, C, N)
     return dlogits, dtarget
 
@@ -69,21 +65,19 @@ def bce_with_logits_at_once(
     )
     dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    logits, target, weight, pos_weight = (t.to(wide) for t in (logits, target, weight, pos_weight))
     N, C = logits.shape
-    dlogits = logits.new_empty(N, C) if need_logits else None
-    dtarget = logits.new_empty(N, C) if need_target else None
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, dtype=unscaled(target)) if need_target else None
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(logits, pos_weight, target, weight, dlogits, dtarget, loss, C, N, reduction)
-    return loss.to(dtype), dlogits, dtarget, None, None, None
+    return loss, dlogits, dtarget, None, None, None
 
 
 def bce_with_logits_plain_forward(logits: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
-    logits, target = logits.to(wide), target.to(wide)
     N, C = logits.shape
-    loss = logits.new_empty(N, C)
+    loss = logits.new_empty(N, C, dtype=wide)
     kernels.plain_forward(logits, target, loss, C, N)
     return loss
 
@@ -93,11 +87,9 @@ def bce_with_logits_plain_backward(
     need_target: bool = True,
 ) -> tuple:
     """The gradients of logits and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
     N, C = dloss.shape
-    dlogits = dloss.new_empty(N, C) if need_logits else None
-    dtarget = dloss.new_empty(N, C) if need_target else None
+    dlogits = logits.new_empty(N, C) if need_logits else None
+    dtarget = target.new_empty(N, C) if need_target else None
     kernels.plain_backward(dloss, logits, target, dlogits, dtarget, C, N)
     return dlogits, dtarget
 
@@ -108,12 +100,10 @@ def bce_with_logits_plain_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(logits.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    logits, target = logits.to(wide), target.to(wide)
     N, C = logits.shape
-    dlogits = logits.new_empty(N, C) if need_logits else None
-    dtarget = logits.new_empty(N, C) if need_target else None
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, dtype=unscaled(target)) if need_target else None
+    loss = logits.new_empty((), dtype=dtype)
     kernels.plain_at_once(logits, target, dlogits, dtarget, loss, C, N, reduction)
-    return loss.to(dtype), dlogits, dtarget
+    return loss, dlogits, dtarget

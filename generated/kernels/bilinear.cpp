@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* through, const Real* x2, Real* y, int64_t H, int64_t L, int64_t N,
+    In<Real> bias, const Real* through, In<Real> x2, Out<Real> y, int64_t H, int64_t L, int64_t N,
     int threads
 ) {
     Scratch scratch;
@@ -27,7 +27,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* through, const Real* x2, Real* dbias, Real* dx2, Real* dthrough,
+    In<Real> dy, const Real* through, In<Real> x2, Real* dbias, Real* dx2, Real* dthrough,
     int64_t H, int64_t L, int64_t N, int threads
 ) {
     rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {

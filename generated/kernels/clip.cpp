@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* images, const Real* scale, const Real* texts, Real* exp_scale, Real* image_norm,
+    In<Real> images, In<Real> scale, In<Real> texts, Real* exp_scale, Real* image_norm,
     Real* image_length, Real* image, Real* text_norm, Real* text_length, Real* text,
     Real* sum_image_text_along_D, int64_t D, int64_t N, int threads
 ) {
@@ -25,10 +25,12 @@ static int forward(
         text_norm[n] = text_norm_now;
         const Real text_length_now = larger(text_norm_now, Real(1e-12));
         text_length[n] = text_length_now;
+        const Divisor by_image_length = image_length_now;
+        const Divisor by_text_length = text_length_now;
         sum_image_text_along_D[n] = sum(D, [=](int64_t d) INLINE {
-            const Real image_now = images[n * D + d] / image_length_now;
+            const Real image_now = images[n * D + d] / by_image_length;
             image[n * D + d] = image_now;
-            const Real text_now = texts[n * D + d] / text_length_now;
+            const Real text_now = texts[n * D + d] / by_text_length;
             text[n * D + d] = text_now;
             return image_now * text_now;
         });
@@ -39,9 +41,9 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* exp_scale, const Real* scale, const Real* sum_image_text,
+    const Real* exp_scale, In<Real> scale, const Real* sum_image_text,
     const Real* sum_image_text_along_D, Real* exp_exponent_shifted, Real* sum_exp_exponent_shifted,
-    Real* exp_exponent_shifted_along_N, Real* sum_exp_exponent_shifted_along_N, Real* loss,
+    Real* exp_exponent_shifted_along_N, Real* sum_exp_exponent_shifted_along_N, Out<Real> loss,
     int64_t N, int threads
 ) {
     Scratch scratch;
@@ -93,11 +95,11 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* exp_exponent_shifted, const Real* exp_exponent_shifted_along_N,
-    const Real* exp_scale, const Real* image_length, const Real* images,
+    In<Real> dloss, const Real* exp_exponent_shifted, const Real* exp_exponent_shifted_along_N,
+    const Real* exp_scale, const Real* image_length, In<Real> images,
     const Real* sum_exp_exponent_shifted, const Real* sum_exp_exponent_shifted_along_N,
     const Real* sum_image_text, const Real* sum_image_text_along_D, const Real* text_length,
-    const Real* texts, Real* image, Real* text, Real* exp_scale_times_dlogits, Real* sum_5,
+    In<Real> texts, Real* image, Real* text, Real* exp_scale_times_dlogits, Real* sum_5,
     Real* sum_6, int64_t D, int64_t N, int threads
 ) {
     const auto dloss_over_two_over_N = dloss[0] / Real(2) / Real(N);
@@ -106,14 +108,17 @@ static int backward(
         sum_6[0] += sum_image_text_along_D[n];
         const auto image_length_n = image_length[n];
         const auto text_length_n = text_length[n];
+        const Divisor by_image_length_n = image_length_n;
+        const Divisor by_text_length_n = text_length_n;
         each(D, [=](int64_t d) INLINE {
-            image[n * D + d] = images[n * D + d] / image_length_n;
-            text[n * D + d] = texts[n * D + d] / text_length_n;
+            image[n * D + d] = images[n * D + d] / by_image_length_n;
+            text[n * D + d] = texts[n * D + d] / by_text_length_n;
         });
         const auto sum_exp_exponent_shifted_n = sum_exp_exponent_shifted[n];
+        const Divisor by_sum_exp_exponent_shifted_n = sum_exp_exponent_shifted_n;
         sum_5[0] += sum(N, [=](int64_t m) INLINE {
             const Real dlogits = dloss_over_two_over_N * (exp_exponent_shifted[n * N + m]
-                    / sum_exp_exponent_shifted_n + exp_exponent_shifted_along_N[n * N + m]
+                    / by_sum_exp_exponent_shifted_n + exp_exponent_shifted_along_N[n * N + m]
                     / sum_exp_exponent_shifted_along_N[m]);
             exp_scale_times_dlogits[n * N + m] = exp_scale_2 * dlogits;
             return dlogits * sum_image_text[n * N + m];
@@ -125,10 +130,10 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* dloss, const Real* exp_scale, const Real* image, const Real* image_length,
+    In<Real> dloss, const Real* exp_scale, const Real* image, const Real* image_length,
     const Real* image_norm, const Real* product_1, const Real* product_2, const Real* sum_5,
     const Real* sum_6, const Real* text, const Real* text_length, const Real* text_norm,
-    Real* dscale, Real* dimages, Real* dtexts, int64_t D, int64_t N, int threads
+    Out<Real> dscale, Out<Real> dimages, Out<Real> dtexts, int64_t D, int64_t N, int threads
 ) {
     dscale[0] = exp_scale[0] * (sum_5[0] - dloss[0] * sum_6[0] / Real(N));
     const auto dloss_times_exp_scale_over_N = dloss[0] * exp_scale[0] / Real(N);
@@ -146,12 +151,14 @@ static int backward_2(
         const auto text_length_n = text_length[n];
         const auto sum_4_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_4
                 / text_norm[n], Real(0));
+        const Divisor by_image_length_n = image_length_n;
+        const Divisor by_text_length_n = text_length_n;
         each(D, [=](int64_t d) INLINE {
             dimages[n * D + d] = (product_2[n * D + d] - dloss_times_exp_scale_over_N
-                    * text[n * D + d]) / image_length_n - sum_3_over_image_norm_n_or_zero
+                    * text[n * D + d]) / by_image_length_n - sum_3_over_image_norm_n_or_zero
                     * image[n * D + d];
             dtexts[n * D + d] = (product_1[n * D + d] - dloss_times_exp_scale_over_N
-                    * image[n * D + d]) / text_length_n - sum_4_over_text_norm_n_or_zero
+                    * image[n * D + d]) / by_text_length_n - sum_4_over_text_norm_n_or_zero
                     * text[n * D + d];
         });
     });

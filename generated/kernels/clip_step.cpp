@@ -74,10 +74,12 @@ extern "C" int step(
         const Real sum_2 = found.of[1];
         const auto image_constant = larger(square_root(sum_1), Real(1e-12));
         const auto text_constant = larger(square_root(sum_2), Real(1e-12));
+        const Divisor by_divisor = image_constant;
+        const Divisor by_divisor_2 = text_constant;
         const Real sum_image_text_along_D_now = sum(D, [=](int64_t d) INLINE {
-            const Real image_now = images[n * D + d] / image_constant;
+            const Real image_now = images[n * D + d] / by_divisor;
             image[n * D + d] = image_now;
-            const Real text_now = texts[n * D + d] / text_constant;
+            const Real text_now = texts[n * D + d] / by_divisor_2;
             text[n * D + d] = text_now;
             return image_now * text_now;
         });
@@ -122,9 +124,10 @@ extern "C" int step(
                 max_exponent_along_N_raw[n]) - exp_scale[0] * sum_image_text_along_D[n]
                 + log(sum_exp_exponent_shifted_along_N[n]);
         const auto sum_exp_exponent_shifted_n = sum_exp_exponent_shifted[n];
+        const Divisor by_sum_exp_exponent_shifted_n = sum_exp_exponent_shifted_n;
         sum_9[0] += sum(N, [=](int64_t m) INLINE {
             return one_over_two_over_N * (exp_exponent_shifted[n * N + m]
-                    / sum_exp_exponent_shifted_n + exp_exponent_shifted_along_N[n * N + m]
+                    / by_sum_exp_exponent_shifted_n + exp_exponent_shifted_along_N[n * N + m]
                     / sum_exp_exponent_shifted_along_N[m]) * sum_image_text[n * N + m];
         });
     }, Total(sum_4, 1), Total(sum_9, 1));

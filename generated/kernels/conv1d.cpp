@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* product_1, Real* y, int64_t D, int64_t N, int64_t To, int threads
+    In<Real> bias, const Real* product_1, Out<Real> y, int64_t D, int64_t N, int64_t To, int threads
 ) {
     rows(N * D, D * N * To, threads, [=](int64_t row) INLINE {
         const int64_t d = row % D;
@@ -21,7 +21,7 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, Real* dbias, int64_t D, int64_t N, int64_t To, int threads) {
+static int backward(In<Real> dy, Real* dbias, int64_t D, int64_t N, int64_t To, int threads) {
     rows(N * D, D * N * To, threads, [=](int64_t row, double* dbias) INLINE {
         const int64_t d = row % D;
         const int64_t n = row / D;

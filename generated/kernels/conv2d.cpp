@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* product_1, Real* y, int64_t D, int64_t Ho, int64_t N, int64_t Wo,
+    In<Real> bias, const Real* product_1, Out<Real> y, int64_t D, int64_t Ho, int64_t N, int64_t Wo,
     int threads
 ) {
     const int64_t HoWo = Ho * Wo;
@@ -24,7 +24,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, Real* dbias, int64_t D, int64_t Ho, int64_t N, int64_t Wo, int threads
+    In<Real> dy, Real* dbias, int64_t D, int64_t Ho, int64_t N, int64_t Wo, int threads
 ) {
     const int64_t HoWo = Ho * Wo;
     rows(N * D, D * HoWo * N, threads, [=](int64_t row, double* dbias) INLINE {

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* target, const Real* x1, const Real* x2, Real* sum_x1_squared_plus_eps,
+    In<Real> target, In<Real> x1, In<Real> x2, Real* sum_x1_squared_plus_eps,
     Real* sum_x2_squared_plus_eps, Real* norms, Real* cosine, Real* losses, int64_t C, int64_t N,
     double eps, double margin, int threads
 ) {
@@ -38,8 +38,8 @@ EXPORTED(forward, forward)
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
 static int backward(
     const Real* cosine, const Real* dloss, const Real* norms, const Real* sum_x1_squared_plus_eps,
-    const Real* sum_x2_squared_plus_eps, const Real* target, const Real* x1, const Real* x2,
-    Real* dx1, Real* dx2, int64_t C, int64_t N, double margin, int threads
+    const Real* sum_x2_squared_plus_eps, In<Real> target, In<Real> x1, In<Real> x2, Out<Real> dx1,
+    Out<Real> dx2, int64_t C, int64_t N, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real dcosine = choose(target[n] == Real(1), -dloss[n],
@@ -61,8 +61,8 @@ static int backward(
 template <class Real>
 static int backward_wanted(
     const Real* cosine, const Real* dloss, const Real* norms, const Real* sum_x1_squared_plus_eps,
-    const Real* sum_x2_squared_plus_eps, const Real* target, const Real* x1, const Real* x2,
-    Real* dx1, Real* dx2, int64_t C, int64_t N, double margin, int threads
+    const Real* sum_x2_squared_plus_eps, In<Real> target, In<Real> x1, In<Real> x2, Out<Real> dx1,
+    Out<Real> dx2, int64_t C, int64_t N, double margin, int threads
 ) {
     if (dx1 && !dx2) return backward<Real, true, false>(cosine, dloss, norms,
             sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1, dx2, C, N,
@@ -71,8 +71,8 @@ static int backward_wanted(
             sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1, dx2, C, N,
             margin, threads);
     Scratch scratch;
-    if (!dx1) dx1 = scratch.of<Real>(N * C);
-    if (!dx2) dx2 = scratch.of<Real>(N * C);
+    if (!dx1) dx1 = scratch.of<Stored<Real>>(N * C);
+    if (!dx2) dx2 = scratch.of<Stored<Real>>(N * C);
     return backward<Real>(cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps,
             target, x1, x2, dx1, dx2, C, N, margin, threads);
 }
@@ -80,7 +80,7 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dx1 = true, bool want_dx2 = true>
 static int at_once(
-    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss_,
+    In<Real> target, In<Real> x1, In<Real> x2, Out<Real> dx1, Out<Real> dx2, Out<Real> loss_,
     int64_t C, int64_t N, double eps, double margin, double reduction, int threads
 ) {
     Scratch scratch;
@@ -119,7 +119,7 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* target, const Real* x1, const Real* x2, Real* dx1, Real* dx2, Real* loss_,
+    In<Real> target, In<Real> x1, In<Real> x2, Out<Real> dx1, Out<Real> dx2, Out<Real> loss_,
     int64_t C, int64_t N, double eps, double margin, double reduction, int threads
 ) {
     if (dx1 && !dx2) return at_once<Real, true, false>(target, x1, x2, dx1, dx2, loss_, C, N, eps,
@@ -127,8 +127,8 @@ static int at_once_wanted(
     if (!dx1 && dx2) return at_once<Real, false, true>(target, x1, x2, dx1, dx2, loss_, C, N, eps,
             margin, reduction, threads);
     Scratch scratch;
-    if (!dx1) dx1 = scratch.of<Real>(N * C);
-    if (!dx2) dx2 = scratch.of<Real>(N * C);
+    if (!dx1) dx1 = scratch.of<Stored<Real>>(N * C);
+    if (!dx2) dx2 = scratch.of<Stored<Real>>(N * C);
     return at_once<Real>(target, x1, x2, dx1, dx2, loss_, C, N, eps, margin, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)

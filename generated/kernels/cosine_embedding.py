@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import cosine_embedding as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987"
 REDUCTIONS = ["sum", "mean"]
@@ -22,13 +23,12 @@ def cosine_embedding_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
-    x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
     N, C = x1.shape
-    sum_x1_squared_plus_eps = x1.new_empty(N)
-    sum_x2_squared_plus_eps = x1.new_empty(N)
-    norms = x1.new_empty(N)
-    cosine = x1.new_empty(N)
-    loss = x1.new_empty(N)
+    sum_x1_squared_plus_eps = x1.new_empty(N, dtype=wide)
+    sum_x2_squared_plus_eps = x1.new_empty(N, dtype=wide)
+    norms = x1.new_empty(N, dtype=wide)
+    cosine = x1.new_empty(N, dtype=wide)
+    loss = x1.new_empty(N, dtype=wide)
     kernels.forward(
         target, x1, x2, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, norms, cosine, loss, C, N,
         eps, margin,
@@ -42,12 +42,10 @@ def cosine_embedding_backward(
     need_x1: bool = True, need_x2: bool = True,
 ) -> tuple:
     """The gradients of x1 and x2."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x1, x2, target = (t.to(wide) for t in (dloss, x1, x2, target))
     C = x1.shape[1]
     N, = dloss.shape
-    dx1 = dloss.new_empty(N, C) if need_x1 else None
-    dx2 = dloss.new_empty(N, C) if need_x2 else None
+    dx1 = x1.new_empty(N, C) if need_x1 else None
+    dx2 = x2.new_empty(N, C) if need_x2 else None
     kernels.backward(
         cosine, dloss, norms, sum_x1_squared_plus_eps, sum_x2_squared_plus_eps, target, x1, x2, dx1,
         dx2, C, N, margin,
@@ -63,10 +61,9 @@ def cosine_embedding_at_once(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x1, x2, target)], torch.float32)
     dtype = torch.promote_types(x1.dtype, x2.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    x1, x2, target = x1.to(wide), x2.to(wide), target.to(wide)
     N, C = x1.shape
-    dx1 = x1.new_empty(N, C) if need_x1 else None
-    dx2 = x1.new_empty(N, C) if need_x2 else None
-    loss = x1.new_empty(())
+    dx1 = x1.new_empty(N, C, dtype=unscaled(x1)) if need_x1 else None
+    dx2 = x2.new_empty(N, C, dtype=unscaled(x2)) if need_x2 else None
+    loss = x1.new_empty((), dtype=dtype)
     kernels.at_once(target, x1, x2, dx1, dx2, loss, C, N, eps, margin, reduction)
-    return loss.to(dtype), dx1, dx2, None, None, None, None
+    return loss, dx1, dx2, None, None, None, None

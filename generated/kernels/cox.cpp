@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* event, const Real* score, const Real* score_logcumsumexp, Real* losses, int64_t N,
+    In<Real> event, In<Real> score, const Real* score_logcumsumexp, Real* losses, int64_t N,
     int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
@@ -18,7 +18,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* event, const Real* score_logcumsumexp, Real* event_times_dloss,
+    const Real* dloss, In<Real> event, const Real* score_logcumsumexp, Real* event_times_dloss,
     Real* scanned_1_factor, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
@@ -32,8 +32,8 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* event_times_dloss, const Real* scanned_1, const Real* score,
-    const Real* score_logcumsumexp, Real* dscore, int64_t N, int threads
+    const Real* event_times_dloss, const Real* scanned_1, In<Real> score,
+    const Real* score_logcumsumexp, Out<Real> dscore, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         dscore[n] = scanned_1[n] * exp(score[n] - score_logcumsumexp[n]) - event_times_dloss[n];

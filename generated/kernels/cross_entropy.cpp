@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward_without_S(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Real* max_logits,
     Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
     double label_smoothing, int threads
 ) {
@@ -37,7 +37,7 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* max_logits,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Real* max_logits,
     Real* sum_exp_logits_shifted, Real* counted, Real* losses, int64_t C, int64_t N, int64_t S,
     double label_smoothing, int threads
 ) {
@@ -93,8 +93,8 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward_without_S(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
-    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
+    const Real* counted, const Real* dloss, const int64_t* labels, In<Real> logits,
+    const Real* max_logits, const Real* sum_exp_logits_shifted, In<Real> weight, Out<Real> dlogits_,
     int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -114,9 +114,10 @@ static int backward_without_S(
         const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
         const auto labels_n = labels[n];
         const auto dlogits_constant_3 = label_smoothing_minus_one * dloss_n * counted[n];
+        const Divisor by_sum_exp_logits_shifted_n = sum_exp_logits_shifted_n;
         each(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = dloss_n * (dlogits_constant_2 * (exp(logits[n * C + c]
-                    - max_logits_n) / sum_exp_logits_shifted_n) - label_smoothing_over_C
+                    - max_logits_n) / by_sum_exp_logits_shifted_n) - label_smoothing_over_C
                     * weight[c]) + choose(c == labels_n, dlogits_constant_3, Real(0));
         });
     });
@@ -125,8 +126,8 @@ static int backward_without_S(
 
 template <class Real>
 static int backward(
-    const Real* counted, const Real* dloss, const int64_t* labels, const Real* logits,
-    const Real* max_logits, const Real* sum_exp_logits_shifted, const Real* weight, Real* dlogits_,
+    const Real* counted, const Real* dloss, const int64_t* labels, In<Real> logits,
+    const Real* max_logits, const Real* sum_exp_logits_shifted, In<Real> weight, Out<Real> dlogits_,
     int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
     if (S == 1)
@@ -161,7 +162,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int at_once_without_S(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss_,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Out<Real> dlogits_, Out<Real> loss_,
     int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double reduction,
     int threads
 ) {
@@ -204,9 +205,10 @@ static int at_once_without_S(
         const auto dlogits_constant_4 = counted_label(labels[n], ignore_index);
         const auto dlogits_constant_5 = label_smoothing_minus_one * dlogits_constant_2
                 * weight[dlogits_constant_4];
+        const Divisor by_sum_exp_logits_shifted = sum_exp_logits_shifted;
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = dlogits_constant_2 * (dlogits_constant_3 * (exp_logits_shifted[c]
-                    / sum_exp_logits_shifted) - label_smoothing_over_C * weight[c])
+                    / by_sum_exp_logits_shifted) - label_smoothing_over_C * weight[c])
                     + choose(c == dlogits_constant_4, dlogits_constant_5, Real(0));
             return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw
                     - log_sum_exp_logits_shifted);
@@ -223,7 +225,7 @@ static int at_once_without_S(
 
 template <class Real>
 static int at_once(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss_,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Out<Real> dlogits_, Out<Real> loss_,
     int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double reduction,
     int threads
 ) {
@@ -310,7 +312,7 @@ EXPORTED(at_once, at_once)
 
 template <class Real>
 static int plain_forward_without_S(
-    const int64_t* labels, const Real* logits, Real* max_logits, Real* sum_exp_logits_shifted,
+    const int64_t* labels, In<Real> logits, Real* max_logits, Real* sum_exp_logits_shifted,
     Real* losses, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -329,7 +331,7 @@ static int plain_forward_without_S(
 
 template <class Real>
 static int plain_forward(
-    const int64_t* labels, const Real* logits, Real* max_logits, Real* sum_exp_logits_shifted,
+    const int64_t* labels, In<Real> logits, Real* max_logits, Real* sum_exp_logits_shifted,
     Real* losses, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (S == 1)
@@ -368,8 +370,9 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real>
 static int plain_backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* logits, const Real* max_logits,
-    const Real* sum_exp_logits_shifted, Real* dlogits_, int64_t C, int64_t N, int64_t S, int threads
+    const Real* dloss, const int64_t* labels, In<Real> logits, const Real* max_logits,
+    const Real* sum_exp_logits_shifted, Out<Real> dlogits_, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -378,9 +381,10 @@ static int plain_backward_without_S(
         const auto sum_exp_logits_shifted_n = sum_exp_logits_shifted[n];
         const auto labels_n = labels[n];
         const auto minus_dloss_n = -dloss_n;
+        const Divisor by_sum_exp_logits_shifted_n = sum_exp_logits_shifted_n;
         each(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = dloss_n * (exp(logits[n * C + c] - max_logits_n)
-                    / sum_exp_logits_shifted_n) + choose(c == labels_n, minus_dloss_n, Real(0));
+                    / by_sum_exp_logits_shifted_n) + choose(c == labels_n, minus_dloss_n, Real(0));
         });
     });
     return DONE;
@@ -388,8 +392,9 @@ static int plain_backward_without_S(
 
 template <class Real>
 static int plain_backward(
-    const Real* dloss, const int64_t* labels, const Real* logits, const Real* max_logits,
-    const Real* sum_exp_logits_shifted, Real* dlogits_, int64_t C, int64_t N, int64_t S, int threads
+    const Real* dloss, const int64_t* labels, In<Real> logits, const Real* max_logits,
+    const Real* sum_exp_logits_shifted, Out<Real> dlogits_, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
     if (S == 1)
         return plain_backward_without_S<Real>(dloss, labels, logits, max_logits,
@@ -410,8 +415,8 @@ EXPORTED(plain_backward, plain_backward)
 
 template <class Real>
 static int plain_at_once_without_S(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss_, int64_t C, int64_t N,
-    int64_t S, double ignore_index, double reduction, int threads
+    const int64_t* labels, In<Real> logits, Out<Real> dlogits_, Out<Real> loss_, int64_t C,
+    int64_t N, int64_t S, double ignore_index, double reduction, int threads
 ) {
     if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -441,10 +446,11 @@ static int plain_at_once_without_S(
                 one_over_divisor_1_or_one, Real(0));
         const auto dlogits_constant_2 = counted_label(labels[n], ignore_index);
         const auto dlogits_constant_3 = -dlogits_constant;
+        const Divisor by_sum_exp_logits_shifted = sum_exp_logits_shifted;
         each(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = dlogits_constant * (exp_logits_shifted[c]
-                    / sum_exp_logits_shifted) + choose(c == dlogits_constant_2, dlogits_constant_3,
-                    Real(0));
+                    / by_sum_exp_logits_shifted) + choose(c == dlogits_constant_2,
+                    dlogits_constant_3, Real(0));
         });
     }, Total(loss_sum, 1), Kept<Real>(C));
     loss_[0] = loss_sum[0] / choose(reduction_is_one, divisor_1[0], Real(1));
@@ -453,8 +459,8 @@ static int plain_at_once_without_S(
 
 template <class Real>
 static int plain_at_once(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss_, int64_t C, int64_t N,
-    int64_t S, double ignore_index, double reduction, int threads
+    const int64_t* labels, In<Real> logits, Out<Real> dlogits_, Out<Real> loss_, int64_t C,
+    int64_t N, int64_t S, double ignore_index, double reduction, int threads
 ) {
     if (S == 1)
         return plain_at_once_without_S<Real>(labels, logits, dlogits_, loss_, C, N, S, ignore_index,

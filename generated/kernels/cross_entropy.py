@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import cross_entropy as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8"
 REDUCTIONS = ["sum", "mean"]
@@ -22,12 +23,11 @@ def cross_entropy_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
-    logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
-    max_logits = logits.new_empty(N, 1, S)
-    sum_exp_logits_shifted = logits.new_empty(N, S)
-    counted = logits.new_empty(N, S)
-    loss = logits.new_empty(N, S)
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
+    counted = logits.new_empty(N, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
     kernels.forward(
         labels, logits, weight, max_logits, sum_exp_logits_shifted, counted, loss, C, N, S,
         label_smoothing,
@@ -40,13 +40,11 @@ def cross_entropy_backward(
     sum_exp_logits_shifted: Tensor, counted: Tensor, label_smoothing: float,
 ) -> Tensor:
     """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, weight = dloss.to(wide), logits.to(wide), weight.to(wide)
     C = logits.shape[1]
     N, S = dloss.shape
     if C == 0:
         raise ValueError("cross_entropy divides by C, which is 0")
-    dlogits = dloss.new_empty(N, C, S)
+    dlogits = logits.new_empty(N, C, S)
     kernels.backward(
         counted, dloss, labels, logits, max_logits, sum_exp_logits_shifted, weight, dlogits, C, N,
         S, label_smoothing,
@@ -67,26 +65,24 @@ def cross_entropy_at_once(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy divides by C, which is 0")
-    dlogits = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(
         labels, logits, weight, dlogits, loss, C, N, S, ignore_index, label_smoothing, reduction,
     )
-    return loss.to(dtype), dlogits, None, None, None, None, None
+    return loss, dlogits, None, None, None, None, None
 
 
 def cross_entropy_plain_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     wide = torch.promote_types(logits.dtype, torch.float32)
-    logits = logits.to(wide)
     N, C, S = logits.shape
-    max_logits = logits.new_empty(N, 1, S)
-    sum_exp_logits_shifted = logits.new_empty(N, S)
-    loss = logits.new_empty(N, S)
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
     kernels.plain_forward(labels, logits, max_logits, sum_exp_logits_shifted, loss, C, N, S)
     return loss, max_logits, sum_exp_logits_shifted
 
@@ -96,11 +92,9 @@ def cross_entropy_plain_backward(
     sum_exp_logits_shifted: Tensor,
 ) -> Tensor:
     """The gradient of logits."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits = dloss.to(wide), logits.to(wide)
     C = logits.shape[1]
     N, S = dloss.shape
-    dlogits = dloss.new_empty(N, C, S)
+    dlogits = logits.new_empty(N, C, S)
     kernels.plain_backward(
         dloss, labels, logits, max_logits, sum_exp_logits_shifted, dlogits, C, N, S,
     )
@@ -112,11 +106,9 @@ def cross_entropy_plain_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = logits.dtype
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    logits = logits.to(wide)
     N, C, S = logits.shape
-    dlogits = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    loss = logits.new_empty((), dtype=dtype)
     kernels.plain_at_once(labels, logits, dlogits, loss, C, N, S, ignore_index, reduction)
-    return loss.to(dtype), dlogits
+    return loss, dlogits

@@ -6,9 +6,8 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* max_logits,
-    Real* sum_in_logprobs, Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    int threads
+    In<Real> logits, In<Real> target, In<Real> weight, Real* max_logits, Real* sum_in_logprobs,
+    Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     const Real label_smoothing_over_C = label_smoothing / double(C);
@@ -32,9 +31,8 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const Real* logits, const Real* target, const Real* weight, Real* max_logits,
-    Real* sum_in_logprobs, Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing,
-    int threads
+    In<Real> logits, In<Real> target, In<Real> weight, Real* max_logits, Real* sum_in_logprobs,
+    Real* losses, int64_t C, int64_t N, int64_t S, double label_smoothing, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(logits, target, weight, max_logits, sum_in_logprobs, losses,
@@ -81,8 +79,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward_without_S(
-    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
-    const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
+    const Real* dloss, In<Real> logits, const Real* max_logits, const Real* sum_in_logprobs,
+    In<Real> target, In<Real> weight, Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N,
     int64_t S, double label_smoothing, int threads
 ) {
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
@@ -109,8 +107,8 @@ static int backward_without_S(
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
-    const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
+    const Real* dloss, In<Real> logits, const Real* max_logits, const Real* sum_in_logprobs,
+    In<Real> target, In<Real> weight, Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N,
     int64_t S, double label_smoothing, int threads
 ) {
     if (S == 1)
@@ -151,8 +149,8 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
-    const Real* target, const Real* weight, Real* dlogits, Real* dtarget, int64_t C, int64_t N,
+    const Real* dloss, In<Real> logits, const Real* max_logits, const Real* sum_in_logprobs,
+    In<Real> target, In<Real> weight, Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N,
     int64_t S, double label_smoothing, int threads
 ) {
     if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, max_logits,
@@ -160,8 +158,8 @@ static int backward_wanted(
     if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, max_logits,
             sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S, label_smoothing, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C * S);
     return backward<Real>(dloss, logits, max_logits, sum_in_logprobs, target, weight, dlogits,
             dtarget, C, N, S, label_smoothing, threads);
 }
@@ -169,21 +167,20 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int at_once_without_S(
-    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
-    Real* loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
+    In<Real> logits, In<Real> target, In<Real> weight, Out<Real> dlogits, Out<Real> dtarget,
+    Out<Real> loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
     int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    const Real one_over_N_times_one_or_one = 1.0 / (reduction == 1.0 ? double(N) * 1.0 : 1.0);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     const Real one_minus_label_smoothing = 1.0 - label_smoothing;
     rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
         const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
-            return Several<Real, 2>{{weight[c] * one_over_N_times_one_or_one
-                    * (label_smoothing_minus_one * target[n * C + c] - label_smoothing_over_C),
-                    logits[n * C + c]}};
+            return Several<Real, 2>{{weight[c] * one_over_N_or_one * (label_smoothing_minus_one
+                    * target[n * C + c] - label_smoothing_over_C), logits[n * C + c]}};
         });
         const Real sum_2 = found.of[0];
         const Real max_logits_raw = Real(found.of[1]);
@@ -193,26 +190,26 @@ static int at_once_without_S(
                 - zero_or_max_logits_raw); });
         const auto log_sum_in_logprobs = log(sum_in_logprobs);
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = weight[c] * one_over_N_times_one_or_one
+            if constexpr (want_dlogits) dlogits[n * C + c] = weight[c] * one_over_N_or_one
                     * (label_smoothing_minus_one * target[n * C + c] - label_smoothing_over_C)
                     - sum_2 * exp(logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs);
             if constexpr (want_dtarget) dtarget[n * C + c] = label_smoothing_minus_one * weight[c]
-                    * one_over_N_times_one_or_one * (logits[n * C + c] - zero_or_max_logits_raw
+                    * one_over_N_or_one * (logits[n * C + c] - zero_or_max_logits_raw
                     - log_sum_in_logprobs);
             return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
                     * (one_minus_label_smoothing * target[n * C + c] + label_smoothing_over_C);
         });
         loss_sum[0] += -sum_1;
     }, Total(loss_sum, 1));
-    const Real N_times_one_or_one = (reduction == 1.0 ? double(N) * 1.0 : 1.0);
-    loss_[0] = loss_sum[0] / N_times_one_or_one;
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int at_once(
-    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
-    Real* loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
+    In<Real> logits, In<Real> target, In<Real> weight, Out<Real> dlogits, Out<Real> dtarget,
+    Out<Real> loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
     int threads
 ) {
     if (S == 1)
@@ -282,8 +279,8 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* logits, const Real* target, const Real* weight, Real* dlogits, Real* dtarget,
-    Real* loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
+    In<Real> logits, In<Real> target, In<Real> weight, Out<Real> dlogits, Out<Real> dtarget,
+    Out<Real> loss_, int64_t C, int64_t N, int64_t S, double label_smoothing, double reduction,
     int threads
 ) {
     if (dlogits && !dtarget) return at_once<Real, true, false>(logits, target, weight, dlogits,
@@ -291,8 +288,8 @@ static int at_once_wanted(
     if (!dlogits && dtarget) return at_once<Real, false, true>(logits, target, weight, dlogits,
             dtarget, loss_, C, N, S, label_smoothing, reduction, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C * S);
     return at_once<Real>(logits, target, weight, dlogits, dtarget, loss_, C, N, S, label_smoothing,
             reduction, threads);
 }
@@ -300,7 +297,7 @@ EXPORTED(at_once, at_once_wanted)
 
 template <class Real>
 static int plain_forward_without_S(
-    const Real* logits, const Real* target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
+    In<Real> logits, In<Real> target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
     int64_t C, int64_t N, int64_t S, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -322,7 +319,7 @@ static int plain_forward_without_S(
 
 template <class Real>
 static int plain_forward(
-    const Real* logits, const Real* target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
+    In<Real> logits, In<Real> target, Real* max_logits, Real* sum_in_logprobs, Real* losses,
     int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (S == 1)
@@ -366,8 +363,9 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_backward_without_S(
-    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
-    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+    const Real* dloss, In<Real> logits, const Real* max_logits, const Real* sum_in_logprobs,
+    In<Real> target, Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto dloss_n = dloss[n];
@@ -389,8 +387,9 @@ static int plain_backward_without_S(
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_backward(
-    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
-    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+    const Real* dloss, In<Real> logits, const Real* max_logits, const Real* sum_in_logprobs,
+    In<Real> target, Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
     if (S == 1)
         return plain_backward_without_S<Real, want_dlogits, want_dtarget>(dloss, logits, max_logits,
@@ -421,16 +420,17 @@ static int plain_backward(
 
 template <class Real>
 static int plain_backward_wanted(
-    const Real* dloss, const Real* logits, const Real* max_logits, const Real* sum_in_logprobs,
-    const Real* target, Real* dlogits, Real* dtarget, int64_t C, int64_t N, int64_t S, int threads
+    const Real* dloss, In<Real> logits, const Real* max_logits, const Real* sum_in_logprobs,
+    In<Real> target, Out<Real> dlogits, Out<Real> dtarget, int64_t C, int64_t N, int64_t S,
+    int threads
 ) {
     if (dlogits && !dtarget) return plain_backward<Real, true, false>(dloss, logits, max_logits,
             sum_in_logprobs, target, dlogits, dtarget, C, N, S, threads);
     if (!dlogits && dtarget) return plain_backward<Real, false, true>(dloss, logits, max_logits,
             sum_in_logprobs, target, dlogits, dtarget, C, N, S, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C * S);
     return plain_backward<Real>(dloss, logits, max_logits, sum_in_logprobs, target, dlogits,
             dtarget, C, N, S, threads);
 }
@@ -438,12 +438,12 @@ EXPORTED(plain_backward, plain_backward_wanted)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_at_once_without_S(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
-    int64_t N, int64_t S, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t C, int64_t N, int64_t S, double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    const Real one_over_N_times_one_or_one = 1.0 / (reduction == 1.0 ? double(N) * 1.0 : 1.0);
+    const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     rows(N, C * N, threads, [=](int64_t n, double* loss_sum) INLINE {
         const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
             return Several<Real, 2>{{target[n * C + c], logits[n * C + c]}};
@@ -456,25 +456,25 @@ static int plain_at_once_without_S(
                 - zero_or_max_logits_raw); });
         const auto log_sum_in_logprobs = log(sum_in_logprobs);
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
-            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_times_one_or_one * (sum_2
+            if constexpr (want_dlogits) dlogits[n * C + c] = one_over_N_or_one * (sum_2
                     * exp(logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
                     - target[n * C + c]);
-            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_N_times_one_or_one
+            if constexpr (want_dtarget) dtarget[n * C + c] = -(one_over_N_or_one
                     * (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs));
             return (logits[n * C + c] - zero_or_max_logits_raw - log_sum_in_logprobs)
                     * target[n * C + c];
         });
         loss_sum[0] += -sum_1;
     }, Total(loss_sum, 1));
-    const Real N_times_one_or_one = (reduction == 1.0 ? double(N) * 1.0 : 1.0);
-    loss_[0] = loss_sum[0] / N_times_one_or_one;
+    const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
+    loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
 }
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int plain_at_once(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
-    int64_t N, int64_t S, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t C, int64_t N, int64_t S, double reduction, int threads
 ) {
     if (S == 1)
         return plain_at_once_without_S<Real, want_dlogits, want_dtarget>(logits, target, dlogits,
@@ -531,16 +531,16 @@ static int plain_at_once(
 
 template <class Real>
 static int plain_at_once_wanted(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t C,
-    int64_t N, int64_t S, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t C, int64_t N, int64_t S, double reduction, int threads
 ) {
     if (dlogits && !dtarget) return plain_at_once<Real, true, false>(logits, target, dlogits,
             dtarget, loss_, C, N, S, reduction, threads);
     if (!dlogits && dtarget) return plain_at_once<Real, false, true>(logits, target, dlogits,
             dtarget, loss_, C, N, S, reduction, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N * C * S);
-    if (!dtarget) dtarget = scratch.of<Real>(N * C * S);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N * C * S);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N * C * S);
     return plain_at_once<Real>(logits, target, dlogits, dtarget, loss_, C, N, S, reduction,
             threads);
 }

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import cross_entropy_probabilities as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2"
 REDUCTIONS = ["sum", "mean"]
@@ -26,13 +27,12 @@ def cross_entropy_probabilities_forward(
         [t.dtype for t in (logits, target, weight)],
         torch.float32,
     )
-    logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_probabilities divides by C, which is 0")
-    max_logits = logits.new_empty(N, 1, S)
-    sum_in_logprobs = logits.new_empty(N, 1, S)
-    loss = logits.new_empty(N, S)
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_in_logprobs = logits.new_empty(N, 1, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
     kernels.forward(
         logits, target, weight, max_logits, sum_in_logprobs, loss, C, N, S, label_smoothing,
     )
@@ -45,12 +45,10 @@ def cross_entropy_probabilities_backward(
     need_target: bool = True,
 ) -> tuple:
     """The gradients of logits and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, target, weight = (t.to(wide) for t in (dloss, logits, target, weight))
     C = logits.shape[1]
     N, S = dloss.shape
-    dlogits = dloss.new_empty(N, C, S) if need_logits else None
-    dtarget = dloss.new_empty(N, C, S) if need_target else None
+    dlogits = logits.new_empty(N, C, S) if need_logits else None
+    dtarget = target.new_empty(N, C, S) if need_target else None
     kernels.backward(
         dloss, logits, max_logits, sum_in_logprobs, target, weight, dlogits, dtarget, C, N, S,
         label_smoothing,
@@ -77,19 +75,18 @@ def cross_entropy_probabilities_at_once(
     )
     dtype = torch.promote_types(logits.dtype, target.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    logits, target, weight = logits.to(wide), target.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_probabilities divides by C, which is 0")
     if C == 0:
         raise ValueError("cross_entropy_probabilities divides by C, which is 0")
-    dlogits = logits.new_empty(N, C, S) if need_logits else None
-    dtarget = logits.new_empty(N, C, S) if need_target else None
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, S, dtype=unscaled(target)) if need_target else None
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(
         logits, target, weight, dlogits, dtarget, loss, C, N, S, label_smoothing, reduction,
     )
-    return loss.to(dtype), dlogits, dtarget, None, None, None
+    return loss, dlogits, dtarget, None, None, None
 
 
 def cross_entropy_probabilities_plain_forward(
@@ -97,11 +94,10 @@ def cross_entropy_probabilities_plain_forward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
-    logits, target = logits.to(wide), target.to(wide)
     N, C, S = logits.shape
-    max_logits = logits.new_empty(N, 1, S)
-    sum_in_logprobs = logits.new_empty(N, 1, S)
-    loss = logits.new_empty(N, S)
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_in_logprobs = logits.new_empty(N, 1, S, dtype=wide)
+    loss = logits.new_empty(N, S, dtype=wide)
     kernels.plain_forward(logits, target, max_logits, sum_in_logprobs, loss, C, N, S)
     return loss, max_logits, sum_in_logprobs
 
@@ -111,12 +107,10 @@ def cross_entropy_probabilities_plain_backward(
     need_logits: bool = True, need_target: bool = True,
 ) -> tuple:
     """The gradients of logits and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
     C = logits.shape[1]
     N, S = dloss.shape
-    dlogits = dloss.new_empty(N, C, S) if need_logits else None
-    dtarget = dloss.new_empty(N, C, S) if need_target else None
+    dlogits = logits.new_empty(N, C, S) if need_logits else None
+    dtarget = target.new_empty(N, C, S) if need_target else None
     kernels.plain_backward(
         dloss, logits, max_logits, sum_in_logprobs, target, dlogits, dtarget, C, N, S,
     )
@@ -129,12 +123,10 @@ def cross_entropy_probabilities_plain_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(logits.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    logits, target = logits.to(wide), target.to(wide)
     N, C, S = logits.shape
-    dlogits = logits.new_empty(N, C, S) if need_logits else None
-    dtarget = logits.new_empty(N, C, S) if need_target else None
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, C, S, dtype=unscaled(target)) if need_target else None
+    loss = logits.new_empty((), dtype=dtype)
     kernels.plain_at_once(logits, target, dlogits, dtarget, loss, C, N, S, reduction)
-    return loss.to(dtype), dlogits, dtarget
+    return loss, dlogits, dtarget

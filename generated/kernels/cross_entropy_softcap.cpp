@@ -6,9 +6,9 @@
 
 template <class Real>
 static int forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
-    int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
+    const int64_t* labels, const Real* labels_kept, In<Real> logits, In<Real> weight,
+    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted,
+    Out<Real> loss, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -47,9 +47,9 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
-    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted, Real* loss,
-    int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
+    const int64_t* labels, const Real* labels_kept, In<Real> logits, In<Real> weight,
+    Real* max_capped, Real* sum_exp_capped_shifted, Real* counted, Real* sum_counted,
+    Out<Real> loss, int64_t C, int64_t N, int64_t S, double cap, double label_smoothing, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(labels, labels_kept, logits, weight, max_capped,
@@ -115,7 +115,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int at_once_without_S(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Out<Real> dlogits_, Out<Real> loss,
     int64_t C, int64_t N, int64_t S, double cap, double ignore_index, double label_smoothing,
     int threads
 ) {
@@ -165,10 +165,11 @@ static int at_once_without_S(
                 dlogits_constant_2 * choose(is_counted(labels[n], ignore_index),
                 weight[dlogits_constant_4], Real(0)) * (Real(1)
                 - square(tanh(logits[n * C + dlogits_constant_4] / Real(cap)))), Real(0));
+        const Divisor by_sum_exp_capped_shifted = sum_exp_capped_shifted;
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = one_over_sum_counted_or_zero * ((Real(1)
                     - square(tanh(logits[n * C + c] / Real(cap)))) * (dlogits_constant_3
-                    * (exp_capped_shifted[c] / sum_exp_capped_shifted) - label_smoothing_over_C
+                    * (exp_capped_shifted[c] / by_sum_exp_capped_shifted) - label_smoothing_over_C
                     * weight[c])) + choose(c == dlogits_constant_4, dlogits_constant_5, Real(0));
             return weight[c] * (capped[c] - zero_or_max_capped_raw - log_sum_exp_capped_shifted);
         });
@@ -185,7 +186,7 @@ static int at_once_without_S(
 
 template <class Real>
 static int at_once(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Out<Real> dlogits_, Out<Real> loss,
     int64_t C, int64_t N, int64_t S, double cap, double ignore_index, double label_smoothing,
     int threads
 ) {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import cross_entropy_softcap as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab"
 kernels = Kernels(__file__)
@@ -23,18 +24,17 @@ def cross_entropy_softcap_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    logits, labels_kept, weight = logits.to(wide), labels_kept.to(wide), weight.to(wide)
     N, C, S = logits.shape
-    max_capped = logits.new_empty(N, 1, S)
-    sum_exp_capped_shifted = logits.new_empty(N, S)
-    counted = logits.new_empty(N, S)
-    sum_counted = logits.new_empty(())
-    loss = logits.new_empty(())
+    max_capped = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_capped_shifted = logits.new_empty(N, S, dtype=wide)
+    counted = logits.new_empty(N, S, dtype=wide)
+    sum_counted = logits.new_empty((), dtype=wide)
+    loss = logits.new_empty((), dtype=dtype)
     kernels.forward(
         labels, labels_kept, logits, weight, max_capped, sum_exp_capped_shifted, counted,
         sum_counted, loss, C, N, S, cap, label_smoothing,
     )
-    return loss.to(dtype), max_capped, sum_exp_capped_shifted, counted, sum_counted
+    return loss, max_capped, sum_exp_capped_shifted, counted, sum_counted
 
 
 def cross_entropy_softcap_at_once(
@@ -46,13 +46,12 @@ def cross_entropy_softcap_at_once(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_softcap divides by C, which is 0")
-    dlogits = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(
         labels, logits, weight, dlogits, loss, C, N, S, cap, ignore_index, label_smoothing,
     )
-    return loss.to(dtype), dlogits, None, None, None, None, None
+    return loss, dlogits, None, None, None, None, None

@@ -6,9 +6,9 @@
 
 template <class Real>
 static int forward_without_S(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    const int64_t* labels, const Real* labels_kept, In<Real> logits, In<Real> weight,
     Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
-    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
+    Real* sum_of_labels_kept_is_not_0, Out<Real> loss, int64_t C, int64_t N, int64_t S,
     double label_smoothing, double z_weight, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -51,9 +51,9 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const int64_t* labels, const Real* labels_kept, const Real* logits, const Real* weight,
+    const int64_t* labels, const Real* labels_kept, In<Real> logits, In<Real> weight,
     Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
-    Real* sum_of_labels_kept_is_not_0, Real* loss, int64_t C, int64_t N, int64_t S,
+    Real* sum_of_labels_kept_is_not_0, Out<Real> loss, int64_t C, int64_t N, int64_t S,
     double label_smoothing, double z_weight, int threads
 ) {
     if (S == 1)
@@ -130,7 +130,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int at_once_without_S(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Out<Real> dlogits_, Out<Real> loss,
     int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double z_weight,
     int threads
 ) {
@@ -184,9 +184,10 @@ static int at_once_without_S(
         const auto dlogits_constant_8 = counted_label(labels[n], ignore_index);
         const auto dlogits_constant_9 = choose(dlogits_constant_6, dlogits_constant_5
                 * choose(dlogits_constant_6, weight[dlogits_constant_8], Real(0)), Real(0));
+        const Divisor by_sum_exp_logits_shifted = sum_exp_logits_shifted;
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
             dlogits_[n * C + c] = choose(dlogits_constant_6, dlogits_constant_7
-                    * (exp_logits_shifted[c] / sum_exp_logits_shifted) - dlogits_constant_4
+                    * (exp_logits_shifted[c] / by_sum_exp_logits_shifted) - dlogits_constant_4
                     * weight[c], Real(0)) + choose(c == dlogits_constant_8, dlogits_constant_9,
                     Real(0));
             return weight[c] * (logits[n * C + c] - zero_or_max_logits_raw
@@ -205,7 +206,7 @@ static int at_once_without_S(
 
 template <class Real>
 static int at_once(
-    const int64_t* labels, const Real* logits, const Real* weight, Real* dlogits_, Real* loss,
+    const int64_t* labels, In<Real> logits, In<Real> weight, Out<Real> dlogits_, Out<Real> loss,
     int64_t C, int64_t N, int64_t S, double ignore_index, double label_smoothing, double z_weight,
     int threads
 ) {

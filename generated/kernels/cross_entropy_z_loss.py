@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import cross_entropy_z_loss as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "d1a1b358eab03cdac09d3a525831fa9b71ac813d93ff3bcb12ea4146d53a0032"
 kernels = Kernels(__file__)
@@ -23,21 +24,20 @@ def cross_entropy_z_loss_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    logits, labels_kept, weight = logits.to(wide), labels_kept.to(wide), weight.to(wide)
     N, C, S = logits.shape
-    max_logits = logits.new_empty(N, 1, S)
-    sum_exp_logits_shifted = logits.new_empty(N, S)
-    counted = logits.new_empty(N, S)
-    sum_counted = logits.new_empty(())
-    log_z = logits.new_empty(N, S)
-    sum_of_labels_kept_is_not_0 = logits.new_empty(())
-    loss = logits.new_empty(())
+    max_logits = logits.new_empty(N, 1, S, dtype=wide)
+    sum_exp_logits_shifted = logits.new_empty(N, S, dtype=wide)
+    counted = logits.new_empty(N, S, dtype=wide)
+    sum_counted = logits.new_empty((), dtype=wide)
+    log_z = logits.new_empty(N, S, dtype=wide)
+    sum_of_labels_kept_is_not_0 = logits.new_empty((), dtype=wide)
+    loss = logits.new_empty((), dtype=dtype)
     kernels.forward(
         labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
         sum_counted, log_z, sum_of_labels_kept_is_not_0, loss, C, N, S, label_smoothing, z_weight,
     )
     return (
-        loss.to(dtype), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
+        loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
         sum_of_labels_kept_is_not_0,
     )
 
@@ -51,13 +51,12 @@ def cross_entropy_z_loss_at_once(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, weight)], torch.float32)
     dtype = logits.dtype if wide == torch.float32 else wide
-    logits, weight = logits.to(wide), weight.to(wide)
     N, C, S = logits.shape
     if C == 0:
         raise ValueError("cross_entropy_z_loss divides by C, which is 0")
-    dlogits = logits.new_empty(N, C, S)
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(
         labels, logits, weight, dlogits, loss, C, N, S, ignore_index, label_smoothing, z_weight,
     )
-    return loss.to(dtype), dlogits, None, None, None, None, None
+    return loss, dlogits, None, None, None, None, None

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
-    const Real* rejected, Real* losses, int64_t N, double beta, int threads
+    In<Real> chosen, In<Real> reference_chosen, In<Real> reference_rejected, In<Real> rejected,
+    Real* losses, int64_t N, double beta, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         losses[n] = -(smaller(Real(beta) * (chosen[n] - reference_chosen[n] + (reference_rejected[n]
@@ -20,12 +20,11 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dchosen = true, bool want_drejected = true>
 static int backward(
-    const Real* chosen, const Real* dloss, const Real* reference_chosen,
-    const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
-    double beta, int threads
+    In<Real> chosen, const Real* dloss, In<Real> reference_chosen, In<Real> reference_rejected,
+    In<Real> rejected, Out<Real> dchosen, Out<Real> drejected, int64_t N, double beta, int threads
 ) {
     Scratch scratch;
-    if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
+    if constexpr (!want_dchosen) dchosen = scratch.of<Stored<Real>>(N);
     entries(N, threads, [=](int64_t n) INLINE {
         const Real dchosen_now = -(Real(beta) * dloss[n] * (Real(1) / (Real(1) + exp((Real(beta)
                 * (chosen[n] - reference_chosen[n] + (reference_rejected[n] - rejected[n])))))));
@@ -37,17 +36,16 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* chosen, const Real* dloss, const Real* reference_chosen,
-    const Real* reference_rejected, const Real* rejected, Real* dchosen, Real* drejected, int64_t N,
-    double beta, int threads
+    In<Real> chosen, const Real* dloss, In<Real> reference_chosen, In<Real> reference_rejected,
+    In<Real> rejected, Out<Real> dchosen, Out<Real> drejected, int64_t N, double beta, int threads
 ) {
     if (dchosen && !drejected) return backward<Real, true, false>(chosen, dloss, reference_chosen,
             reference_rejected, rejected, dchosen, drejected, N, beta, threads);
     if (!dchosen && drejected) return backward<Real, false, true>(chosen, dloss, reference_chosen,
             reference_rejected, rejected, dchosen, drejected, N, beta, threads);
     Scratch scratch;
-    if (!dchosen) dchosen = scratch.of<Real>(N);
-    if (!drejected) drejected = scratch.of<Real>(N);
+    if (!dchosen) dchosen = scratch.of<Stored<Real>>(N);
+    if (!drejected) drejected = scratch.of<Stored<Real>>(N);
     return backward<Real>(chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen,
             drejected, N, beta, threads);
 }
@@ -55,13 +53,13 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dchosen = true, bool want_drejected = true>
 static int at_once(
-    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
-    const Real* rejected, Real* dchosen, Real* drejected, Real* loss_, int64_t N, double beta,
+    In<Real> chosen, In<Real> reference_chosen, In<Real> reference_rejected, In<Real> rejected,
+    Out<Real> dchosen, Out<Real> drejected, Out<Real> loss_, int64_t N, double beta,
     double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    if constexpr (!want_dchosen) dchosen = scratch.of<Real>(N);
+    if constexpr (!want_dchosen) dchosen = scratch.of<Stored<Real>>(N);
     const Real beta_times_one_over_N_or_one = beta * (1.0 / (reduction == 1.0 ? double(N) : 1.0));
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
         loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
@@ -82,8 +80,8 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* chosen, const Real* reference_chosen, const Real* reference_rejected,
-    const Real* rejected, Real* dchosen, Real* drejected, Real* loss_, int64_t N, double beta,
+    In<Real> chosen, In<Real> reference_chosen, In<Real> reference_rejected, In<Real> rejected,
+    Out<Real> dchosen, Out<Real> drejected, Out<Real> loss_, int64_t N, double beta,
     double reduction, int threads
 ) {
     if (dchosen && !drejected) return at_once<Real, true, false>(chosen, reference_chosen,
@@ -91,8 +89,8 @@ static int at_once_wanted(
     if (!dchosen && drejected) return at_once<Real, false, true>(chosen, reference_chosen,
             reference_rejected, rejected, dchosen, drejected, loss_, N, beta, reduction, threads);
     Scratch scratch;
-    if (!dchosen) dchosen = scratch.of<Real>(N);
-    if (!drejected) drejected = scratch.of<Real>(N);
+    if (!dchosen) dchosen = scratch.of<Stored<Real>>(N);
+    if (!drejected) drejected = scratch.of<Stored<Real>>(N);
     return at_once<Real>(chosen, reference_chosen, reference_rejected, rejected, dchosen, drejected,
             loss_, N, beta, reduction, threads);
 }

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import dpo as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
 REDUCTIONS = ["sum", "mean"]
@@ -27,11 +28,8 @@ def dpo_forward(
         [t.dtype for t in (chosen, rejected, reference_chosen, reference_rejected)],
         torch.float32,
     )
-    chosen, rejected, reference_chosen, reference_rejected = (
-        t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
-    )
     N = chosen.numel()
-    loss = chosen.new_empty(chosen.shape)
+    loss = chosen.new_empty(chosen.shape, dtype=wide)
     kernels.forward(chosen, reference_chosen, reference_rejected, rejected, loss, N, beta)
     return loss
 
@@ -41,13 +39,9 @@ def dpo_backward(
     reference_rejected: Tensor, beta: float, need_rejected: bool = True,
 ) -> tuple:
     """The gradients of chosen and rejected."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, chosen, rejected, reference_chosen, reference_rejected = (
-        t.to(wide) for t in (dloss, chosen, rejected, reference_chosen, reference_rejected)
-    )
     N = dloss.numel()
-    dchosen = dloss.new_empty(dloss.shape)
-    drejected = dloss.new_empty(dloss.shape) if need_rejected else None
+    dchosen = chosen.new_empty(dloss.shape)
+    drejected = rejected.new_empty(dloss.shape) if need_rejected else None
     kernels.backward(
         chosen, dloss, reference_chosen, reference_rejected, rejected, dchosen, drejected, N, beta,
     )
@@ -66,15 +60,16 @@ def dpo_at_once(
     )
     dtype = torch.promote_types(chosen.dtype, rejected.dtype) if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    chosen, rejected, reference_chosen, reference_rejected = (
-        t.to(wide) for t in (chosen, rejected, reference_chosen, reference_rejected)
-    )
     N = chosen.numel()
-    dchosen = chosen.new_empty(chosen.shape) if need_chosen else None
-    drejected = chosen.new_empty(chosen.shape) if need_rejected else None
-    loss = chosen.new_empty(())
+    dchosen = chosen.new_empty(chosen.shape, dtype=unscaled(chosen)) if need_chosen else None
+    drejected = (
+        rejected.new_empty(chosen.shape, dtype=unscaled(rejected))
+        if need_rejected
+        else None
+    )
+    loss = chosen.new_empty((), dtype=dtype)
     kernels.at_once(
         chosen, reference_chosen, reference_rejected, rejected, dchosen, drejected, loss, N, beta,
         reduction,
     )
-    return loss.to(dtype), dchosen, drejected, None, None, None, None
+    return loss, dchosen, drejected, None, None, None, None

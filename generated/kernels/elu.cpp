@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, double alpha, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, double alpha, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         y[n] = larger(x[n], Real(0)) + Real(alpha) * expm1(smaller(x[n], Real(0)));
     });
@@ -14,7 +14,7 @@ static int forward(const Real* x, Real* y, int64_t N, double alpha, int threads)
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double alpha, int threads) {
+static int backward(In<Real> dy, In<Real> x, Out<Real> dx, int64_t N, double alpha, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = choose(x[n] > Real(0), dy[n], dy[n] * Real(alpha) * exp(x[n]));
     });

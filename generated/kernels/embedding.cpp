@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const int64_t* index, const Real* table, Real* y, int64_t E, int64_t N, int64_t V, int threads
+    const int64_t* index, In<Real> table, Out<Real> y, int64_t E, int64_t N, int64_t V, int threads
 ) {
     if (!in_range(index, N, V)) return OUT_OF_RANGE;
     rows(N, E * N, threads, [=](int64_t n) INLINE {

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* probs, Real* uncertainty, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> probs, Out<Real> uncertainty, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE {
             return choose(absolute(probs[n * C + c]) <= Real(0), Real(0), log(probs[n * C + c])
@@ -19,7 +19,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* duncertainty, const Real* probs, Real* dprobs, int64_t C, int64_t N, int threads
+    In<Real> duncertainty, In<Real> probs, Out<Real> dprobs, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto duncertainty_n = duncertainty[n];

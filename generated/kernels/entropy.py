@@ -4,7 +4,6 @@
 # Do not edit: change the mathematics and generate again.
 """The functions of entropy.py that the kernels of entropy.cpp compute."""
 
-import torch
 from torch import Tensor
 
 from .. import entropy as lines
@@ -16,21 +15,16 @@ kernels = Kernels(__file__)
 
 def entropy_forward(probs: Tensor) -> Tensor:
     """The output uncertainty."""
-    dtype = probs.dtype
-    wide = torch.promote_types(dtype, torch.float32)
-    probs = probs.to(wide)
     N, C = probs.shape
     uncertainty = probs.new_empty(N)
     kernels.forward(probs, uncertainty, C, N)
-    return uncertainty.to(dtype)
+    return uncertainty
 
 
 def entropy_backward(duncertainty: Tensor, probs: Tensor) -> Tensor:
     """The gradient of probs."""
-    wide = torch.promote_types(duncertainty.dtype, torch.float32)
-    duncertainty, probs = duncertainty.to(wide), probs.to(wide)
     C = probs.shape[1]
     N, = duncertainty.shape
-    dprobs = duncertainty.new_empty(N, C)
+    dprobs = probs.new_empty(N, C)
     kernels.backward(duncertainty, probs, dprobs, C, N)
     return dprobs

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* logits, const Real* target, Real* losses, int64_t N, double alpha, double gamma,
+    In<Real> logits, In<Real> target, Real* losses, int64_t N, double alpha, double gamma,
     int threads
 ) {
     const int number_constant = alpha >= 0.0;
@@ -25,7 +25,7 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    const Real* dloss, In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget,
     int64_t N, double alpha, double gamma, int threads
 ) {
     const Real zero_or_gamma_minus_one = (gamma == 0.0 ? 0.0 : gamma - 1.0);
@@ -56,7 +56,7 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* logits, const Real* target, Real* dlogits, Real* dtarget,
+    const Real* dloss, In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget,
     int64_t N, double alpha, double gamma, int threads
 ) {
     if (dlogits && !dtarget) return backward<Real, true, false>(dloss, logits, target, dlogits,
@@ -64,16 +64,16 @@ static int backward_wanted(
     if (!dlogits && dtarget) return backward<Real, false, true>(dloss, logits, target, dlogits,
             dtarget, N, alpha, gamma, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return backward<Real>(dloss, logits, target, dlogits, dtarget, N, alpha, gamma, threads);
 }
 EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dlogits = true, bool want_dtarget = true>
 static int at_once(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t N,
-    double alpha, double gamma, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t N, double alpha, double gamma, double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
@@ -116,16 +116,16 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* logits, const Real* target, Real* dlogits, Real* dtarget, Real* loss_, int64_t N,
-    double alpha, double gamma, double reduction, int threads
+    In<Real> logits, In<Real> target, Out<Real> dlogits, Out<Real> dtarget, Out<Real> loss_,
+    int64_t N, double alpha, double gamma, double reduction, int threads
 ) {
     if (dlogits && !dtarget) return at_once<Real, true, false>(logits, target, dlogits, dtarget,
             loss_, N, alpha, gamma, reduction, threads);
     if (!dlogits && dtarget) return at_once<Real, false, true>(logits, target, dlogits, dtarget,
             loss_, N, alpha, gamma, reduction, threads);
     Scratch scratch;
-    if (!dlogits) dlogits = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dlogits) dlogits = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return at_once<Real>(logits, target, dlogits, dtarget, loss_, N, alpha, gamma, reduction,
             threads);
 }

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import focal as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "7c1777d55e06f81362e343ddc7b647158863e7c903a9a60f5c4d286f2987263b"
 REDUCTIONS = ["sum", "mean"]
@@ -20,9 +21,8 @@ kernels = Kernels(__file__)
 def focal_forward(logits: Tensor, target: Tensor, alpha: float, gamma: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (logits, target)], torch.float32)
-    logits, target = logits.to(wide), target.to(wide)
     N, = logits.shape
-    loss = logits.new_empty(N)
+    loss = logits.new_empty(N, dtype=wide)
     kernels.forward(logits, target, loss, N, alpha, gamma)
     return loss
 
@@ -32,11 +32,9 @@ def focal_backward(
     need_logits: bool = True, need_target: bool = True,
 ) -> tuple:
     """The gradients of logits and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
     N, = dloss.shape
-    dlogits = dloss.new_empty(N) if need_logits else None
-    dtarget = dloss.new_empty(N) if need_target else None
+    dlogits = logits.new_empty(N) if need_logits else None
+    dtarget = target.new_empty(N) if need_target else None
     kernels.backward(dloss, logits, target, dlogits, dtarget, N, alpha, gamma)
     return dlogits, dtarget
 
@@ -47,12 +45,10 @@ def focal_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(logits.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    logits, target = logits.to(wide), target.to(wide)
     N, = logits.shape
-    dlogits = logits.new_empty(N) if need_logits else None
-    dtarget = logits.new_empty(N) if need_target else None
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, dtype=unscaled(logits)) if need_logits else None
+    dtarget = target.new_empty(N, dtype=unscaled(target)) if need_target else None
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(logits, target, dlogits, dtarget, loss, N, alpha, gamma, reduction)
-    return loss.to(dtype), dlogits, dtarget, None, None, None
+    return loss, dlogits, dtarget, None, None, None

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* probs, const Real* target, Real* found_plus_wrong, Real* share, Real* loss,
-    int64_t C, int64_t N, double alpha, double beta, double gamma, double smooth, int threads
+    In<Real> probs, In<Real> target, Real* found_plus_wrong, Real* share, Out<Real> loss, int64_t C,
+    int64_t N, double alpha, double beta, double gamma, double smooth, int threads
 ) {
     Scratch scratch;
     Real* sum_1 = scratch.of<Real>(C);
@@ -38,7 +38,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int at_once(
-    const Real* probs, const Real* target, Real* loss, Real* dprobs, int64_t C, int64_t N,
+    In<Real> probs, In<Real> target, Out<Real> loss, Out<Real> dprobs, int64_t C, int64_t N,
     double alpha, double beta, double gamma, double smooth, int threads
 ) {
     Scratch scratch;

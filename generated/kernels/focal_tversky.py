@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import focal_tversky as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
 kernels = Kernels(__file__)
@@ -22,13 +23,12 @@ def focal_tversky_forward(
     """The output loss, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
     dtype = probs.dtype if wide == torch.float32 else wide
-    probs, target = probs.to(wide), target.to(wide)
     N, C = probs.shape
-    found_plus_wrong = probs.new_empty(C)
-    share = probs.new_empty(C)
-    loss = probs.new_empty(())
+    found_plus_wrong = probs.new_empty(C, dtype=wide)
+    share = probs.new_empty(C, dtype=wide)
+    loss = probs.new_empty((), dtype=dtype)
     kernels.forward(probs, target, found_plus_wrong, share, loss, C, N, alpha, beta, gamma, smooth)
-    return loss.to(dtype), found_plus_wrong, share
+    return loss, found_plus_wrong, share
 
 
 def focal_tversky_at_once(
@@ -37,9 +37,8 @@ def focal_tversky_at_once(
     """The loss, and the gradient of every argument where it arrives as 1."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (probs, target)], torch.float32)
     dtype = probs.dtype if wide == torch.float32 else wide
-    probs, target = probs.to(wide), target.to(wide)
     N, C = probs.shape
-    loss = probs.new_empty(())
-    dprobs = probs.new_empty(N, C)
+    loss = probs.new_empty((), dtype=dtype)
+    dprobs = probs.new_empty(N, C, dtype=unscaled(probs))
     kernels.at_once(probs, target, loss, dprobs, C, N, alpha, beta, gamma, smooth)
-    return loss.to(dtype), dprobs, None, None, None, None, None
+    return loss, dprobs, None, None, None, None, None

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <type_traits>
 
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(GRADFORM_SCALAR)
 #define VECTOR __attribute__((simd("notinbranch")))
@@ -68,6 +69,34 @@ static inline float of_bits(uint32_t bits) {
 }
 // Numbers of one sign are in the order of their bits, and whole numbers are compared in one step.
 static inline uint32_t smaller_bits(uint32_t x, uint32_t y) { return x < y ? x : y; }
+
+// 16 bits of a number, rounded to nearest, ties to even.
+struct bfloat16 {
+    uint16_t bits;
+    float wide() const { return of_bits(uint32_t(bits) << 16); }
+    static bfloat16 of(float x) {
+        const uint32_t all = bits_of(x), rounded = (all + 0x7fffu + (all >> 16 & 1)) >> 16;
+        return {uint16_t(x != x ? 0x7fc0u : rounded)};
+    }
+};
+// Its exponent is smaller by 112. The least ones, 2^-24 apart, are what a float adds to 1/2.
+struct float16 {
+    uint16_t bits;
+    float wide() const {
+        const uint32_t given = uint32_t(int16_t(bits)) << 13, all = given & 0x0fffffffu;
+        const uint32_t small = bits_of(of_bits(all + (113u << 23)) - of_bits(113u << 23));
+        const uint32_t finite = all < 1u << 23 ? small : all + (112u << 23);
+        return of_bits((given & 0x80000000u) | finite | (all < 0x0f800000u ? 0 : 0x7f800000u));
+    }
+    static float16 of(float x) {
+        const uint32_t sign = bits_of(x) >> 31, all = bits_of(x) & 0x7fffffffu;
+        const uint32_t large = ((all + 0xfffu + (all >> 13 & 1)) >> 13) - (112u << 10);
+        const uint32_t small = bits_of(of_bits(all) + .5f) - bits_of(.5f);
+        const uint32_t found = all < 113u << 23 ? small : smaller_bits(large, 0x7c00u);
+        return {uint16_t(sign << 15 | (x != x ? 0x7e00u : found))};
+    }
+};
+
 // The best polynomials of their degrees: of the square to 1, of the complement to 4; beyond, +-1.
 static inline float erf(float given) {
     const uint32_t sign = bits_of(given) & 0x80000000u;
@@ -95,9 +124,28 @@ template <class T> static inline T smaller(T x, T y) {
     const T least = x < y ? x : y;
     return x != x ? x : least;
 }
+// What many numbers are divided by: they are multiplied by its inverse. The scale keeps that far
+// from overflow, where a quotient may still be any number.
+template <class Real> struct Divisor {
+    Divisor(Real divisor) {
+        const Real large = sizeof(Real) == 4 ? 0x1p64 : 0x1p512;
+        const Real size = absolute(divisor);
+        scale = size > large ? 1 / large : size < 1 / large ? large : Real(1);
+        inverse = 1 / (divisor * scale);
+    }
+    Real scale, inverse;
+};
+template <class Real> static inline Real operator/(Real x, Divisor<Real> divisor) {
+    return x * divisor.scale * divisor.inverse;
+}
 // Both sides are computed, so that loops have no branch.
 template <class T> static inline T choose(bool condition, T yes, T no) {
     return condition ? yes : no;
+}
+// body(condition as a constant): a choice by a number is made before loops, which then have one side.
+template <class F> static inline void either(bool condition, const F& body) {
+    if (condition) body(std::true_type());
+    else body(std::false_type());
 }
 template <class T> static inline T unless(int unordered, T x) {
     return unordered ? T(__builtin_nanf("")) : x;

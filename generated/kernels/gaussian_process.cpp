@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* lengthscale, const Real* noise, const Real* x, Real* quotient_in_covariance,
+    In<Real> lengthscale, In<Real> noise, In<Real> x, Real* quotient_in_covariance,
     Real* covariance_, int64_t D, int64_t N, int threads
 ) {
     rows(N * N, D * N * N, threads, [=](int64_t row) INLINE {
@@ -24,7 +24,7 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int forward_2(const Real* alpha, const Real* y, Real* fit, int64_t N, int threads) {
+static int forward_2(const Real* alpha, In<Real> y, Real* fit, int64_t N, int threads) {
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* fit) INLINE {
         fit[0] += sum(first, last, [=](int64_t m) INLINE { return alpha[m] * y[m]; });
     }, Total(fit, 1));
@@ -33,7 +33,9 @@ static int forward_2(const Real* alpha, const Real* y, Real* fit, int64_t N, int
 EXPORTED(forward_2, forward_2)
 
 template <class Real>
-static int forward_3(const Real* fit, const Real* of_matrix_1, Real* loss, int64_t N, int threads) {
+static int forward_3(
+    const Real* fit, const Real* of_matrix_1, Out<Real> loss, int64_t N, int threads
+) {
     const Real number_constant = 0.9189385332046728 * double(N);
     loss[0] = of_matrix_1[0] / Real(2) + fit[0] / Real(2) + number_constant;
     return DONE;
@@ -42,7 +44,7 @@ EXPORTED(forward_3, forward_3)
 
 template <class Real>
 static int backward(
-    const Real* covariance, const Real* dloss, const Real* y, Real* solution_in_dcovariance_right,
+    const Real* covariance, In<Real> dloss, In<Real> y, Real* solution_in_dcovariance_right,
     Real* solution_in_dcovariance_matrix, int64_t N, int threads
 ) {
     const auto dloss_over_two = dloss[0] / Real(2);
@@ -58,10 +60,10 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* alpha, const Real* dloss, const Real* lengthscale, const Real* noise,
+    const Real* alpha, In<Real> dloss, In<Real> lengthscale, In<Real> noise,
     const Real* of_matrix_1, const Real* quotient_in_covariance,
-    const Real* solution_in_dcovariance, const Real* x, Real* dy, Real* dlengthscale, Real* dnoise,
-    Real* dx, int64_t D, int64_t N, int threads
+    const Real* solution_in_dcovariance, In<Real> x, Out<Real> dy, Out<Real> dlengthscale,
+    Out<Real> dnoise, Out<Real> dx, int64_t D, int64_t N, int threads
 ) {
     Scratch scratch;
     Real* d_quotient_in_covariance = scratch.of<Real>(N * N);

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* gate, const Real* x, Real* y, int64_t N, int threads) {
+static int forward(In<Real> gate, In<Real> x, Out<Real> y, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         y[n] = gate[n] / Real(2) * x[n] * (erf(Real(0.7071067811865476) * gate[n]) + Real(1));
     });
@@ -15,7 +15,7 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dgate = true, bool want_dx = true>
 static int backward(
-    const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
+    In<Real> dy, In<Real> gate, In<Real> x, Out<Real> dgate, Out<Real> dx, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         const Real one_plus_erf_scaled_gate = erf(Real(0.7071067811865476) * gate[n]) + Real(1);
@@ -28,13 +28,13 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gate, const Real* x, Real* dgate, Real* dx, int64_t N, int threads
+    In<Real> dy, In<Real> gate, In<Real> x, Out<Real> dgate, Out<Real> dx, int64_t N, int threads
 ) {
     if (dgate && !dx) return backward<Real, true, false>(dy, gate, x, dgate, dx, N, threads);
     if (!dgate && dx) return backward<Real, false, true>(dy, gate, x, dgate, dx, N, threads);
     Scratch scratch;
-    if (!dgate) dgate = scratch.of<Real>(N);
-    if (!dx) dx = scratch.of<Real>(N);
+    if (!dgate) dgate = scratch.of<Stored<Real>>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
     return backward<Real>(dy, gate, x, dgate, dx, N, threads);
 }
 EXPORTED(backward, backward_wanted)

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         y[n] = x[n] / Real(2) * (erf(Real(0.7071067811865476) * x[n]) + Real(1));
     });
@@ -14,7 +14,7 @@ static int forward(const Real* x, Real* y, int64_t N, int threads) {
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> x, Out<Real> dx, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = dy[n] / Real(2) * (erf(Real(0.7071067811865476) * x[n]) + Real(1)
                 + Real(0.7978845608028654) * (exp(-(square(x[n]) / Real(2))) * x[n]));

@@ -6,28 +6,27 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
-    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> x, Real* mean, Real* sum_diff, Real* inv_std,
+    Out<Real> y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
     rows(N * groups, groups * K * N, threads, [=](int64_t row) INLINE {
         const int64_t g = row % groups;
         const int64_t n = row / groups;
         const Real sum_1 = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]; });
-        const Real mean_now = sum_1 / Real(K) / Real(1);
+        const Real mean_now = sum_1 / Real(K);
         mean[n * groups + g] = mean_now;
         const Real sum_diff_now = sum(K, [=](int64_t k) INLINE { return x[(n * groups + g) * K + k]
                 - mean_now; });
         sum_diff[n * groups + g] = sum_diff_now;
-        const auto sum_diff_over_K_over_one = sum_diff_now / Real(K) / Real(1);
+        const auto sum_diff_over_K = sum_diff_now / Real(K);
         const Real sum_2 = sum(K, [=](int64_t k) INLINE {
-            return square(x[(n * groups + g) * K + k] - mean_now - sum_diff_over_K_over_one);
+            return square(x[(n * groups + g) * K + k] - mean_now - sum_diff_over_K);
         });
-        const Real inv_std_now = 1 / square_root(sum_2 / Real(K) / Real(1) + Real(eps));
+        const Real inv_std_now = 1 / square_root(sum_2 / Real(K) + Real(eps));
         inv_std[n * groups + g] = inv_std_now;
         each(K, [=](int64_t k) INLINE {
             y[(n * groups + g) * K + k] = gain[g * K + k] * (inv_std_now
-                    * (x[(n * groups + g) * K + k] - mean_now - sum_diff_over_K_over_one))
-                    + bias[g * K + k];
+                    * (x[(n * groups + g) * K + k] - mean_now - sum_diff_over_K)) + bias[g * K + k];
         });
     });
     return DONE;
@@ -35,8 +34,8 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
-    Real* y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> x, Real* mean, Real* sum_diff, Real* inv_std,
+    Out<Real> y, int64_t K, int64_t N, int64_t S, int64_t groups, double eps, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(bias, gain, x, mean, sum_diff, inv_std, y, K, N, S, groups,
@@ -87,8 +86,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dbias, Out<Real> dx, Real* dgain, int64_t K, int64_t N, int64_t S,
     int64_t groups, int threads
 ) {
     rows(N * groups, groups * K * N, threads, [=](int64_t row, double* dbias,
@@ -97,10 +96,10 @@ static int backward_without_S(
         const int64_t n = row / groups;
         const auto inv_std_ng = inv_std[n * groups + g];
         const auto mean_ng = mean[n * groups + g];
-        const auto sum_diff_ng_over_K_over_one = sum_diff[n * groups + g] / Real(K) / Real(1);
+        const auto sum_diff_ng_over_K = sum_diff[n * groups + g] / Real(K);
         const auto found = reduced<Real, want_dx ? 2 : 0, false>(K, [=](int64_t k) INLINE {
             const Real sum_xhat_unflatten_dy = dy[(n * groups + g) * K + k] * (inv_std_ng
-                    * (x[(n * groups + g) * K + k] - mean_ng - sum_diff_ng_over_K_over_one));
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_diff_ng_over_K));
             if constexpr (want_dbias) dbias[g * K + k] += dy[(n * groups + g) * K + k];
             if constexpr (want_dgain) dgain[g * K + k] += sum_xhat_unflatten_dy;
             return Several<Real, 2>{{gain[g * K + k] * sum_xhat_unflatten_dy, gain[g * K + k]
@@ -108,13 +107,12 @@ static int backward_without_S(
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];
-        const auto sum_1_over_K_over_one = sum_1 / Real(K) / Real(1);
-        const auto sum_2_over_K_over_one = sum_2 / Real(K) / Real(1);
+        const auto sum_1_over_K = sum_1 / Real(K);
+        const auto sum_2_over_K = sum_2 / Real(K);
         each(want_dx ? K : 0, [=](int64_t k) INLINE {
             dx[(n * groups + g) * K + k] = inv_std_ng * (gain[g * K + k]
-                    * dy[(n * groups + g) * K + k] - sum_1_over_K_over_one * (inv_std_ng
-                    * (x[(n * groups + g) * K + k] - mean_ng - sum_diff_ng_over_K_over_one))
-                    - sum_2_over_K_over_one);
+                    * dy[(n * groups + g) * K + k] - sum_1_over_K * (inv_std_ng
+                    * (x[(n * groups + g) * K + k] - mean_ng - sum_diff_ng_over_K)) - sum_2_over_K);
         });
     }, Total(dbias, want_dbias ? groups * K : 0), Total(dgain, want_dgain ? groups * K : 0));
     return DONE;
@@ -122,8 +120,8 @@ static int backward_without_S(
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dbias, Out<Real> dx, Real* dgain, int64_t K, int64_t N, int64_t S,
     int64_t groups, int threads
 ) {
     if (S == 1)
@@ -178,8 +176,8 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dbias, Real* dx, Real* dgain, int64_t K, int64_t N, int64_t S,
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dbias, Out<Real> dx, Real* dgain, int64_t K, int64_t N, int64_t S,
     int64_t groups, int threads
 ) {
     if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
@@ -191,7 +189,7 @@ static int backward_wanted(
     if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
             sum_diff, x, dbias, dx, dgain, K, N, S, groups, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * groups * K * S);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * groups * K * S);
     if (!dgain) dgain = scratch.of<Real>(groups * K);
     if (!dbias) dbias = scratch.of<Real>(groups * K);
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dbias, dx, dgain, K, N, S, groups,

@@ -6,9 +6,9 @@
 
 template <class Real>
 static int forward(
-    const Real* bias_hh, const Real* bias_ih, const Real* h, const Real* product_1,
-    const Real* product_2, Real* proposed, Real* reset, Real* update, Real* candidate, Real* y,
-    int64_t Gate, int64_t H, int64_t N, int threads
+    In<Real> bias_hh, In<Real> bias_ih, In<Real> h, const Real* product_1, const Real* product_2,
+    Real* proposed, Real* reset, Real* update, Real* candidate, Out<Real> y, int64_t Gate,
+    int64_t H, int64_t N, int threads
 ) {
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
         const Real proposed_now = bias_hh[2 * H + i_H] + product_2[(n * Gate + 2) * H + i_H];
@@ -32,7 +32,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* candidate, const Real* dy, const Real* h, const Real* proposed, const Real* reset,
+    const Real* candidate, In<Real> dy, In<Real> h, const Real* proposed, const Real* reset,
     const Real* update, Real* flatten_dfrom_state, Real* dbias_hh, Real* flatten_dfrom_input,
     Real* dbias_ih, int64_t Gate, int64_t H, int64_t N, int threads
 ) {
@@ -76,7 +76,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* dy, const Real* product_1, const Real* update, Real* dh, int64_t H, int64_t N,
+    In<Real> dy, const Real* product_1, const Real* update, Out<Real> dh, int64_t H, int64_t N,
     int threads
 ) {
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {

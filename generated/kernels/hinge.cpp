@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* target, const Real* x, Real* losses, int64_t N, int threads) {
+static int forward(In<Real> target, In<Real> x, Real* losses, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         losses[n] = larger(Real(1) - target[n] * x[n], Real(0));
     });
@@ -15,7 +15,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, int threads
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, int64_t N, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = -choose(Real(1) - target[n] * x[n] <= Real(0), Real(0), dloss[n] * target[n]);
@@ -26,7 +26,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int at_once(
-    const Real* target, const Real* x, Real* dx, Real* loss_, int64_t N, double reduction,
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> loss_, int64_t N, double reduction,
     int threads
 ) {
     Scratch scratch;

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import hinge as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0"
 REDUCTIONS = ["sum", "mean"]
@@ -20,19 +21,16 @@ kernels = Kernels(__file__)
 def hinge_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    loss = x.new_empty(x.shape)
+    loss = x.new_empty(x.shape, dtype=wide)
     kernels.forward(target, x, loss, N)
     return loss
 
 
 def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     N = dloss.numel()
-    dx = dloss.new_empty(dloss.shape)
+    dx = x.new_empty(dloss.shape)
     kernels.backward(dloss, target, x, dx, N)
     return dx
 
@@ -42,9 +40,8 @@ def hinge_at_once(x: Tensor, target: Tensor, reduction: str) -> tuple[Tensor | N
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    dx = x.new_empty(x.shape)
-    loss = x.new_empty(())
+    dx = x.new_empty(x.shape, dtype=unscaled(x))
+    loss = x.new_empty((), dtype=dtype)
     kernels.at_once(target, x, dx, loss, N, reduction)
-    return loss.to(dtype), dx, None, None
+    return loss, dx, None, None

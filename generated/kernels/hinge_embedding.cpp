@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* target, const Real* x, Real* losses, int64_t N, double margin, int threads
+    In<Real> target, In<Real> x, Real* losses, int64_t N, double margin, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         losses[n] = choose(absolute(target[n] + Real(1)) <= Real(0), Real(0), x[n])
@@ -19,7 +19,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, int64_t N, double margin,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, int64_t N, double margin,
     int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
@@ -33,7 +33,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int at_once(
-    const Real* target, const Real* x, Real* dx, Real* loss_, int64_t N, double margin,
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> loss_, int64_t N, double margin,
     double reduction, int threads
 ) {
     Scratch scratch;

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import hinge_embedding as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
 REDUCTIONS = ["sum", "mean"]
@@ -20,19 +21,16 @@ kernels = Kernels(__file__)
 def hinge_embedding_forward(x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    loss = x.new_empty(x.shape)
+    loss = x.new_empty(x.shape, dtype=wide)
     kernels.forward(target, x, loss, N, margin)
     return loss
 
 
 def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: float) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     N = dloss.numel()
-    dx = dloss.new_empty(dloss.shape)
+    dx = x.new_empty(dloss.shape)
     kernels.backward(dloss, target, x, dx, N, margin)
     return dx
 
@@ -44,9 +42,8 @@ def hinge_embedding_at_once(
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    dx = x.new_empty(x.shape)
-    loss = x.new_empty(())
+    dx = x.new_empty(x.shape, dtype=unscaled(x))
+    loss = x.new_empty((), dtype=dtype)
     kernels.at_once(target, x, dx, loss, N, margin, reduction)
-    return loss.to(dtype), dx, None, None, None
+    return loss, dx, None, None, None

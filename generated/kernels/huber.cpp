@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* target, const Real* x, Real* losses, int64_t N, double delta, int threads
+    In<Real> target, In<Real> x, Real* losses, int64_t N, double delta, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         losses[n] = smaller(absolute(x[n] - target[n]), Real(delta)) * (absolute(x[n] - target[n])
@@ -18,11 +18,11 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t N,
     double delta, int threads
 ) {
     Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    if constexpr (!want_dx) dx = scratch.of<Stored<Real>>(N);
     const Real minus_delta = -delta;
     entries(N, threads, [=](int64_t n) INLINE {
         const Real dx_now = dloss[n] * smaller(larger(x[n] - target[n], minus_delta), Real(delta));
@@ -34,7 +34,7 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t N,
     double delta, int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N, delta,
@@ -42,20 +42,20 @@ static int backward_wanted(
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N, delta,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return backward<Real>(dloss, target, x, dx, dtarget, N, delta, threads);
 }
 EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int at_once(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t N,
     double delta, double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    if constexpr (!want_dx) dx = scratch.of<Stored<Real>>(N);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const Real minus_delta = -delta;
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
@@ -75,7 +75,7 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t N,
     double delta, double reduction, int threads
 ) {
     if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, N, delta,
@@ -83,8 +83,8 @@ static int at_once_wanted(
     if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, N, delta,
             reduction, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return at_once<Real>(target, x, dx, dtarget, loss_, N, delta, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* keys, const Real* queries, Real* query_norm, Real* query_length, Real* query,
+    In<Real> keys, In<Real> queries, Real* query_norm, Real* query_length, Real* query,
     Real* key_norm, Real* key_length, Real* key, Real* sum_4, int64_t D, int64_t N, int threads
 ) {
     rows(N, D * N, threads, [=](int64_t n) INLINE {
@@ -23,10 +23,12 @@ static int forward(
         key_norm[n] = key_norm_now;
         const Real key_length_now = larger(key_norm_now, Real(1e-12));
         key_length[n] = key_length_now;
+        const Divisor by_query_length = query_length_now;
+        const Divisor by_key_length = key_length_now;
         sum_4[n] = sum(D, [=](int64_t d) INLINE {
-            const Real query_now = queries[n * D + d] / query_length_now;
+            const Real query_now = queries[n * D + d] / by_query_length;
             query[n * D + d] = query_now;
-            const Real key_now = keys[n * D + d] / key_length_now;
+            const Real key_now = keys[n * D + d] / by_key_length;
             key[n * D + d] = key_now;
             return key_now * query_now;
         });
@@ -38,7 +40,7 @@ EXPORTED(forward, forward)
 template <class Real>
 static int forward_2(
     const Real* product_3, const Real* sum_4, Real* exp_similarity_shifted,
-    Real* sum_exp_similarity_shifted, Real* loss, int64_t N, double temperature, int threads
+    Real* sum_exp_similarity_shifted, Out<Real> loss, int64_t N, double temperature, int threads
 ) {
     Scratch scratch;
     Real* sum_5 = scratch.of<Real>(1);
@@ -64,23 +66,26 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* exp_similarity_shifted, const Real* key_length, const Real* keys,
-    const Real* queries, const Real* query_length, const Real* sum_exp_similarity_shifted,
-    Real* query, Real* key, Real* dsimilarity_over_temperature, int64_t D, int64_t N,
-    double temperature, int threads
+    In<Real> dloss, const Real* exp_similarity_shifted, const Real* key_length, In<Real> keys,
+    In<Real> queries, const Real* query_length, const Real* sum_exp_similarity_shifted, Real* query,
+    Real* key, Real* dsimilarity_over_temperature, int64_t D, int64_t N, double temperature,
+    int threads
 ) {
     const auto dloss_over_N = dloss[0] / Real(N);
     rows(N, D * N * N, threads, [=](int64_t n) INLINE {
         const auto query_length_n = query_length[n];
         const auto key_length_n = key_length[n];
+        const Divisor by_query_length_n = query_length_n;
+        const Divisor by_key_length_n = key_length_n;
         each(D, [=](int64_t d) INLINE {
-            query[n * D + d] = queries[n * D + d] / query_length_n;
-            key[n * D + d] = keys[n * D + d] / key_length_n;
+            query[n * D + d] = queries[n * D + d] / by_query_length_n;
+            key[n * D + d] = keys[n * D + d] / by_key_length_n;
         });
         const auto sum_exp_similarity_shifted_n = sum_exp_similarity_shifted[n];
+        const Divisor by_sum_exp_similarity_shifted_n = sum_exp_similarity_shifted_n;
         each(N, [=](int64_t m) INLINE {
             dsimilarity_over_temperature[n * N + m] = dloss_over_N
-                    * exp_similarity_shifted[n * N + m] / sum_exp_similarity_shifted_n
+                    * exp_similarity_shifted[n * N + m] / by_sum_exp_similarity_shifted_n
                     / Real(temperature);
         });
     });
@@ -90,10 +95,10 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* dloss, const Real* key, const Real* key_length, const Real* key_norm,
+    In<Real> dloss, const Real* key, const Real* key_length, const Real* key_norm,
     const Real* product_1, const Real* product_2, const Real* query, const Real* query_length,
-    const Real* query_norm, Real* dqueries, Real* dkeys, int64_t D, int64_t N, double temperature,
-    int threads
+    const Real* query_norm, Out<Real> dqueries, Out<Real> dkeys, int64_t D, int64_t N,
+    double temperature, int threads
 ) {
     const auto dloss_over_N_over_temperature = dloss[0] / Real(N) / Real(temperature);
     rows(N, D * N, threads, [=](int64_t n) INLINE {
@@ -110,12 +115,14 @@ static int backward_2(
         const auto key_length_n = key_length[n];
         const auto sum_4_over_key_norm_n_or_zero = choose(key_norm[n] >= Real(1e-12), sum_4
                 / key_norm[n], Real(0));
+        const Divisor by_query_length_n = query_length_n;
+        const Divisor by_key_length_n = key_length_n;
         each(D, [=](int64_t d) INLINE {
             dqueries[n * D + d] = (product_2[n * D + d] - dloss_over_N_over_temperature
-                    * key[n * D + d]) / query_length_n - sum_3_over_query_norm_n_or_zero
+                    * key[n * D + d]) / by_query_length_n - sum_3_over_query_norm_n_or_zero
                     * query[n * D + d];
             dkeys[n * D + d] = (product_1[n * D + d] - dloss_over_N_over_temperature
-                    * query[n * D + d]) / key_length_n - sum_4_over_key_norm_n_or_zero
+                    * query[n * D + d]) / by_key_length_n - sum_4_over_key_norm_n_or_zero
                     * key[n * D + d];
         });
     });

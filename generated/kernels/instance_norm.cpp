@@ -6,26 +6,26 @@
 
 template <class Real>
 static int forward_without_S(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
-    Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> x, Real* mean, Real* sum_diff, Real* inv_std,
+    Out<Real> y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
-        const Real mean_now = x[n * C + c] / Real(1);
+        const Real mean_now = x[n * C + c];
         mean[n * C + c] = mean_now;
         const Real sum_diff_now = x[n * C + c] - mean_now;
         sum_diff[n * C + c] = sum_diff_now;
-        const Real diff_ = x[n * C + c] - mean_now - sum_diff_now / Real(1);
-        const Real inv_std_now = 1 / square_root(square(diff_) / Real(1) + Real(eps));
+        const Real inv_std_now = 1 / square_root(square(x[n * C + c] - mean_now - sum_diff_now)
+                + Real(eps));
         inv_std[n * C + c] = inv_std_now;
-        y[n * C + c] = bias[c] + gain[c] * (inv_std_now * diff_);
+        y[n * C + c] = bias[c] + gain[c] * (inv_std_now * (x[n * C + c] - mean_now - sum_diff_now));
     });
     return DONE;
 }
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
-    Real* y, int64_t C, int64_t N, int64_t S, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> x, Real* mean, Real* sum_diff, Real* inv_std,
+    Out<Real> y, int64_t C, int64_t N, int64_t S, double eps, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(bias, gain, x, mean, sum_diff, inv_std, y, C, N, S, eps,
@@ -58,17 +58,18 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward_without_S(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         each(C, [=](int64_t c) INLINE {
-            const Real xhat = inv_std[n * C + c] * (x[n * C + c] - mean[n * C + c]
-                    - sum_diff[n * C + c] / Real(1));
-            if constexpr (want_dgain) dgain[c] += dy[n * C + c] * xhat;
+            const Real sum_dy_xhat = dy[n * C + c] * (inv_std[n * C + c] * (x[n * C + c]
+                    - mean[n * C + c] - sum_diff[n * C + c]));
+            if constexpr (want_dgain) dgain[c] += sum_dy_xhat;
             if constexpr (want_dbias) dbias[c] += dy[n * C + c];
             if constexpr (want_dx) dx[n * C + c] = gain[c] * inv_std[n * C + c] * (dy[n * C + c]
-                    - dy[n * C + c] / Real(1) - dy[n * C + c] * xhat / Real(1) * xhat);
+                    - dy[n * C + c] - sum_dy_xhat * (inv_std[n * C + c] * (x[n * C + c]
+                    - mean[n * C + c] - sum_diff[n * C + c])));
         });
     }, Columns(dgain, want_dgain ? C : 0), Columns(dbias, want_dbias ? C : 0));
     return DONE;
@@ -76,8 +77,8 @@ static int backward_without_S(
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (S == 1)
         return backward_without_S<Real, want_dx, want_dgain, want_dbias>(dy, gain, inv_std, mean,
@@ -110,8 +111,8 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int64_t S, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int64_t S, int threads
 ) {
     if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
             sum_diff, x, dgain, dbias, dx, C, N, S, threads);
@@ -122,7 +123,7 @@ static int backward_wanted(
     if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
             sum_diff, x, dgain, dbias, dx, C, N, S, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * C * S);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * C * S);
     if (!dgain) dgain = scratch.of<Real>(C);
     if (!dbias) dbias = scratch.of<Real>(C);
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, S, threads);

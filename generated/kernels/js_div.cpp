@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* p, const Real* q, Real* loss, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> p, In<Real> q, Out<Real> loss, int64_t C, int64_t N, int threads) {
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
     rows(N, C * N, threads, [=](int64_t n, double* sum_4) INLINE {
@@ -28,7 +28,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dp = true, bool want_dq = true>
 static int at_once(
-    const Real* p, const Real* q, Real* dp, Real* dq, Real* loss, int64_t C, int64_t N, int threads
+    In<Real> p, In<Real> q, Out<Real> dp, Out<Real> dq, Out<Real> loss, int64_t C, int64_t N,
+    int threads
 ) {
     Scratch scratch;
     Real* sum_4 = scratch.of<Real>(1);
@@ -63,13 +64,14 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* p, const Real* q, Real* dp, Real* dq, Real* loss, int64_t C, int64_t N, int threads
+    In<Real> p, In<Real> q, Out<Real> dp, Out<Real> dq, Out<Real> loss, int64_t C, int64_t N,
+    int threads
 ) {
     if (dp && !dq) return at_once<Real, true, false>(p, q, dp, dq, loss, C, N, threads);
     if (!dp && dq) return at_once<Real, false, true>(p, q, dp, dq, loss, C, N, threads);
     Scratch scratch;
-    if (!dp) dp = scratch.of<Real>(N * C);
-    if (!dq) dq = scratch.of<Real>(N * C);
+    if (!dp) dp = scratch.of<Stored<Real>>(N * C);
+    if (!dq) dq = scratch.of<Stored<Real>>(N * C);
     return at_once<Real>(p, q, dp, dq, loss, C, N, threads);
 }
 EXPORTED(at_once, at_once_wanted)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .. import js_div as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728"
 kernels = Kernels(__file__)
@@ -17,12 +18,10 @@ kernels = Kernels(__file__)
 def js_div_forward(p: Tensor, q: Tensor) -> Tensor:
     """The output loss."""
     dtype = torch.promote_types(p.dtype, q.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
-    p, q = p.to(wide), q.to(wide)
     N, C = p.shape
-    loss = p.new_empty(())
+    loss = p.new_empty((), dtype=dtype)
     kernels.forward(p, q, loss, C, N)
-    return loss.to(dtype)
+    return loss
 
 
 def js_div_at_once(
@@ -30,11 +29,9 @@ def js_div_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(p.dtype, q.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
-    p, q = p.to(wide), q.to(wide)
     N, C = p.shape
-    dp = p.new_empty(N, C) if need_p else None
-    dq = p.new_empty(N, C) if need_q else None
-    loss = p.new_empty(())
+    dp = p.new_empty(N, C, dtype=unscaled(p)) if need_p else None
+    dq = q.new_empty(N, C, dtype=unscaled(q)) if need_q else None
+    loss = p.new_empty((), dtype=dtype)
     kernels.at_once(p, q, dp, dq, loss, C, N)
-    return loss.to(dtype), dp, dq
+    return loss, dp, dq

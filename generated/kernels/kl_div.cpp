@@ -5,9 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* losses, int64_t B, int64_t D, int threads
-) {
+static int forward(In<Real> target, In<Real> x, Real* losses, int64_t B, int64_t D, int threads) {
     const int64_t BD = B * D;
     entries(BD, threads, [=](int64_t bd) INLINE {
         losses[bd] = choose(absolute(target[bd]) <= Real(0), Real(0), log(target[bd]) * target[bd])
@@ -19,7 +17,7 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t B,
     int64_t D, int threads
 ) {
     const int64_t BD = B * D;
@@ -34,7 +32,7 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t B,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t B,
     int64_t D, int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, B, D,
@@ -42,16 +40,16 @@ static int backward_wanted(
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, B, D,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(B * D);
-    if (!dtarget) dtarget = scratch.of<Real>(B * D);
+    if (!dx) dx = scratch.of<Stored<Real>>(B * D);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(B * D);
     return backward<Real>(dloss, target, x, dx, dtarget, B, D, threads);
 }
 EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int at_once(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t B, int64_t D,
-    double reduction, int threads
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t B,
+    int64_t D, double reduction, int threads
 ) {
     const int64_t BD = B * D;
     Scratch scratch;
@@ -77,16 +75,16 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t B, int64_t D,
-    double reduction, int threads
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t B,
+    int64_t D, double reduction, int threads
 ) {
     if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, B, D,
             reduction, threads);
     if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, B, D,
             reduction, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(B * D);
-    if (!dtarget) dtarget = scratch.of<Real>(B * D);
+    if (!dx) dx = scratch.of<Stored<Real>>(B * D);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(B * D);
     return at_once<Real>(target, x, dx, dtarget, loss_, B, D, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)

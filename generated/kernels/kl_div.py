@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import kl_div as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "9fae0b7d18c7d74793503ba9a6a6eaafe405e3cd005f7a3da2065d056ba11a5b"
 REDUCTIONS = ["sum", "mean", "batchmean"]
@@ -20,9 +21,8 @@ kernels = Kernels(__file__)
 def kl_div_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    x, target = x.to(wide), target.to(wide)
     B, D = x.shape
-    loss = x.new_empty(B, D)
+    loss = x.new_empty(B, D, dtype=wide)
     kernels.forward(target, x, loss, B, D)
     return loss
 
@@ -31,11 +31,9 @@ def kl_div_backward(
     dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True, need_target: bool = True,
 ) -> tuple:
     """The gradients of x and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     B, D = dloss.shape
-    dx = dloss.new_empty(B, D) if need_x else None
-    dtarget = dloss.new_empty(B, D) if need_target else None
+    dx = x.new_empty(B, D) if need_x else None
+    dtarget = target.new_empty(B, D) if need_target else None
     kernels.backward(dloss, target, x, dx, dtarget, B, D)
     return dx, dtarget
 
@@ -45,12 +43,10 @@ def kl_div_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    x, target = x.to(wide), target.to(wide)
     B, D = x.shape
-    dx = x.new_empty(B, D) if need_x else None
-    dtarget = x.new_empty(B, D) if need_target else None
-    loss = x.new_empty(())
+    dx = x.new_empty(B, D, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(B, D, dtype=unscaled(target)) if need_target else None
+    loss = x.new_empty((), dtype=dtype)
     kernels.at_once(target, x, dx, dtarget, loss, B, D, reduction)
-    return loss.to(dtype), dx, dtarget, None
+    return loss, dx, dtarget, None

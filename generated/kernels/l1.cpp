@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* target, const Real* x, Real* losses, int64_t N, int threads) {
+static int forward(In<Real> target, In<Real> x, Real* losses, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE { losses[n] = absolute(target[n] - x[n]); });
     return DONE;
 }
@@ -13,11 +13,11 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, Real* dx, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dtarget, Out<Real> dx, int64_t N,
     int threads
 ) {
     Scratch scratch;
-    if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
+    if constexpr (!want_dtarget) dtarget = scratch.of<Stored<Real>>(N);
     entries(N, threads, [=](int64_t n) INLINE {
         const Real dtarget_now = dloss[n] * sign(target[n] - x[n]);
         dtarget[n] = dtarget_now;
@@ -28,7 +28,7 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* target, const Real* x, Real* dtarget, Real* dx, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dtarget, Out<Real> dx, int64_t N,
     int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dtarget, dx, N,
@@ -36,20 +36,20 @@ static int backward_wanted(
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dtarget, dx, N,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return backward<Real>(dloss, target, x, dtarget, dx, N, threads);
 }
 EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int at_once(
-    const Real* target, const Real* x, Real* dtarget, Real* dx, Real* loss_, int64_t N,
+    In<Real> target, In<Real> x, Out<Real> dtarget, Out<Real> dx, Out<Real> loss_, int64_t N,
     double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    if constexpr (!want_dtarget) dtarget = scratch.of<Real>(N);
+    if constexpr (!want_dtarget) dtarget = scratch.of<Stored<Real>>(N);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
         loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
@@ -66,7 +66,7 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* target, const Real* x, Real* dtarget, Real* dx, Real* loss_, int64_t N,
+    In<Real> target, In<Real> x, Out<Real> dtarget, Out<Real> dx, Out<Real> loss_, int64_t N,
     double reduction, int threads
 ) {
     if (dx && !dtarget) return at_once<Real, true, false>(target, x, dtarget, dx, loss_, N,
@@ -74,8 +74,8 @@ static int at_once_wanted(
     if (!dx && dtarget) return at_once<Real, false, true>(target, x, dtarget, dx, loss_, N,
             reduction, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return at_once<Real>(target, x, dtarget, dx, loss_, N, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import l1 as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "c12d8b25b84e4122b4106a37482016a47abc06b3d473cf1e478218ac8b0830a7"
 REDUCTIONS = ["sum", "mean"]
@@ -20,20 +21,17 @@ kernels = Kernels(__file__)
 def l1_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    loss = x.new_empty(x.shape)
+    loss = x.new_empty(x.shape, dtype=wide)
     kernels.forward(target, x, loss, N)
     return loss
 
 
 def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -> tuple:
     """The gradients of x and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     N = dloss.numel()
-    dtarget = dloss.new_empty(dloss.shape)
-    dx = dloss.new_empty(dloss.shape) if need_x else None
+    dtarget = target.new_empty(dloss.shape)
+    dx = x.new_empty(dloss.shape) if need_x else None
     kernels.backward(dloss, target, x, dtarget, dx, N)
     return dx, dtarget
 
@@ -43,12 +41,10 @@ def l1_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    dtarget = x.new_empty(x.shape) if need_target else None
-    dx = x.new_empty(x.shape) if need_x else None
-    loss = x.new_empty(())
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    loss = x.new_empty((), dtype=dtype)
     kernels.at_once(target, x, dtarget, dx, loss, N, reduction)
-    return loss.to(dtype), dx, dtarget, None
+    return loss, dx, dtarget, None

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* x, Real* norm, Real* length, Real* y, int64_t C, int64_t N, double eps, int threads
+    In<Real> x, Real* norm, Real* length, Out<Real> y, int64_t C, int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
@@ -14,7 +14,8 @@ static int forward(
         norm[n] = norm_now;
         const Real length_now = larger(norm_now, Real(eps));
         length[n] = length_now;
-        each(C, [=](int64_t c) INLINE { y[n * C + c] = x[n * C + c] / length_now; });
+        const Divisor by_length = length_now;
+        each(C, [=](int64_t c) INLINE { y[n * C + c] = x[n * C + c] / by_length; });
     });
     return DONE;
 }
@@ -22,7 +23,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* length, const Real* norm, const Real* y, Real* dx, int64_t C,
+    In<Real> dy, const Real* length, const Real* norm, In<Real> y, Out<Real> dx, int64_t C,
     int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -30,8 +31,9 @@ static int backward(
         const auto length_n = length[n];
         const auto sum_1_over_norm_n_or_zero = choose(Real(eps) <= norm[n], sum_1 / norm[n],
                 Real(0));
+        const Divisor by_length_n = length_n;
         each(C, [=](int64_t c) INLINE {
-            dx[n * C + c] = dy[n * C + c] / length_n - sum_1_over_norm_n_or_zero * y[n * C + c];
+            dx[n * C + c] = dy[n * C + c] / by_length_n - sum_1_over_norm_n_or_zero * y[n * C + c];
         });
     });
     return DONE;

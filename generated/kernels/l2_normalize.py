@@ -18,21 +18,18 @@ def l2_normalize_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]
     """The output y, then what the backward reads of it."""
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    x = x.to(wide)
     N, C = x.shape
-    norm = x.new_empty(N, 1)
-    length = x.new_empty(N, 1)
+    norm = x.new_empty(N, 1, dtype=wide)
+    length = x.new_empty(N, 1, dtype=wide)
     y = x.new_empty(N, C)
     kernels.forward(x, norm, length, y, C, N, eps)
-    return y.to(dtype), norm, length
+    return y, norm, length
 
 
 def l2_normalize_backward(
     dy: Tensor, norm: Tensor, length: Tensor, y: Tensor, eps: float,
 ) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, y = dy.to(wide), y.to(wide)
     N, C = dy.shape
     dx = dy.new_empty(N, C)
     kernels.backward(dy, length, norm, y, dx, C, N, eps)

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* gain, const Real* x, Real* mean, Real* sum_diff, Real* inv_std,
-    Real* y, int64_t C, int64_t N, double eps, int threads
+    In<Real> bias, In<Real> gain, In<Real> x, Real* mean, Real* sum_diff, Real* inv_std,
+    Out<Real> y, int64_t C, int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
@@ -31,8 +31,8 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true, bool want_dbias = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain, Real* dbias) INLINE {
         const auto inv_std_n = inv_std[n];
@@ -59,8 +59,8 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
-    const Real* x, Real* dgain, Real* dbias, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, In<Real> gain, const Real* inv_std, const Real* mean, const Real* sum_diff,
+    In<Real> x, Real* dgain, Real* dbias, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     if (dx && !dgain && !dbias) return backward<Real, true, false, false>(dy, gain, inv_std, mean,
             sum_diff, x, dgain, dbias, dx, C, N, threads);
@@ -71,7 +71,7 @@ static int backward_wanted(
     if (!dx && dgain && dbias) return backward<Real, false, true, true>(dy, gain, inv_std, mean,
             sum_diff, x, dgain, dbias, dx, C, N, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * C);
     if (!dgain) dgain = scratch.of<Real>(C);
     if (!dbias) dbias = scratch.of<Real>(C);
     return backward<Real>(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N, threads);
@@ -80,7 +80,7 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real>
 static int plain_forward(
-    const Real* x, Real* inv_std, Real* xhat, int64_t C, int64_t N, double eps, int threads
+    In<Real> x, Real* inv_std, Out<Real> xhat, int64_t C, int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return x[n * C + c]; });
@@ -101,7 +101,7 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real>
 static int plain_backward(
-    const Real* dy, const Real* inv_std, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, const Real* inv_std, In<Real> y, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {

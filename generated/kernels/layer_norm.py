@@ -22,14 +22,13 @@ def layer_norm_forward(
     """The output y, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain, bias)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
-    x, gain, bias = x.to(wide), gain.to(wide), bias.to(wide)
     N, C = x.shape
-    mean = x.new_empty(N, 1)
-    sum_diff = x.new_empty(N, 1)
-    inv_std = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
+    mean = x.new_empty(N, 1, dtype=wide)
+    sum_diff = x.new_empty(N, 1, dtype=wide)
+    inv_std = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
     kernels.forward(bias, gain, x, mean, sum_diff, inv_std, y, C, N, eps)
-    return y.to(dtype), mean, sum_diff, inv_std
+    return y, mean, sum_diff, inv_std
 
 
 def layer_norm_backward(
@@ -38,11 +37,10 @@ def layer_norm_backward(
 ) -> tuple:
     """The gradients of x, gain and bias."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     N, C = dy.shape
-    dgain = dy.new_empty(C) if need_gain else None
-    dbias = dy.new_empty(C) if need_bias else None
-    dx = dy.new_empty(N, C) if need_x else None
+    dgain = dy.new_empty(C, dtype=wide) if need_gain else None
+    dbias = dy.new_empty(C, dtype=wide) if need_bias else None
+    dx = x.new_empty(N, C) if need_x else None
     kernels.backward(dy, gain, inv_std, mean, sum_diff, x, dgain, dbias, dx, C, N)
     return dx, dgain, dbias
 
@@ -51,18 +49,15 @@ def layer_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    x = x.to(wide)
     N, C = x.shape
-    inv_std = x.new_empty(N, 1)
+    inv_std = x.new_empty(N, 1, dtype=wide)
     y = x.new_empty(N, C)
     kernels.plain_forward(x, inv_std, y, C, N, eps)
-    return y.to(dtype), inv_std
+    return y, inv_std
 
 
 def layer_norm_plain_backward(dy: Tensor, inv_std: Tensor, y: Tensor) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, y = dy.to(wide), y.to(wide)
     N, C = dy.shape
     dx = dy.new_empty(N, C)
     kernels.plain_backward(dy, inv_std, y, dx, C, N)

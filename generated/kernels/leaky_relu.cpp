@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, double negative_slope, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, double negative_slope, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         y[n] = choose(x[n] > Real(0), x[n], x[n] * Real(negative_slope));
     });
@@ -15,7 +15,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* x, Real* dx, int64_t N, double negative_slope, int threads
+    In<Real> dy, In<Real> x, Out<Real> dx, int64_t N, double negative_slope, int threads
 ) {
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = choose(x[n] > Real(0), dy[n], dy[n] * Real(negative_slope));

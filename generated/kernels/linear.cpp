@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* bias, const Real* product_1, Real* y, int64_t H, int64_t N, int threads
+    In<Real> bias, const Real* product_1, Out<Real> y, int64_t H, int64_t N, int threads
 ) {
     entries(N, H, threads, [=](int64_t n, int64_t h) INLINE {
         y[n * H + h] = bias[h] + product_1[n * H + h];
@@ -16,7 +16,7 @@ static int forward(
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, Real* dbias, int64_t H, int64_t N, int threads) {
+static int backward(In<Real> dy, Real* dbias, int64_t H, int64_t N, int threads) {
     rows(N, H * N, threads, [=](int64_t n, Real* dbias) INLINE {
         each(H, [=](int64_t h) INLINE { dbias[h] += dy[n * H + h]; });
     }, Columns(dbias, H));

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* key, const Real* query, const Real* value, Real* q, Real* k, Real* state_operand,
-    int64_t B, int64_t E, int64_t F, int64_t T, int threads
+    In<Real> key, In<Real> query, In<Real> value, Real* q, Real* k, Real* state_operand, int64_t B,
+    int64_t E, int64_t F, int64_t T, int threads
 ) {
     const int64_t BT = B * T;
     rows(BT * E, BT * E * F, threads, [=](int64_t row) INLINE {
@@ -28,8 +28,8 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* q, const Real* state, const Real* weight, Real* sum_q_weight, Real* y, int64_t B,
-    int64_t E, int64_t F, int64_t T, int threads
+    const Real* q, const Real* state, const Real* weight, Real* sum_q_weight, Out<Real> y,
+    int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
     const int64_t BT = B * T;
     Scratch scratch;
@@ -44,7 +44,8 @@ static int forward_2(
     }, Total(sum_q_weight, BT), Total(sum_1, BT * F));
     rows(BT, BT * F, threads, [=](int64_t bt) INLINE {
         const auto sum_q_weight_bt = sum_q_weight[bt];
-        each(F, [=](int64_t f) INLINE { y[bt * F + f] = sum_1[bt * F + f] / sum_q_weight_bt; });
+        const Divisor by_sum_q_weight_bt = sum_q_weight_bt;
+        each(F, [=](int64_t f) INLINE { y[bt * F + f] = sum_1[bt * F + f] / by_sum_q_weight_bt; });
     });
     return DONE;
 }
@@ -52,8 +53,8 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* key, const Real* query, const Real* state, const Real* sum_q_weight,
-    const Real* weight, const Real* y, Real* k, Real* dstate, Real* dquery,
+    In<Real> dy, In<Real> key, In<Real> query, const Real* state, const Real* sum_q_weight,
+    const Real* weight, In<Real> y, Real* k, Real* dstate, Out<Real> dquery,
     Real* cumulated_3_operand, int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
     const int64_t BT = B * T;
@@ -71,12 +72,13 @@ static int backward(
                 + Real(1);
         cumulated_3_operand[bt * E + e] = -(sum_1[bt] / sum_q_weight[bt]) * q;
         const auto sum_q_weight_bt = sum_q_weight[bt];
+        const Divisor by_sum_q_weight_bt = sum_q_weight_bt;
         const Real sum_2 = sum(F, [=](int64_t f) INLINE {
-            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / sum_q_weight_bt * q;
-            return dy[bt * F + f] / sum_q_weight_bt * state[(bt * E + e) * F + f];
+            dstate[(bt * E + e) * F + f] = dy[bt * F + f] / by_sum_q_weight_bt * q;
+            return dy[bt * F + f] / by_sum_q_weight_bt * state[(bt * E + e) * F + f];
         });
         dquery[bt * E + e] = exp(smaller(query[bt * E + e], Real(0))) * (sum_2 + -(sum_1[bt]
-                / sum_q_weight_bt) * weight[bt * E + e]);
+                / by_sum_q_weight_bt) * weight[bt * E + e]);
     });
     return DONE;
 }
@@ -84,9 +86,8 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* cumulated_3, const Real* dstate_cumsum, const Real* k, const Real* key,
-    const Real* value, Real* dvalue, Real* dkey, int64_t B, int64_t E, int64_t F, int64_t T,
-    int threads
+    const Real* cumulated_3, const Real* dstate_cumsum, const Real* k, In<Real> key, In<Real> value,
+    Real* dvalue, Out<Real> dkey, int64_t B, int64_t E, int64_t F, int64_t T, int threads
 ) {
     const int64_t BT = B * T;
     rows(BT * E, BT * E * F, threads, [=](int64_t row, double* dvalue) INLINE {

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real max_x_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
         const auto zero_or_max_x_raw = choose(-max_x_raw == Real(infinity), Real(0), max_x_raw);
@@ -21,7 +21,7 @@ static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> y, Out<Real> dx, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c]; });
         each(C, [=](int64_t c) INLINE {

@@ -16,8 +16,7 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
     }
     // Each argument in a word of 8 bytes: for who does not know the types.
     template <class T> static T from(const int64_t& word) {
-        if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(word);
-        else if constexpr (std::is_same_v<T, double>) return __builtin_bit_cast(double, word);
+        if constexpr (sizeof(T) == sizeof word) return __builtin_bit_cast(T, word);
         else return T(word);
     }
     template <size_t... i> static int all(const int64_t* words, std::index_sequence<i...>) {
@@ -27,23 +26,64 @@ template <class... Arguments, int (*kernel)(Arguments...)> struct Guarded<kernel
         return all(words, std::index_sequence_for<Arguments...>());
     }
 };
-// What the arguments are, a letter for each: Reals, whole numbers, a size, a number; threads last.
+// Arrays in the dtype of the inputs. Built for one of 16 bits, STORED, a kernel converts entries as
+// it reads and writes them, and Real is float.
+template <class T> struct Read {
+    const T* entries;
+    float operator[](int64_t i) const { return entries[i].wide(); }
+};
+template <class T> struct Written {
+    struct Place {
+        T& entry;
+        void operator=(float x) const { entry = T::of(x); }
+    };
+    T* entries;
+    Place operator[](int64_t i) const { return {entries[i]}; }
+    explicit operator bool() const { return entries; }
+    void operator=(T* others) { entries = others; }
+};
+struct Kind { struct Given; };  // for Real, where it is asked what arguments are
+template <class Real> struct Formats {
+    using Stored = Real;
+    using In = const Real*;
+    using Out = Real*;
+};
+template <> struct Formats<Kind> : Formats<Kind::Given> {};
+#ifdef STORED
+template <> struct Formats<float> {
+    using Stored = STORED;
+    using In = Read<STORED>;
+    using Out = Written<STORED>;
+};
+#endif
+template <class Real> using Stored = typename Formats<Real>::Stored;
+template <class Real> using In = typename Formats<Real>::In;
+template <class Real> using Out = typename Formats<Real>::Out;
+
+// What the arguments are, a letter for each: Reals, what has the dtype of the inputs, both in upper
+// case where they are written; whole numbers, a size, a number; threads last.
 template <class T> constexpr char KIND = 'i';
 template <> inline constexpr char KIND<double> = 'd';
 template <> inline constexpr char KIND<const int64_t*> = 'w';
-template <> inline constexpr char KIND<float*> = 'r';
-template <> inline constexpr char KIND<const float*> = 'r';
+template <> inline constexpr char KIND<Kind*> = 'R';
+template <> inline constexpr char KIND<const Kind*> = 'r';
+template <> inline constexpr char KIND<Out<Kind>> = 'S';
+template <> inline constexpr char KIND<In<Kind>> = 's';
 template <> inline constexpr char KIND<int> = 0;
-template <auto kernel> struct Kinds;
-template <class... Arguments, int (*kernel)(Arguments...)> struct Kinds<kernel> {
+template <class Kernel> struct Kinds;
+template <class... Arguments> struct Kinds<int(Arguments...)> {
     static constexpr char text[] = {KIND<Arguments>..., 0};
 };
-#define EXPORTED(name, kernel)                                                             \
-    extern "C" const char* const name##_kinds = Kinds<kernel<float>>::text;                \
-    extern "C" void* const name##_float = (void*)Guarded<kernel<float>>::call;             \
-    extern "C" void* const name##_double = (void*)Guarded<kernel<double>>::call;           \
-    extern "C" void* const name##_float_words = (void*)Guarded<kernel<float>>::of_words;   \
-    extern "C" void* const name##_double_words = (void*)Guarded<kernel<double>>::of_words;
+#define FORMAT(name, kernel, format)                                              \
+    extern "C" void* const name##_##format = (void*)Guarded<kernel>::call;        \
+    extern "C" void* const name##_##format##_words = (void*)Guarded<kernel>::of_words;
+#ifdef STORED
+#define EXPORTED(name, kernel) FORMAT(name, kernel<float>, stored)
+#else
+#define EXPORTED(name, kernel)                                                            \
+    extern "C" const char* const name##_kinds = Kinds<decltype(kernel<Kind>)>::text;      \
+    FORMAT(name, kernel<float>, float) FORMAT(name, kernel<double>, double)
+#endif
 // What autograd's node launches for a Function: see node.cpp.
 #define NODE(name, ...) extern "C" const char* const name##_node = __VA_ARGS__;
 
@@ -184,24 +224,24 @@ template <class T> struct Kept {
     void end(int) const {}
     Owned<T> own;
 };
-template <class Real> struct Total {
-    Total(Real* result, int64_t count) : result(result), sums{count} {}
+template <class Result> struct Total {
+    Total(Result result, int64_t count) : result(result), sums{count} {}
     ONCE void begin(int used, Scratch& scratch) { sums.begin(used, scratch, 0); }
     Own<double> of(int64_t thread) const { return {sums.of(thread)}; }
     ONCE void end(int used) const {
         for (int64_t i = 0; i < sums.count; ++i) {
             double total = 0;
             for (int t = 0; t < used; ++t) total += sums.of(t)[i];
-            result[i] = Real(total);
+            result[i] = total;
         }
     }
-    Real* result;
+    Result result;
     Owned<double> sums;
 };
-template <class Real> struct Columns : Total<Real> {
-    Columns(Real* result, int64_t count) : Total<Real>(result, count), blocks{count} {}
+template <class Real> struct Columns : Total<Real*> {
+    Columns(Real* result, int64_t count) : Total<Real*>(result, count), blocks{count} {}
     ONCE void begin(int used, Scratch& scratch) {
-        Total<Real>::begin(used, scratch);
+        Total<Real*>::begin(used, scratch);
         blocks.begin(used, scratch, 0);
     }
     Own<Real> of(int64_t thread) const {

@@ -6,9 +6,9 @@
 
 template <class Real>
 static int forward(
-    const Real* bias_hh, const Real* bias_ih, const Real* c, const Real* product_1,
-    const Real* product_2, Real* i, Real* f, Real* g, Real* o, Real* shown, Real* y__, int64_t Gate,
-    int64_t H, int64_t N, int64_t State, int threads
+    In<Real> bias_hh, In<Real> bias_ih, In<Real> c, const Real* product_1, const Real* product_2,
+    Real* i, Real* f, Real* g, Real* o, Real* shown, Out<Real> y__, int64_t Gate, int64_t H,
+    int64_t N, int64_t State, int threads
 ) {
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
         const Real i_now = Real(1) / (Real(1) + exp(-(bias_hh[0 * H + i_H] + bias_ih[0 * H + i_H]
@@ -41,8 +41,8 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* c, const Real* dy, const Real* f, const Real* g, const Real* i, const Real* o,
-    const Real* shown, Real* dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
+    In<Real> c, In<Real> dy, const Real* f, const Real* g, const Real* i, const Real* o,
+    const Real* shown, Out<Real> dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
     int64_t State, int threads
 ) {
     Scratch scratch;

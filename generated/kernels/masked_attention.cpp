@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* mask, const Real* product_1, Real* probs, int64_t B, int64_t S, int64_t T,
+    In<Real> mask, const Real* product_1, Real* probs, int64_t B, int64_t S, int64_t T,
     double scale, int threads
 ) {
     rows(B * T, B * S * T, threads, [=](int64_t row, Real* exp_scores_chosen_shifted) INLINE {
@@ -28,8 +28,9 @@ static int forward(
             return exp_scores_chosen_shifted_now;
         });
         const auto sum_3_plus_one_or_zero = sum_3 + choose(kept == Real(0), Real(1), Real(0));
+        const Divisor by_sum_3_plus_one_or_zero = sum_3_plus_one_or_zero;
         each(S, [=](int64_t s) INLINE {
-            probs[(b * T + t) * S + s] = exp_scores_chosen_shifted[s] / sum_3_plus_one_or_zero;
+            probs[(b * T + t) * S + s] = exp_scores_chosen_shifted[s] / by_sum_3_plus_one_or_zero;
         });
     }, Kept<Real>(S));
     return DONE;

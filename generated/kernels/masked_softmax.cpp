@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* mask, const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> mask, In<Real> x, Out<Real> y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n, Real* exp_x_chosen_shifted) INLINE {
         const auto found = reduced<Real, 1, true>(C, [=](int64_t c) INLINE {
             return Several<Real, 2>{{choose(mask[n * C + c] != Real(0), Real(1), Real(0)),
@@ -21,8 +21,9 @@ static int forward(const Real* mask, const Real* x, Real* y, int64_t C, int64_t 
             return exp_x_chosen_shifted_now;
         });
         const auto sum_2_plus_one_or_zero = sum_2 + choose(kept == Real(0), Real(1), Real(0));
+        const Divisor by_sum_2_plus_one_or_zero = sum_2_plus_one_or_zero;
         each(C, [=](int64_t c) INLINE {
-            y[n * C + c] = exp_x_chosen_shifted[c] / sum_2_plus_one_or_zero;
+            y[n * C + c] = exp_x_chosen_shifted[c] / by_sum_2_plus_one_or_zero;
         });
     }, Kept<Real>(C));
     return DONE;
@@ -30,7 +31,7 @@ static int forward(const Real* mask, const Real* x, Real* y, int64_t C, int64_t 
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> y, Out<Real> dx, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
         each(C, [=](int64_t c) INLINE { dx[n * C + c] = y[n * C + c] * (dy[n * C + c] - sum_1); });

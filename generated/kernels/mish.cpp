@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         y[n] = tanh(larger(x[n], Real(0)) + log1p(exp(-absolute(x[n])))) * x[n];
     });
@@ -14,7 +14,7 @@ static int forward(const Real* x, Real* y, int64_t N, int threads) {
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> x, Out<Real> dx, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         const Real gate = tanh(larger(x[n], Real(0)) + log1p(exp(-absolute(x[n]))));
         dx[n] = dy[n] * (gate + Real(1) / (Real(1) + exp(-x[n])) * x[n] * (Real(1) - square(gate)));

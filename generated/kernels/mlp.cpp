@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* C, const int64_t* contexts, Real* embcat, int64_t E, int64_t N, int64_t T,
-    int64_t V, int threads
+    In<Real> C, const int64_t* contexts, Real* embcat, int64_t E, int64_t N, int64_t T, int64_t V,
+    int threads
 ) {
     if (!in_range(contexts, N * T, V)) return OUT_OF_RANGE;
     rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {
@@ -22,34 +22,36 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* b1, const Real* bnbias, const Real* bngain, const Real* product_1, Real* inv_std,
-    Real* xhat, Real* h, int64_t H, int64_t N, double eps, int threads
+    In<Real> b1, In<Real> bnbias, In<Real> bngain, const Real* product_1, Real* inv_std, Real* xhat,
+    Real* h, int64_t H, int64_t N, double eps, int threads
 ) {
     Scratch scratch;
-    Real* sum_2 = scratch.of<Real>(H);
+    Real* shift = scratch.of<Real>(H);
+    Real* sum_shifted = scratch.of<Real>(H);
+    Real* sum_squares = scratch.of<Real>(H);
     Real* sum_3 = scratch.of<Real>(H);
-    Real* sum_4 = scratch.of<Real>(H);
-    rows(N, H * N, threads, [=](int64_t n, Real* sum_2) INLINE {
-        each(H, [=](int64_t i_H) INLINE { sum_2[i_H] += b1[i_H] + product_1[n * H + i_H]; });
-    }, Columns(sum_2, H));
-    rows(N, H * N, threads, [=](int64_t n, Real* sum_3) INLINE {
-        each(H, [=](int64_t i_H) INLINE {
-            sum_3[i_H] += b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N);
-        });
-    }, Columns(sum_3, H));
-    rows(N, H * N, threads, [=](int64_t n, Real* sum_4) INLINE {
-        each(H, [=](int64_t i_H) INLINE {
-            sum_4[i_H] += square(b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N)
-                    - sum_3[i_H] / Real(N));
-        });
-    }, Columns(sum_4, H));
-    const Real N_minus_one = double(N) - 1.0;
     entries(H, threads, [=](int64_t i_H) INLINE {
-        inv_std[i_H] = 1 / square_root(sum_4[i_H] / N_minus_one + Real(eps));
+        shift[i_H] = larger(smaller(b1[i_H] + product_1[0 * H + i_H], b1[i_H]
+                + product_1[(N - 1) * H + i_H]), smaller(larger(b1[i_H] + product_1[0 * H + i_H],
+                b1[i_H] + product_1[(N - 1) * H + i_H]), b1[i_H] + product_1[(N / 2) * H + i_H]));
+    });
+    rows(N, H * N, threads, [=](int64_t n, Real* sum_shifted, Real* sum_squares) INLINE {
+        each(H, [=](int64_t i_H) INLINE {
+            sum_shifted[i_H] += b1[i_H] + product_1[n * H + i_H] - shift[i_H];
+            sum_squares[i_H] += square(b1[i_H] + product_1[n * H + i_H] - shift[i_H]);
+        });
+    }, Columns(sum_shifted, H), Columns(sum_squares, H));
+    const Real N_minus_one = double(N) - 1.0;
+    const Divisor by_N = Real(N);
+    entries(H, threads, [=](int64_t i_H) INLINE {
+        sum_3[i_H] = sum_shifted[i_H] - Real(N) * (shift[i_H] + sum_shifted[i_H] / by_N
+                - shift[i_H]);
+        inv_std[i_H] = 1 / square_root(larger(sum_squares[i_H] - sum_shifted[i_H] * sum_shifted[i_H]
+                / by_N, Real(0)) / N_minus_one + Real(eps));
     });
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real xhat_now = inv_std[i_H] * (b1[i_H] + product_1[n * H + i_H] - sum_2[i_H]
-                / Real(N) - sum_3[i_H] / Real(N));
+        const Real xhat_now = inv_std[i_H] * (b1[i_H] + product_1[n * H + i_H] - (shift[i_H]
+                + sum_shifted[i_H] / by_N) - sum_3[i_H] / by_N);
         xhat[n * H + i_H] = xhat_now;
         h[n * H + i_H] = tanh(bnbias[i_H] + bngain[i_H] * xhat_now);
     });
@@ -59,7 +61,7 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int forward_3(
-    const Real* b2, const int64_t* labels, const Real* product_5, Real* probs, Real* loss,
+    In<Real> b2, const int64_t* labels, const Real* product_5, Real* probs, Out<Real> loss,
     int64_t N, int64_t V, int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
@@ -80,7 +82,8 @@ static int forward_3(
         counts_sum[n] = counts_sum_now;
         sum_6[0] += log(counts_sum_now) - (b2[labels[n]] + product_5[n * V + labels[n]]
                 - logit_maxes_now);
-        each(V, [=](int64_t v) INLINE { probs[n * V + v] = counts[n * V + v] / counts_sum_now; });
+        const Divisor by_counts_sum = counts_sum_now;
+        each(V, [=](int64_t v) INLINE { probs[n * V + v] = counts[n * V + v] / by_counts_sum; });
     }, Total(sum_6, 1));
     loss[0] = sum_6[0] / Real(N);
     return DONE;
@@ -89,8 +92,8 @@ EXPORTED(forward_3, forward_3)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t N,
-    int64_t V, int threads
+    In<Real> dloss, const int64_t* labels, const Real* probs, Real* dlogits_, int64_t N, int64_t V,
+    int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
     const auto dloss_over_N = dloss[0] / Real(N);
@@ -108,7 +111,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* bngain, const Real* dh, const Real* dlogits_, const Real* h, const Real* inv_std,
+    In<Real> bngain, const Real* dh, const Real* dlogits_, const Real* h, const Real* inv_std,
     const Real* xhat, Real* db2, Real* dbngain, Real* dbnbias, Real* dhprebn, int64_t H, int64_t N,
     int64_t V, int threads
 ) {
@@ -121,9 +124,10 @@ static int backward_2(
         });
     }, Columns(db2, V), Columns(dbngain, H), Columns(dbnbias, H));
     const Real N_minus_one = double(N) - 1.0;
+    const Divisor by_N = Real(N);
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
         dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
-                - square(h[n * H + i_H])) - dbnbias[i_H] / Real(N) - dbngain[i_H] / N_minus_one
+                - square(h[n * H + i_H])) - dbnbias[i_H] / by_N - dbngain[i_H] / N_minus_one
                 * xhat[n * H + i_H]);
     });
     return DONE;
@@ -132,7 +136,7 @@ EXPORTED(backward_2, backward_2)
 
 template <class Real>
 static int backward_3(
-    const Real* C, const int64_t* contexts, Real* db1, Real* embcat, int64_t E, int64_t H,
+    In<Real> C, const int64_t* contexts, Out<Real> db1, Real* embcat, int64_t E, int64_t H,
     int64_t N, int64_t T, int64_t V, int threads
 ) {
     if (!in_range(contexts, N * T, V)) return OUT_OF_RANGE;

@@ -108,15 +108,16 @@ extern "C" int step(
     rows(N, H * N, threads, [=](int64_t n, Real* sum_2) INLINE {
         each(H, [=](int64_t i_H) INLINE { sum_2[i_H] += b1[i_H] + product_1[n * H + i_H]; });
     }, Columns(sum_2, H));
+    const Divisor by_N = Real(N);
     rows(N, H * N, threads, [=](int64_t n, Real* sum_3) INLINE {
         each(H, [=](int64_t i_H) INLINE {
-            sum_3[i_H] += b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N);
+            sum_3[i_H] += b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / by_N;
         });
     }, Columns(sum_3, H));
     rows(N, H * N, threads, [=](int64_t n, Real* sum_4) INLINE {
         each(H, [=](int64_t i_H) INLINE {
-            sum_4[i_H] += square(b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / Real(N)
-                    - sum_3[i_H] / Real(N));
+            sum_4[i_H] += square(b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / by_N - sum_3[i_H]
+                    / by_N);
         });
     }, Columns(sum_4, H));
     const Real N_minus_one = double(N) - 1.0;
@@ -124,8 +125,8 @@ extern "C" int step(
         inv_std[i_H] = 1 / square_root(sum_4[i_H] / N_minus_one + Real(eps));
     });
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real xhat_now = inv_std[i_H] * (b1[i_H] + product_1[n * H + i_H] - sum_2[i_H]
-                / Real(N) - sum_3[i_H] / Real(N));
+        const Real xhat_now = inv_std[i_H] * (b1[i_H] + product_1[n * H + i_H] - sum_2[i_H] / by_N
+                - sum_3[i_H] / by_N);
         xhat[n * H + i_H] = xhat_now;
         h[n * H + i_H] = tanh(bnbias[i_H] + bngain[i_H] * xhat_now);
     });
@@ -146,12 +147,13 @@ extern "C" int step(
         sum_6[0] += log(counts_sum_now) - (b2[labels[n]] + product_5[n * V + labels[n]]
                 - logit_maxes_now);
         const auto labels_n = labels[n];
+        const Divisor by_counts_sum = counts_sum_now;
         each(V, [=](int64_t v) INLINE {
-            dlogits_[n * V + v] = one_over_N * (counts[n * V + v] / counts_sum_now)
+            dlogits_[n * V + v] = one_over_N * (counts[n * V + v] / by_counts_sum)
                     + choose(v == labels_n, minus_one_over_N, Real(0));
         });
     }, Total(sum_6, 1));
-    loss[0] = sum_6[0] / Real(N);
+    loss[0] = sum_6[0] / by_N;
     // dh
     product<1 * N, 1 * H, 1 * V, 1 * V, 1, 1, 1 * V, 1 * H, false>(dlogits_, W2, dh);
     // dW2
@@ -166,7 +168,7 @@ extern "C" int step(
     }, Columns(db2, V), Columns(dbngain, H), Columns(dbnbias, H));
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
         dhprebn[n * H + i_H] = bngain[i_H] * inv_std[i_H] * (dh[n * H + i_H] * (Real(1)
-                - square(h[n * H + i_H])) - dbnbias[i_H] / Real(N) - dbngain[i_H] / N_minus_one
+                - square(h[n * H + i_H])) - dbnbias[i_H] / by_N - dbngain[i_H] / N_minus_one
                 * xhat[n * H + i_H]);
     });
     // dembcat

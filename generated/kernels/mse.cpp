@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* target, const Real* x, Real* losses, int64_t N, int threads) {
+static int forward(In<Real> target, In<Real> x, Real* losses, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE { losses[n] = square(x[n] - target[n]); });
     return DONE;
 }
@@ -13,11 +13,11 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t N,
     int threads
 ) {
     Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    if constexpr (!want_dx) dx = scratch.of<Stored<Real>>(N);
     entries(N, threads, [=](int64_t n) INLINE {
         const Real dx_now = Real(2) * dloss[n] * (x[n] - target[n]);
         dx[n] = dx_now;
@@ -28,7 +28,7 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t N,
     int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N,
@@ -36,20 +36,20 @@ static int backward_wanted(
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return backward<Real>(dloss, target, x, dx, dtarget, N, threads);
 }
 EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int at_once(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t N,
     double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    if constexpr (!want_dx) dx = scratch.of<Stored<Real>>(N);
     const Real two_times_one_over_N_or_one = 2.0 * (1.0 / (reduction == 1.0 ? double(N) : 1.0));
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
         loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
@@ -66,7 +66,7 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N,
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t N,
     double reduction, int threads
 ) {
     if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, N,
@@ -74,8 +74,8 @@ static int at_once_wanted(
     if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, N,
             reduction, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return at_once<Real>(target, x, dx, dtarget, loss_, N, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)

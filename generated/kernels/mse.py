@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import mse as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "d08e57c1ee660a75398235c83702749b4cc53ccee68e2e5e92c0d34975820fc0"
 REDUCTIONS = ["sum", "mean"]
@@ -20,20 +21,17 @@ kernels = Kernels(__file__)
 def mse_forward(x: Tensor, target: Tensor) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    loss = x.new_empty(x.shape)
+    loss = x.new_empty(x.shape, dtype=wide)
     kernels.forward(target, x, loss, N)
     return loss
 
 
 def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = True) -> tuple:
     """The gradients of x and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     N = dloss.numel()
-    dx = dloss.new_empty(dloss.shape)
-    dtarget = dloss.new_empty(dloss.shape) if need_target else None
+    dx = x.new_empty(dloss.shape)
+    dtarget = target.new_empty(dloss.shape) if need_target else None
     kernels.backward(dloss, target, x, dx, dtarget, N)
     return dx, dtarget
 
@@ -43,12 +41,10 @@ def mse_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    dx = x.new_empty(x.shape) if need_x else None
-    dtarget = x.new_empty(x.shape) if need_target else None
-    loss = x.new_empty(())
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    loss = x.new_empty((), dtype=dtype)
     kernels.at_once(target, x, dx, dtarget, loss, N, reduction)
-    return loss.to(dtype), dx, dtarget, None
+    return loss, dx, dtarget, None

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward_without_S(
-    const int64_t* labels, const Real* logprobs, const Real* weight, Real* losses, int64_t C,
-    int64_t N, int64_t S, int threads
+    const int64_t* labels, In<Real> logprobs, In<Real> weight, Real* losses, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     entries(N, threads, [=](int64_t n) INLINE {
@@ -18,8 +18,8 @@ static int forward_without_S(
 
 template <class Real>
 static int forward(
-    const int64_t* labels, const Real* logprobs, const Real* weight, Real* losses, int64_t C,
-    int64_t N, int64_t S, int threads
+    const int64_t* labels, In<Real> logprobs, In<Real> weight, Real* losses, int64_t C, int64_t N,
+    int64_t S, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(labels, logprobs, weight, losses, C, N, S, threads);
@@ -34,7 +34,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward_without_S(
-    const Real* dloss, const int64_t* labels, const Real* weight, Real* dlogprobs_, int64_t C,
+    const Real* dloss, const int64_t* labels, In<Real> weight, Out<Real> dlogprobs_, int64_t C,
     int64_t N, int64_t S, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -50,7 +50,7 @@ static int backward_without_S(
 
 template <class Real>
 static int backward(
-    const Real* dloss, const int64_t* labels, const Real* weight, Real* dlogprobs_, int64_t C,
+    const Real* dloss, const int64_t* labels, In<Real> weight, Out<Real> dlogprobs_, int64_t C,
     int64_t N, int64_t S, int threads
 ) {
     if (S == 1)
@@ -70,8 +70,9 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int at_once_without_S(
-    const int64_t* labels, const Real* logprobs, const Real* weight, Real* loss_, Real* dlogprobs_,
-    int64_t C, int64_t N, int64_t S, double ignore_index, double reduction, int threads
+    const int64_t* labels, In<Real> logprobs, In<Real> weight, Out<Real> loss_,
+    Out<Real> dlogprobs_, int64_t C, int64_t N, int64_t S, double ignore_index, double reduction,
+    int threads
 ) {
     if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -107,8 +108,9 @@ static int at_once_without_S(
 
 template <class Real>
 static int at_once(
-    const int64_t* labels, const Real* logprobs, const Real* weight, Real* loss_, Real* dlogprobs_,
-    int64_t C, int64_t N, int64_t S, double ignore_index, double reduction, int threads
+    const int64_t* labels, In<Real> logprobs, In<Real> weight, Out<Real> loss_,
+    Out<Real> dlogprobs_, int64_t C, int64_t N, int64_t S, double ignore_index, double reduction,
+    int threads
 ) {
     if (S == 1)
         return at_once_without_S<Real>(labels, logprobs, weight, loss_, dlogprobs_, C, N, S,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import nll as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1"
 REDUCTIONS = ["sum", "mean"]
@@ -24,17 +25,14 @@ def nll_forward(logprobs: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
         [t.dtype for t in (logprobs, weight)],
         torch.float32,
     )
-    logprobs, weight = logprobs.to(wide), weight.to(wide)
     N, C, S = logprobs.shape
-    loss = logprobs.new_empty(N, S)
+    loss = logprobs.new_empty(N, S, dtype=wide)
     kernels.forward(labels, logprobs, weight, loss, C, N, S)
     return loss
 
 
 def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
     """The gradient of logprobs."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, weight = dloss.to(wide), weight.to(wide)
     C, = weight.shape
     N, S = dloss.shape
     dlogprobs = dloss.new_empty(N, C, S)
@@ -55,9 +53,8 @@ def nll_at_once(
     )
     dtype = logprobs.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    logprobs, weight = logprobs.to(wide), weight.to(wide)
     N, C, S = logprobs.shape
-    loss = logprobs.new_empty(())
-    dlogprobs = logprobs.new_empty(N, C, S)
+    loss = logprobs.new_empty((), dtype=dtype)
+    dlogprobs = logprobs.new_empty(N, C, S, dtype=unscaled(logprobs))
     kernels.at_once(labels, logprobs, weight, loss, dlogprobs, C, N, S, ignore_index, reduction)
-    return loss.to(dtype), dlogprobs, None, None, None, None
+    return loss, dlogprobs, None, None, None, None

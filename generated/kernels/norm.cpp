@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* squares, Real* y, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> x, Real* squares, Out<Real> y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real squares_now = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
         squares[n] = squares_now;
@@ -18,7 +18,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* squares, const Real* x, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, const Real* squares, In<Real> x, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto dx_constant = choose(squares[n] == Real(0), Real(0), dy[n]

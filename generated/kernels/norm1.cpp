@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> x, Real* y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         y[n] = sum(C, [=](int64_t c) INLINE { return absolute(x[n * C + c]); });
     });
@@ -14,7 +14,7 @@ static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* x, Real* dx, int64_t C, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> x, Out<Real> dx, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto dy_n = dy[n];
         each(C, [=](int64_t c) INLINE { dx[n * C + c] = dy_n * sign(x[n * C + c]); });
@@ -30,7 +30,7 @@ NODE(Norm1,
     "size C x 1;"
     "make y N;"
     "call x y C N;"
-    "gives y;"
+    "gives y!;"
     "saves x;"
     "kernel backward;"
     "takes ^dy x;"

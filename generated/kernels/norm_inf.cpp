@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> x, Real* y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         y[n] = largest(C, [=](int64_t c) INLINE { return absolute(x[n * C + c]); });
     });
@@ -14,7 +14,7 @@ static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* x, Real* abs_x, int64_t C, int64_t N, int threads) {
+static int backward(In<Real> x, Real* abs_x, int64_t C, int64_t N, int threads) {
     entries(N, C, threads, [=](int64_t n, int64_t c) INLINE {
         abs_x[n * C + c] = absolute(x[n * C + c]);
     });
@@ -24,7 +24,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* dy, const int64_t* place_1, const int64_t* place_2, const Real* x, Real* dx_,
+    In<Real> dy, const int64_t* place_1, const int64_t* place_2, In<Real> x, Out<Real> dx_,
     int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {

@@ -18,9 +18,8 @@ def norm_inf_forward(x: Tensor) -> Tensor:
     """The output y."""
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    x = x.to(wide)
     N, C = x.shape
-    y = x.new_empty(N)
+    y = x.new_empty(N, dtype=wide)
     kernels.forward(x, y, C, N)
     return y.to(dtype)
 

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* x, Real* powers, Real* y, int64_t C, int64_t N, double p, int threads
+    In<Real> x, Real* powers, Out<Real> y, int64_t C, int64_t N, double p, int threads
 ) {
     const Real number_constant = pow(p, (-1.0));
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -22,7 +22,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* powers, const Real* x, Real* dx, int64_t C, int64_t N, double p,
+    In<Real> dy, const Real* powers, In<Real> x, Out<Real> dx, int64_t C, int64_t N, double p,
     int threads
 ) {
     const Real number_constant = pow(p, (-1.0)) - 1.0;

@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* advantage, const Real* logp, const Real* logp_old, Real* losses, int64_t N,
-    double beta, double clip, int threads
+    In<Real> advantage, In<Real> logp, In<Real> logp_old, Real* losses, int64_t N, double beta,
+    double clip, int threads
 ) {
     const Real one_minus_clip = 1.0 - clip;
     const Real one_plus_clip = 1.0 + clip;
@@ -22,7 +22,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* advantage, const Real* dloss, const Real* logp, const Real* logp_old, Real* dlogp,
+    In<Real> advantage, const Real* dloss, In<Real> logp, In<Real> logp_old, Out<Real> dlogp,
     int64_t N, double beta, double clip, int threads
 ) {
     const Real one_minus_clip = 1.0 - clip;
@@ -39,7 +39,7 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int at_once(
-    const Real* advantage, const Real* logp, const Real* logp_old, Real* dlogp, Real* loss_,
+    In<Real> advantage, In<Real> logp, In<Real> logp_old, Out<Real> dlogp, Out<Real> loss_,
     int64_t N, double beta, double clip, double reduction, int threads
 ) {
     Scratch scratch;

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import ppo as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0"
 REDUCTIONS = ["sum", "mean"]
@@ -26,9 +27,8 @@ def ppo_forward(
         [t.dtype for t in (logp, logp_old, advantage)],
         torch.float32,
     )
-    logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     N = logp.numel()
-    loss = logp.new_empty(logp.shape)
+    loss = logp.new_empty(logp.shape, dtype=wide)
     kernels.forward(advantage, logp, logp_old, loss, N, beta, clip)
     return loss
 
@@ -37,10 +37,8 @@ def ppo_backward(
     dloss: Tensor, logp: Tensor, logp_old: Tensor, advantage: Tensor, clip: float, beta: float,
 ) -> Tensor:
     """The gradient of logp."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, logp, logp_old, advantage = (t.to(wide) for t in (dloss, logp, logp_old, advantage))
     N = dloss.numel()
-    dlogp = dloss.new_empty(dloss.shape)
+    dlogp = logp.new_empty(dloss.shape)
     kernels.backward(advantage, dloss, logp, logp_old, dlogp, N, beta, clip)
     return dlogp
 
@@ -56,9 +54,8 @@ def ppo_at_once(
     )
     dtype = logp.dtype if wide == torch.float32 else wide
     reduction = REDUCTIONS.index(reduction)
-    logp, logp_old, advantage = logp.to(wide), logp_old.to(wide), advantage.to(wide)
     N = logp.numel()
-    dlogp = logp.new_empty(logp.shape)
-    loss = logp.new_empty(())
+    dlogp = logp.new_empty(logp.shape, dtype=unscaled(logp))
+    loss = logp.new_empty((), dtype=dtype)
     kernels.at_once(advantage, logp, logp_old, dlogp, loss, N, beta, clip, reduction)
-    return loss.to(dtype), dlogp, None, None, None, None, None
+    return loss, dlogp, None, None, None, None, None

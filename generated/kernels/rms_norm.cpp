@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* gain, const Real* x, Real* inv_rms, Real* y, int64_t C, int64_t N, double eps,
+    In<Real> gain, In<Real> x, Real* inv_rms, Out<Real> y, int64_t C, int64_t N, double eps,
     int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
@@ -21,7 +21,7 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dgain = true>
 static int backward(
-    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dgain, Real* dx,
+    In<Real> dy, In<Real> gain, const Real* inv_rms, In<Real> x, Real* dgain, Out<Real> dx,
     int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n, Real* dgain) INLINE {
@@ -41,7 +41,7 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dy, const Real* gain, const Real* inv_rms, const Real* x, Real* dgain, Real* dx,
+    In<Real> dy, In<Real> gain, const Real* inv_rms, In<Real> x, Real* dgain, Out<Real> dx,
     int64_t C, int64_t N, int threads
 ) {
     if (dx && !dgain) return backward<Real, true, false>(dy, gain, inv_rms, x, dgain, dx, C, N,
@@ -49,7 +49,7 @@ static int backward_wanted(
     if (!dx && dgain) return backward<Real, false, true>(dy, gain, inv_rms, x, dgain, dx, C, N,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N * C);
+    if (!dx) dx = scratch.of<Stored<Real>>(N * C);
     if (!dgain) dgain = scratch.of<Real>(C);
     return backward<Real>(dy, gain, inv_rms, x, dgain, dx, C, N, threads);
 }
@@ -57,7 +57,7 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real>
 static int plain_forward(
-    const Real* x, Real* inv_rms, Real* xhat, int64_t C, int64_t N, double eps, int threads
+    In<Real> x, Real* inv_rms, Out<Real> xhat, int64_t C, int64_t N, double eps, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return square(x[n * C + c]); });
@@ -71,7 +71,7 @@ EXPORTED(plain_forward, plain_forward)
 
 template <class Real>
 static int plain_backward(
-    const Real* dy, const Real* inv_rms, const Real* y, Real* dx, int64_t C, int64_t N, int threads
+    In<Real> dy, const Real* inv_rms, In<Real> y, Out<Real> dx, int64_t C, int64_t N, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });

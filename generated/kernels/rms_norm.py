@@ -20,12 +20,11 @@ def rms_norm_forward(x: Tensor, gain: Tensor, eps: float) -> tuple[Tensor, Tenso
     """The output y, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, gain)], torch.float32)
     dtype = x.dtype if wide == torch.float32 else wide
-    x, gain = x.to(wide), gain.to(wide)
     N, C = x.shape
-    inv_rms = x.new_empty(N, 1)
-    y = x.new_empty(N, C)
+    inv_rms = x.new_empty(N, 1, dtype=wide)
+    y = x.new_empty(N, C, dtype=dtype)
     kernels.forward(gain, x, inv_rms, y, C, N, eps)
-    return y.to(dtype), inv_rms
+    return y, inv_rms
 
 
 def rms_norm_backward(
@@ -34,10 +33,9 @@ def rms_norm_backward(
 ) -> tuple:
     """The gradients of x and gain."""
     wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, x, gain = dy.to(wide), x.to(wide), gain.to(wide)
     N, C = dy.shape
-    dgain = dy.new_empty(C) if need_gain else None
-    dx = dy.new_empty(N, C) if need_x else None
+    dgain = dy.new_empty(C, dtype=wide) if need_gain else None
+    dx = x.new_empty(N, C) if need_x else None
     kernels.backward(dy, gain, inv_rms, x, dgain, dx, C, N)
     return dx, dgain
 
@@ -46,18 +44,15 @@ def rms_norm_plain_forward(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """The output y, then what the backward reads of it."""
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    x = x.to(wide)
     N, C = x.shape
-    inv_rms = x.new_empty(N, 1)
+    inv_rms = x.new_empty(N, 1, dtype=wide)
     y = x.new_empty(N, C)
     kernels.plain_forward(x, inv_rms, y, C, N, eps)
-    return y.to(dtype), inv_rms
+    return y, inv_rms
 
 
 def rms_norm_plain_backward(dy: Tensor, inv_rms: Tensor, y: Tensor) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, y = dy.to(wide), y.to(wide)
     N, C = dy.shape
     dx = dy.new_empty(N, C)
     kernels.plain_backward(dy, inv_rms, y, dx, C, N)

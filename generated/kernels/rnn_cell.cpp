@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* bias_hh, const Real* bias_ih, const Real* product_1, const Real* product_2, Real* y,
+    In<Real> bias_hh, In<Real> bias_ih, const Real* product_1, const Real* product_2, Out<Real> y,
     int64_t H, int64_t N, int threads
 ) {
     entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
@@ -19,7 +19,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* y, Real* dpre, Real* dbias_ih, int64_t H, int64_t N, int threads
+    In<Real> dy, In<Real> y, Real* dpre, Real* dbias_ih, int64_t H, int64_t N, int threads
 ) {
     rows(N, H * N, threads, [=](int64_t n, Real* dbias_ih) INLINE {
         each(H, [=](int64_t i_H) INLINE {

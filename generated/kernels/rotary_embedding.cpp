@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* cosine, const Real* sine, const Real* x, Real* y, int64_t D, int64_t E, int64_t N,
+    In<Real> cosine, In<Real> sine, In<Real> x, Out<Real> y, int64_t D, int64_t E, int64_t N,
     int64_t T, int threads
 ) {
     rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {
@@ -24,7 +24,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* cosine, const Real* dy, const Real* sine, Real* dx, int64_t D, int64_t E, int64_t N,
+    In<Real> cosine, In<Real> dy, In<Real> sine, Out<Real> dx, int64_t D, int64_t E, int64_t N,
     int64_t T, int threads
 ) {
     rows(N * T, E * N * T, threads, [=](int64_t row) INLINE {

@@ -24,22 +24,19 @@ def rotary_embedding_forward(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         torch.float32,
     )
     dtype = x.dtype if wide == torch.float32 else wide
-    x, cosine, sine = x.to(wide), cosine.to(wide), sine.to(wide)
     N, T, E = x.shape
     if E % 2:
         raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")
     D = E // 2
     if D < 1:
         raise ValueError(f"rotary_embedding: D = E/2 is {D}")
-    y = x.new_empty(N, T, E)
+    y = x.new_empty(N, T, E, dtype=dtype)
     kernels.forward(cosine, sine, x, y, D, E, N, T)
-    return y.to(dtype)
+    return y
 
 
 def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, cosine, sine = dy.to(wide), cosine.to(wide), sine.to(wide)
     N, T, E = dy.shape
     if E % 2:
         raise ValueError(f"rotary_embedding: D = E/2 is not whole: {E} / 2")

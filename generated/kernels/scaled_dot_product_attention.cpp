@@ -20,8 +20,9 @@ static int forward(
             exp_scores_shifted[s] = exp_scores_shifted_now;
             return exp_scores_shifted_now;
         });
+        const Divisor by_sum_3 = sum_3;
         each(S, [=](int64_t s) INLINE {
-            probs[(b * T + t) * S + s] = exp_scores_shifted[s] / sum_3;
+            probs[(b * T + t) * S + s] = exp_scores_shifted[s] / by_sum_3;
         });
     }, Kept<Real>(S));
     return DONE;

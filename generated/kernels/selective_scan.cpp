@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* A, const Real* B, const Real* delta, const Real* x, Real* decay, Real* h_term,
-    int64_t K, int64_t N, int64_t S, int64_t T, int threads
+    In<Real> A, In<Real> B, In<Real> delta, In<Real> x, Real* decay, Real* h_term, int64_t K,
+    int64_t N, int64_t S, int64_t T, int threads
 ) {
     const int64_t NT = N * T;
     rows(NT * K, K * NT * S, threads, [=](int64_t row) INLINE {
@@ -26,8 +26,8 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* C, const Real* D, const Real* h, const Real* x, Real* y, int64_t K, int64_t N,
-    int64_t S, int64_t T, int threads
+    In<Real> C, In<Real> D, const Real* h, In<Real> x, Out<Real> y, int64_t K, int64_t N, int64_t S,
+    int64_t T, int threads
 ) {
     const int64_t NT = N * T;
     rows(NT * K, K * NT * S, threads, [=](int64_t row) INLINE {
@@ -43,9 +43,9 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* A, const Real* C, const Real* delta, const Real* dy, const Real* h, const Real* x,
-    Real* decay, Real* dC, Real* dD, Real* dh, Real* dh_scan_factor, int64_t K, int64_t N,
-    int64_t S, int64_t T, int threads
+    In<Real> A, In<Real> C, In<Real> delta, In<Real> dy, const Real* h, In<Real> x, Real* decay,
+    Real* dC, Real* dD, Real* dh, Real* dh_scan_factor, int64_t K, int64_t N, int64_t S, int64_t T,
+    int threads
 ) {
     rows(N * K, K * N * S * T, threads, [=](int64_t row, double* dC, double* dD) INLINE {
         const int64_t k = row % K;
@@ -76,9 +76,9 @@ EXPORTED(backward, backward)
 
 template <class Real>
 static int backward_2(
-    const Real* A, const Real* B, const Real* D, const Real* decay, const Real* delta,
-    const Real* dh_scan, const Real* dy, const Real* h, const Real* x, Real* dB, Real* dA, Real* dx,
-    Real* ddelta, int64_t K, int64_t N, int64_t S, int64_t T, int threads
+    In<Real> A, In<Real> B, In<Real> D, const Real* decay, In<Real> delta, const Real* dh_scan,
+    In<Real> dy, const Real* h, In<Real> x, Real* dB, Real* dA, Out<Real> dx, Out<Real> ddelta,
+    int64_t K, int64_t N, int64_t S, int64_t T, int threads
 ) {
     rows(N * K, K * N * S * T, threads, [=](int64_t row, double* dB, double* dA,
             Real* sum_B_dh_scan, Real* sum_B_dh_scan_block, double* sum_B_dh_scan_total,

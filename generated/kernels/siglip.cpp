@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* images, const Real* texts, Real* image_norm, Real* image_length, Real* image,
+    In<Real> images, In<Real> texts, Real* image_norm, Real* image_length, Real* image,
     Real* text_norm, Real* text_length, Real* text, int64_t D, int64_t N, int threads
 ) {
     rows(N, D * N, threads, [=](int64_t n) INLINE {
@@ -23,9 +23,11 @@ static int forward(
         text_norm[n] = text_norm_now;
         const Real text_length_now = larger(text_norm_now, Real(1e-12));
         text_length[n] = text_length_now;
+        const Divisor by_image_length = image_length_now;
+        const Divisor by_text_length = text_length_now;
         each(D, [=](int64_t d) INLINE {
-            image[n * D + d] = images[n * D + d] / image_length_now;
-            text[n * D + d] = texts[n * D + d] / text_length_now;
+            image[n * D + d] = images[n * D + d] / by_image_length;
+            text[n * D + d] = texts[n * D + d] / by_text_length;
         });
     });
     return DONE;
@@ -34,7 +36,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int forward_2(
-    const Real* bias, const Real* scale, const Real* sum_image_text, Real* logits, Real* loss,
+    In<Real> bias, In<Real> scale, const Real* sum_image_text, Real* logits, Out<Real> loss,
     int64_t N, int threads
 ) {
     Scratch scratch;
@@ -57,10 +59,10 @@ EXPORTED(forward_2, forward_2)
 
 template <class Real>
 static int backward(
-    const Real* dloss, const Real* image_length, const Real* images, const Real* logits,
-    const Real* scale, const Real* sum_image_text, const Real* text_length, const Real* texts,
-    Real* exp_scale, Real* image, Real* text, Real* dbias, Real* dlogits_times_exp_scale,
-    Real* sum_3, int64_t D, int64_t N, int threads
+    In<Real> dloss, const Real* image_length, In<Real> images, const Real* logits, In<Real> scale,
+    const Real* sum_image_text, const Real* text_length, In<Real> texts, Real* exp_scale,
+    Real* image, Real* text, Out<Real> dbias, Real* dlogits_times_exp_scale, Real* sum_3, int64_t D,
+    int64_t N, int threads
 ) {
     exp_scale[0] = exp(scale[0]);
     const auto dloss_over_N = dloss[0] / Real(N);
@@ -69,9 +71,11 @@ static int backward(
     rows(N, D * N * N, threads, [=](int64_t n, double* dbias, double* sum_3) INLINE {
         const auto image_length_n = image_length[n];
         const auto text_length_n = text_length[n];
+        const Divisor by_image_length_n = image_length_n;
+        const Divisor by_text_length_n = text_length_n;
         each(D, [=](int64_t d) INLINE {
-            image[n * D + d] = images[n * D + d] / image_length_n;
-            text[n * D + d] = texts[n * D + d] / text_length_n;
+            image[n * D + d] = images[n * D + d] / by_image_length_n;
+            text[n * D + d] = texts[n * D + d] / by_text_length_n;
         });
         const auto found = reduced<Real, 2, false>(N, [=](int64_t m) INLINE {
             const Real dlogits_ = dloss_over_N * (Real(1) / (Real(1) + exp(-logits[n * N + m])))
@@ -90,8 +94,8 @@ template <class Real>
 static int backward_2(
     const Real* dimage, const Real* dtext, const Real* exp_scale, const Real* image,
     const Real* image_length, const Real* image_norm, const Real* sum_3, const Real* text,
-    const Real* text_length, const Real* text_norm, Real* dscale, Real* dimages, Real* dtexts,
-    int64_t D, int64_t N, int threads
+    const Real* text_length, const Real* text_norm, Out<Real> dscale, Out<Real> dimages,
+    Out<Real> dtexts, int64_t D, int64_t N, int threads
 ) {
     dscale[0] = exp_scale[0] * sum_3[0];
     rows(N, D * N, threads, [=](int64_t n) INLINE {
@@ -107,10 +111,12 @@ static int backward_2(
         const auto text_length_n = text_length[n];
         const auto sum_2_over_text_norm_n_or_zero = choose(text_norm[n] >= Real(1e-12), sum_2
                 / text_norm[n], Real(0));
+        const Divisor by_image_length_n = image_length_n;
+        const Divisor by_text_length_n = text_length_n;
         each(D, [=](int64_t d) INLINE {
-            dimages[n * D + d] = dimage[n * D + d] / image_length_n
+            dimages[n * D + d] = dimage[n * D + d] / by_image_length_n
                     - sum_1_over_image_norm_n_or_zero * image[n * D + d];
-            dtexts[n * D + d] = dtext[n * D + d] / text_length_n - sum_2_over_text_norm_n_or_zero
+            dtexts[n * D + d] = dtext[n * D + d] / by_text_length_n - sum_2_over_text_norm_n_or_zero
                     * text[n * D + d];
         });
     });

@@ -60,9 +60,11 @@ extern "C" int step(
         const Real sum_2 = found.of[1];
         const auto image_constant = larger(square_root(sum_1), Real(1e-12));
         const auto text_constant = larger(square_root(sum_2), Real(1e-12));
+        const Divisor by_divisor = image_constant;
+        const Divisor by_divisor_2 = text_constant;
         each(D, [=](int64_t d) INLINE {
-            image[n * D + d] = images[n * D + d] / image_constant;
-            text[n * D + d] = texts[n * D + d] / text_constant;
+            image[n * D + d] = images[n * D + d] / by_divisor;
+            text[n * D + d] = texts[n * D + d] / by_divisor_2;
         });
     });
     // sum_image_text

@@ -5,14 +5,14 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE { y[n] = Real(1) / (Real(1) + exp(-x[n])) * x[n]; });
     return DONE;
 }
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> x, Out<Real> dx, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         const Real s = Real(1) / (Real(1) + exp(-x[n]));
         dx[n] = dy[n] * s * (x[n] * (Real(1) - s) + Real(1));

@@ -5,17 +5,17 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(
-    const Real* target, const Real* x, Real* losses, int64_t N, double beta, int threads
-) {
+static int forward(In<Real> target, In<Real> x, Real* losses, int64_t N, double beta, int threads) {
     const int beta_above_zero = beta > 0.0;
     const Real beta_over_two = beta / 2.0;
-    entries(N, threads, [=](int64_t n) INLINE {
-        losses[n] = choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
-                / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
-                - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
-                absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
-                / Real(beta)));
+    either(beta_above_zero, [=](auto beta_above_zero) INLINE {
+        entries(N, threads, [=](int64_t n) INLINE {
+            losses[n] = choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
+                    / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
+                    - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
+                    absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
+                    / Real(beta)));
+        });
     });
     return DONE;
 }
@@ -23,26 +23,28 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int backward(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t N,
     double beta, int threads
 ) {
     Scratch scratch;
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    if constexpr (!want_dx) dx = scratch.of<Stored<Real>>(N);
     const int beta_above_zero = beta > 0.0;
     const Real minus_beta = -beta;
-    entries(N, threads, [=](int64_t n) INLINE {
-        const Real dx_now = dloss[n] * choose(beta_above_zero, smaller(larger(x[n] - target[n],
-                minus_beta), Real(beta)) / Real(beta), choose(Real(beta) <= absolute(target[n]
-                - x[n]), sign(x[n] - target[n]), (x[n] - target[n]) / Real(beta)));
-        dx[n] = dx_now;
-        if constexpr (want_dtarget) dtarget[n] = -dx_now;
+    either(beta_above_zero, [=](auto beta_above_zero) INLINE {
+        entries(N, threads, [=](int64_t n) INLINE {
+            const Real dx_now = dloss[n] * choose(beta_above_zero, smaller(larger(x[n] - target[n],
+                    minus_beta), Real(beta)) / Real(beta), choose(Real(beta) <= absolute(target[n]
+                    - x[n]), sign(x[n] - target[n]), (x[n] - target[n]) / Real(beta)));
+            dx[n] = dx_now;
+            if constexpr (want_dtarget) dtarget[n] = -dx_now;
+        });
     });
     return DONE;
 }
 
 template <class Real>
 static int backward_wanted(
-    const Real* dloss, const Real* target, const Real* x, Real* dx, Real* dtarget, int64_t N,
+    const Real* dloss, In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, int64_t N,
     double beta, int threads
 ) {
     if (dx && !dtarget) return backward<Real, true, false>(dloss, target, x, dx, dtarget, N, beta,
@@ -50,39 +52,41 @@ static int backward_wanted(
     if (!dx && dtarget) return backward<Real, false, true>(dloss, target, x, dx, dtarget, N, beta,
             threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return backward<Real>(dloss, target, x, dx, dtarget, N, beta, threads);
 }
 EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_dx = true, bool want_dtarget = true>
 static int at_once(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N, double beta,
-    double reduction, int threads
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t N,
+    double beta, double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
-    if constexpr (!want_dx) dx = scratch.of<Real>(N);
+    if constexpr (!want_dx) dx = scratch.of<Stored<Real>>(N);
     const Real one_over_N_or_one = 1.0 / (reduction == 1.0 ? double(N) : 1.0);
     const int beta_above_zero = beta > 0.0;
     const Real minus_beta = -beta;
     const Real beta_over_two = beta / 2.0;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
-        loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
-            const Real dx_now = one_over_N_or_one * choose(beta_above_zero, smaller(larger(x[n]
-                    - target[n], minus_beta), Real(beta)) / Real(beta),
-                    choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]), (x[n]
-                    - target[n]) / Real(beta)));
-            dx[n] = dx_now;
-            if constexpr (want_dtarget) dtarget[n] = -dx_now;
-            return choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
-                    / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5) * smaller(absolute(x[n]
-                    - target[n]), Real(beta))), choose(Real(beta) <= absolute(x[n] - target[n]),
-                    absolute(x[n] - target[n]) - beta_over_two, square(x[n] - target[n]) / Real(2)
-                    / Real(beta)));
-        });
-    }, Total(loss_sum, 1));
+    either(beta_above_zero, [=](auto beta_above_zero) INLINE {
+        tiles(N, N, threads, [=](int64_t first, int64_t last, double* loss_sum) INLINE {
+            loss_sum[0] += sum(first, last, [=](int64_t n) INLINE {
+                const Real dx_now = one_over_N_or_one * choose(beta_above_zero, smaller(larger(x[n]
+                        - target[n], minus_beta), Real(beta)) / Real(beta),
+                        choose(Real(beta) <= absolute(target[n] - x[n]), sign(x[n] - target[n]),
+                        (x[n] - target[n]) / Real(beta)));
+                dx[n] = dx_now;
+                if constexpr (want_dtarget) dtarget[n] = -dx_now;
+                return choose(beta_above_zero, smaller(absolute(x[n] - target[n]), Real(beta))
+                        / Real(beta) * (absolute(x[n] - target[n]) - Real(0.5)
+                        * smaller(absolute(x[n] - target[n]), Real(beta))),
+                        choose(Real(beta) <= absolute(x[n] - target[n]), absolute(x[n] - target[n])
+                        - beta_over_two, square(x[n] - target[n]) / Real(2) / Real(beta)));
+            });
+        }, Total(loss_sum, 1));
+    });
     const Real N_or_one = (reduction == 1.0 ? double(N) : 1.0);
     loss_[0] = loss_sum[0] / N_or_one;
     return DONE;
@@ -90,16 +94,16 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* target, const Real* x, Real* dx, Real* dtarget, Real* loss_, int64_t N, double beta,
-    double reduction, int threads
+    In<Real> target, In<Real> x, Out<Real> dx, Out<Real> dtarget, Out<Real> loss_, int64_t N,
+    double beta, double reduction, int threads
 ) {
     if (dx && !dtarget) return at_once<Real, true, false>(target, x, dx, dtarget, loss_, N, beta,
             reduction, threads);
     if (!dx && dtarget) return at_once<Real, false, true>(target, x, dx, dtarget, loss_, N, beta,
             reduction, threads);
     Scratch scratch;
-    if (!dx) dx = scratch.of<Real>(N);
-    if (!dtarget) dtarget = scratch.of<Real>(N);
+    if (!dx) dx = scratch.of<Stored<Real>>(N);
+    if (!dtarget) dtarget = scratch.of<Stored<Real>>(N);
     return at_once<Real>(target, x, dx, dtarget, loss_, N, beta, reduction, threads);
 }
 EXPORTED(at_once, at_once_wanted)

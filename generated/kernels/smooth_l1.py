@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import smooth_l1 as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af"
 REDUCTIONS = ["sum", "mean"]
@@ -20,9 +21,8 @@ kernels = Kernels(__file__)
 def smooth_l1_forward(x: Tensor, target: Tensor, beta: float) -> Tensor:
     """The output loss."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (x, target)], torch.float32)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    loss = x.new_empty(x.shape)
+    loss = x.new_empty(x.shape, dtype=wide)
     kernels.forward(target, x, loss, N, beta)
     return loss
 
@@ -31,11 +31,9 @@ def smooth_l1_backward(
     dloss: Tensor, x: Tensor, target: Tensor, beta: float, need_target: bool = True,
 ) -> tuple:
     """The gradients of x and target."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, x, target = dloss.to(wide), x.to(wide), target.to(wide)
     N = dloss.numel()
-    dx = dloss.new_empty(dloss.shape)
-    dtarget = dloss.new_empty(dloss.shape) if need_target else None
+    dx = x.new_empty(dloss.shape)
+    dtarget = target.new_empty(dloss.shape) if need_target else None
     kernels.backward(dloss, target, x, dx, dtarget, N, beta)
     return dx, dtarget
 
@@ -46,12 +44,10 @@ def smooth_l1_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = torch.promote_types(x.dtype, target.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    x, target = x.to(wide), target.to(wide)
     N = x.numel()
-    dx = x.new_empty(x.shape) if need_x else None
-    dtarget = x.new_empty(x.shape) if need_target else None
-    loss = x.new_empty(())
+    dx = x.new_empty(x.shape, dtype=unscaled(x)) if need_x else None
+    dtarget = target.new_empty(x.shape, dtype=unscaled(target)) if need_target else None
+    loss = x.new_empty((), dtype=dtype)
     kernels.at_once(target, x, dx, dtarget, loss, N, beta, reduction)
-    return loss.to(dtype), dx, dtarget, None, None
+    return loss, dx, dtarget, None, None

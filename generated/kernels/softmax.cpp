@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n, Real* exp_x_shifted) INLINE {
         const Real peak_1_raw = largest(C, [=](int64_t c) INLINE { return x[n * C + c]; });
         const auto zero_or_peak_1_raw = choose(-peak_1_raw == Real(infinity), Real(0), peak_1_raw);
@@ -14,14 +14,15 @@ static int forward(const Real* x, Real* y, int64_t C, int64_t N, int threads) {
             exp_x_shifted[c] = exp_x_shifted_now;
             return exp_x_shifted_now;
         });
-        each(C, [=](int64_t c) INLINE { y[n * C + c] = exp_x_shifted[c] / sum_2; });
+        const Divisor by_sum_2 = sum_2;
+        each(C, [=](int64_t c) INLINE { y[n * C + c] = exp_x_shifted[c] / by_sum_2; });
     }, Kept<Real>(C));
     return DONE;
 }
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* y, Real* dx, int64_t C, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> y, Out<Real> dx, int64_t C, int64_t N, int threads) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const Real sum_1 = sum(C, [=](int64_t c) INLINE { return dy[n * C + c] * y[n * C + c]; });
         each(C, [=](int64_t c) INLINE { dx[n * C + c] = y[n * C + c] * (dy[n * C + c] - sum_1); });

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const int64_t* labels, const Real* logits, Real* logit_maxes, Real* counts_sum, Real* loss,
+    const int64_t* labels, In<Real> logits, Real* logit_maxes, Real* counts_sum, Out<Real> loss,
     int64_t C, int64_t N, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
@@ -28,8 +28,8 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int at_once(
-    const int64_t* labels, const Real* logits, Real* dlogits_, Real* loss, int64_t C, int64_t N,
-    int threads
+    const int64_t* labels, In<Real> logits, Out<Real> dlogits_, Out<Real> loss, int64_t C,
+    int64_t N, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -45,8 +45,9 @@ static int at_once(
         });
         sum_1[0] += log(counts_sum) - (logits[n * C + labels[n]] - logit_maxes);
         const auto labels_n = labels[n];
+        const Divisor by_counts_sum = counts_sum;
         each(C, [=](int64_t c) INLINE {
-            dlogits_[n * C + c] = one_over_N * (counts[c] / counts_sum) + choose(c == labels_n,
+            dlogits_[n * C + c] = one_over_N * (counts[c] / by_counts_sum) + choose(c == labels_n,
                     minus_one_over_N, Real(0));
         });
     }, Total(sum_1, 1), Kept<Real>(C));

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .. import softmax_nll as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "d4fc28fb1d95094109ada4d7d31473072a618bd63abb33a14f6b1ab44e35eefa"
 kernels = Kernels(__file__)
@@ -18,22 +19,19 @@ def softmax_nll_forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor,
     """The output loss, then what the backward reads of it."""
     dtype = logits.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    logits = logits.to(wide)
     N, C = logits.shape
-    logit_maxes = logits.new_empty(N, 1)
-    counts_sum = logits.new_empty(N, 1)
+    logit_maxes = logits.new_empty(N, 1, dtype=wide)
+    counts_sum = logits.new_empty(N, 1, dtype=wide)
     loss = logits.new_empty(())
     kernels.forward(labels, logits, logit_maxes, counts_sum, loss, C, N)
-    return loss.to(dtype), logit_maxes, counts_sum
+    return loss, logit_maxes, counts_sum
 
 
 def softmax_nll_at_once(logits: Tensor, labels: Tensor) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = logits.dtype
-    wide = torch.promote_types(dtype, torch.float32)
-    logits = logits.to(wide)
     N, C = logits.shape
-    dlogits = logits.new_empty(N, C)
-    loss = logits.new_empty(())
+    dlogits = logits.new_empty(N, C, dtype=unscaled(logits))
+    loss = logits.new_empty((), dtype=dtype)
     kernels.at_once(labels, logits, dlogits, loss, C, N)
-    return loss.to(dtype), dlogits, None
+    return loss, dlogits, None

@@ -5,7 +5,7 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, double beta, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, double beta, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         y[n] = (larger(Real(beta) * x[n], Real(0)) + log1p(exp(-absolute(Real(beta) * x[n]))))
                 / Real(beta);
@@ -15,7 +15,7 @@ static int forward(const Real* x, Real* y, int64_t N, double beta, int threads) 
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* x, Real* dx, int64_t N, double beta, int threads) {
+static int backward(In<Real> dy, In<Real> x, Out<Real> dx, int64_t N, double beta, int threads) {
     entries(N, threads, [=](int64_t n) INLINE {
         dx[n] = dy[n] * (Real(1) / (Real(1) + exp(-(Real(beta) * x[n]))));
     });

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* x, Real* mean, Real* sum_diff, Real* var, Real* y, int64_t C, int64_t N,
+    In<Real> x, Real* mean, Real* sum_diff, Real* var, Out<Real> y, int64_t C, int64_t N,
     double correction, int threads
 ) {
     const Real C_minus_correction = double(C) - correction;
@@ -29,8 +29,8 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* mean, const Real* sum_diff, const Real* var, const Real* x,
-    Real* dx, int64_t C, int64_t N, double correction, int threads
+    In<Real> dy, const Real* mean, const Real* sum_diff, const Real* var, In<Real> x, Out<Real> dx,
+    int64_t C, int64_t N, double correction, int threads
 ) {
     const Real C_minus_correction = double(C) - correction;
     rows(N, C * N, threads, [=](int64_t n) INLINE {

@@ -18,24 +18,21 @@ def std_forward(x: Tensor, correction: float) -> tuple[Tensor, Tensor, Tensor, T
     """The output y, then what the backward reads of it."""
     dtype = x.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    x = x.to(wide)
     N, C = x.shape
-    mean = x.new_empty(N, 1)
-    sum_diff = x.new_empty(N, 1)
-    var = x.new_empty(N)
+    mean = x.new_empty(N, 1, dtype=wide)
+    sum_diff = x.new_empty(N, 1, dtype=wide)
+    var = x.new_empty(N, dtype=wide)
     y = x.new_empty(N)
     kernels.forward(x, mean, sum_diff, var, y, C, N, correction)
-    return y.to(dtype), mean, sum_diff, var
+    return y, mean, sum_diff, var
 
 
 def std_backward(
     dy: Tensor, x: Tensor, mean: Tensor, sum_diff: Tensor, var: Tensor, correction: float,
 ) -> Tensor:
     """The gradient of x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, x = dy.to(wide), x.to(wide)
     C = x.shape[1]
     N, = dy.shape
-    dx = dy.new_empty(N, C)
+    dx = x.new_empty(N, C)
     kernels.backward(dy, mean, sum_diff, var, x, dx, C, N, correction)
     return dx

@@ -17,22 +17,18 @@ kernels = Kernels(__file__)
 def swiglu_forward(gate: Tensor, x: Tensor) -> Tensor:
     """The output y."""
     dtype = torch.promote_types(gate.dtype, x.dtype)
-    wide = torch.promote_types(dtype, torch.float32)
-    gate, x = gate.to(wide), x.to(wide)
     N = gate.numel()
-    y = gate.new_empty(gate.shape)
+    y = gate.new_empty(gate.shape, dtype=dtype)
     kernels.forward(gate, x, y, N)
-    return y.to(dtype)
+    return y
 
 
 def swiglu_backward(
     dy: Tensor, gate: Tensor, x: Tensor, need_gate: bool = True, need_x: bool = True,
 ) -> tuple:
     """The gradients of gate and x."""
-    wide = torch.promote_types(dy.dtype, torch.float32)
-    dy, gate, x = dy.to(wide), gate.to(wide), x.to(wide)
     N = dy.numel()
-    dgate = dy.new_empty(dy.shape) if need_gate else None
-    dx = dy.new_empty(dy.shape) if need_x else None
+    dgate = gate.new_empty(dy.shape) if need_gate else None
+    dx = x.new_empty(dy.shape) if need_x else None
     kernels.backward(dy, gate, x, dgate, dx, N)
     return dgate, dx

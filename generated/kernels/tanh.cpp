@@ -5,14 +5,14 @@
 #include "loops.h"
 
 template <class Real>
-static int forward(const Real* x, Real* y, int64_t N, int threads) {
+static int forward(In<Real> x, Out<Real> y, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE { y[n] = tanh(x[n]); });
     return DONE;
 }
 EXPORTED(forward, forward)
 
 template <class Real>
-static int backward(const Real* dy, const Real* y, Real* dx, int64_t N, int threads) {
+static int backward(In<Real> dy, In<Real> y, Out<Real> dx, int64_t N, int threads) {
     entries(N, threads, [=](int64_t n) INLINE { dx[n] = dy[n] * (Real(1) - square(y[n])); });
     return DONE;
 }

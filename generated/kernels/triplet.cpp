@@ -6,8 +6,8 @@
 
 template <class Real>
 static int forward(
-    const Real* anchor, const Real* negative, const Real* positive, Real* near, Real* far,
-    Real* losses, int64_t C, int64_t N, double eps, double margin, int threads
+    In<Real> anchor, In<Real> negative, In<Real> positive, Real* near, Real* far, Real* losses,
+    int64_t C, int64_t N, double eps, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto found = reduced<Real, 2, false>(C, [=](int64_t c) INLINE {
@@ -28,9 +28,9 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_danchor = true, bool want_dpositive = true, bool want_dnegative = true>
 static int backward(
-    const Real* anchor, const Real* dloss, const Real* far, const Real* near, const Real* negative,
-    const Real* positive, Real* danchor, Real* dpositive, Real* dnegative, int64_t C, int64_t N,
-    double eps, double margin, int threads
+    In<Real> anchor, const Real* dloss, const Real* far, const Real* near, In<Real> negative,
+    In<Real> positive, Out<Real> danchor, Out<Real> dpositive, Out<Real> dnegative, int64_t C,
+    int64_t N, double eps, double margin, int threads
 ) {
     rows(N, C * N, threads, [=](int64_t n) INLINE {
         const auto zero_or_dloss_n_over_far_n = choose(near[n] - far[n] + Real(margin) < Real(0),
@@ -53,9 +53,9 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* anchor, const Real* dloss, const Real* far, const Real* near, const Real* negative,
-    const Real* positive, Real* danchor, Real* dpositive, Real* dnegative, int64_t C, int64_t N,
-    double eps, double margin, int threads
+    In<Real> anchor, const Real* dloss, const Real* far, const Real* near, In<Real> negative,
+    In<Real> positive, Out<Real> danchor, Out<Real> dpositive, Out<Real> dnegative, int64_t C,
+    int64_t N, double eps, double margin, int threads
 ) {
     if (danchor && !dpositive && !dnegative) return backward<Real, true, false, false>(anchor,
             dloss, far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps, margin,
@@ -70,9 +70,9 @@ static int backward_wanted(
             far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps, margin,
             threads);
     Scratch scratch;
-    if (!danchor) danchor = scratch.of<Real>(N * C);
-    if (!dpositive) dpositive = scratch.of<Real>(N * C);
-    if (!dnegative) dnegative = scratch.of<Real>(N * C);
+    if (!danchor) danchor = scratch.of<Stored<Real>>(N * C);
+    if (!dpositive) dpositive = scratch.of<Stored<Real>>(N * C);
+    if (!dnegative) dnegative = scratch.of<Stored<Real>>(N * C);
     return backward<Real>(anchor, dloss, far, near, negative, positive, danchor, dpositive,
             dnegative, C, N, eps, margin, threads);
 }
@@ -80,9 +80,9 @@ EXPORTED(backward, backward_wanted)
 
 template <class Real, bool want_danchor = true, bool want_dpositive = true, bool want_dnegative = true>
 static int at_once(
-    const Real* anchor, const Real* negative, const Real* positive, Real* danchor, Real* dpositive,
-    Real* dnegative, Real* loss_, int64_t C, int64_t N, double eps, double margin, double reduction,
-    int threads
+    In<Real> anchor, In<Real> negative, In<Real> positive, Out<Real> danchor, Out<Real> dpositive,
+    Out<Real> dnegative, Out<Real> loss_, int64_t C, int64_t N, double eps, double margin,
+    double reduction, int threads
 ) {
     Scratch scratch;
     Real* loss_sum = scratch.of<Real>(1);
@@ -116,9 +116,9 @@ static int at_once(
 
 template <class Real>
 static int at_once_wanted(
-    const Real* anchor, const Real* negative, const Real* positive, Real* danchor, Real* dpositive,
-    Real* dnegative, Real* loss_, int64_t C, int64_t N, double eps, double margin, double reduction,
-    int threads
+    In<Real> anchor, In<Real> negative, In<Real> positive, Out<Real> danchor, Out<Real> dpositive,
+    Out<Real> dnegative, Out<Real> loss_, int64_t C, int64_t N, double eps, double margin,
+    double reduction, int threads
 ) {
     if (danchor && !dpositive && !dnegative) return at_once<Real, true, false, false>(anchor,
             negative, positive, danchor, dpositive, dnegative, loss_, C, N, eps, margin, reduction,
@@ -133,9 +133,9 @@ static int at_once_wanted(
             negative, positive, danchor, dpositive, dnegative, loss_, C, N, eps, margin, reduction,
             threads);
     Scratch scratch;
-    if (!danchor) danchor = scratch.of<Real>(N * C);
-    if (!dpositive) dpositive = scratch.of<Real>(N * C);
-    if (!dnegative) dnegative = scratch.of<Real>(N * C);
+    if (!danchor) danchor = scratch.of<Stored<Real>>(N * C);
+    if (!dpositive) dpositive = scratch.of<Stored<Real>>(N * C);
+    if (!dnegative) dnegative = scratch.of<Stored<Real>>(N * C);
     return at_once<Real>(anchor, negative, positive, danchor, dpositive, dnegative, loss_, C, N,
             eps, margin, reduction, threads);
 }

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import triplet as lines
 from ._running import Kernels
+from ._serving import unscaled
 
 MODULE, DIGEST = lines, "6fa4e397f42e0c95a7497cde81c6229952850abd279ab981077bda243bf3e494"
 REDUCTIONS = ["sum", "mean"]
@@ -26,11 +27,10 @@ def triplet_forward(
         [t.dtype for t in (anchor, positive, negative)],
         torch.float32,
     )
-    anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
     N, C = anchor.shape
-    near = anchor.new_empty(N)
-    far = anchor.new_empty(N)
-    loss = anchor.new_empty(N)
+    near = anchor.new_empty(N, dtype=wide)
+    far = anchor.new_empty(N, dtype=wide)
+    loss = anchor.new_empty(N, dtype=wide)
     kernels.forward(anchor, negative, positive, near, far, loss, C, N, eps, margin)
     return loss, near, far
 
@@ -41,13 +41,11 @@ def triplet_backward(
     need_negative: bool = True,
 ) -> tuple:
     """The gradients of anchor, positive and negative."""
-    wide = torch.promote_types(dloss.dtype, torch.float32)
-    dloss, anchor, positive, negative = (t.to(wide) for t in (dloss, anchor, positive, negative))
     C = anchor.shape[1]
     N, = dloss.shape
-    danchor = dloss.new_empty(N, C) if need_anchor else None
-    dpositive = dloss.new_empty(N, C) if need_positive else None
-    dnegative = dloss.new_empty(N, C) if need_negative else None
+    danchor = anchor.new_empty(N, C) if need_anchor else None
+    dpositive = positive.new_empty(N, C) if need_positive else None
+    dnegative = negative.new_empty(N, C) if need_negative else None
     kernels.backward(
         anchor, dloss, far, near, negative, positive, danchor, dpositive, dnegative, C, N, eps,
         margin,
@@ -61,16 +59,14 @@ def triplet_at_once(
 ) -> tuple[Tensor | None, ...]:
     """The loss, and the gradient of every argument where it arrives as 1."""
     dtype = functools.reduce(torch.promote_types, [t.dtype for t in (anchor, positive, negative)])
-    wide = torch.promote_types(dtype, torch.float32)
     reduction = REDUCTIONS.index(reduction)
-    anchor, positive, negative = anchor.to(wide), positive.to(wide), negative.to(wide)
     N, C = anchor.shape
-    danchor = anchor.new_empty(N, C) if need_anchor else None
-    dpositive = anchor.new_empty(N, C) if need_positive else None
-    dnegative = anchor.new_empty(N, C) if need_negative else None
-    loss = anchor.new_empty(())
+    danchor = anchor.new_empty(N, C, dtype=unscaled(anchor)) if need_anchor else None
+    dpositive = positive.new_empty(N, C, dtype=unscaled(positive)) if need_positive else None
+    dnegative = negative.new_empty(N, C, dtype=unscaled(negative)) if need_negative else None
+    loss = anchor.new_empty((), dtype=dtype)
     kernels.at_once(
         anchor, negative, positive, danchor, dpositive, dnegative, loss, C, N, eps, margin,
         reduction,
     )
-    return loss.to(dtype), danchor, dpositive, dnegative, None, None, None
+    return loss, danchor, dpositive, dnegative, None, None, None

@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward(
-    const Real* x, Real* mean, Real* sum_diff, Real* y, int64_t C, int64_t N, double correction,
+    In<Real> x, Real* mean, Real* sum_diff, Out<Real> y, int64_t C, int64_t N, double correction,
     int threads
 ) {
     const Real C_minus_correction = double(C) - correction;
@@ -27,7 +27,7 @@ EXPORTED(forward, forward)
 
 template <class Real>
 static int backward(
-    const Real* dy, const Real* mean, const Real* sum_diff, const Real* x, Real* dx, int64_t C,
+    In<Real> dy, const Real* mean, const Real* sum_diff, In<Real> x, Out<Real> dx, int64_t C,
     int64_t N, double correction, int threads
 ) {
     const Real C_minus_correction = double(C) - correction;

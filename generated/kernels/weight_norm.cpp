@@ -6,7 +6,7 @@
 
 template <class Real>
 static int forward_without_K(
-    const Real* g, const Real* v, Real* norm, Real* w, int64_t H, int64_t K, int threads
+    In<Real> g, In<Real> v, Real* norm, Out<Real> w, int64_t H, int64_t K, int threads
 ) {
     entries(H, threads, [=](int64_t h) INLINE {
         const Real norm_now = square_root(square(v[h]));
@@ -18,7 +18,7 @@ static int forward_without_K(
 
 template <class Real>
 static int forward(
-    const Real* g, const Real* v, Real* norm, Real* w, int64_t H, int64_t K, int threads
+    In<Real> g, In<Real> v, Real* norm, Out<Real> w, int64_t H, int64_t K, int threads
 ) {
     if (K == 1)
         return forward_without_K<Real>(g, v, norm, w, H, K, threads);
@@ -35,11 +35,11 @@ EXPORTED(forward, forward)
 
 template <class Real, bool want_dv = true, bool want_dg = true>
 static int backward_without_K(
-    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
+    In<Real> dw, In<Real> g, const Real* norm, In<Real> v, Out<Real> dg, Out<Real> dv, int64_t H,
     int64_t K, int threads
 ) {
     Scratch scratch;
-    if constexpr (!want_dg) dg = scratch.of<Real>(H);
+    if constexpr (!want_dg) dg = scratch.of<Stored<Real>>(H);
     entries(H, threads, [=](int64_t h) INLINE {
         const Real dg_now = dw[h] * v[h] / norm[h];
         dg[h] = dg_now;
@@ -50,13 +50,13 @@ static int backward_without_K(
 
 template <class Real, bool want_dv = true, bool want_dg = true>
 static int backward(
-    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
+    In<Real> dw, In<Real> g, const Real* norm, In<Real> v, Out<Real> dg, Out<Real> dv, int64_t H,
     int64_t K, int threads
 ) {
     if (K == 1)
         return backward_without_K<Real, want_dv, want_dg>(dw, g, norm, v, dg, dv, H, K, threads);
     Scratch scratch;
-    if constexpr (!want_dg) dg = scratch.of<Real>(H);
+    if constexpr (!want_dg) dg = scratch.of<Stored<Real>>(H);
     rows(H, H * K, threads, [=](int64_t h) INLINE {
         const Real sum_1 = sum(K, [=](int64_t k) INLINE { return dw[h * K + k] * v[h * K + k]; });
         const Real dg_now = sum_1 / norm[h];
@@ -72,14 +72,14 @@ static int backward(
 
 template <class Real>
 static int backward_wanted(
-    const Real* dw, const Real* g, const Real* norm, const Real* v, Real* dg, Real* dv, int64_t H,
+    In<Real> dw, In<Real> g, const Real* norm, In<Real> v, Out<Real> dg, Out<Real> dv, int64_t H,
     int64_t K, int threads
 ) {
     if (dv && !dg) return backward<Real, true, false>(dw, g, norm, v, dg, dv, H, K, threads);
     if (!dv && dg) return backward<Real, false, true>(dw, g, norm, v, dg, dv, H, K, threads);
     Scratch scratch;
-    if (!dv) dv = scratch.of<Real>(H * K);
-    if (!dg) dg = scratch.of<Real>(H);
+    if (!dv) dv = scratch.of<Stored<Real>>(H * K);
+    if (!dg) dg = scratch.of<Stored<Real>>(H);
     return backward<Real>(dw, g, norm, v, dg, dv, H, K, threads);
 }
 EXPORTED(backward, backward_wanted)

@@ -20,22 +20,19 @@ def weight_norm_forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     """The output w, then what the backward reads of it."""
     wide = functools.reduce(torch.promote_types, [t.dtype for t in (v, g)], torch.float32)
     dtype = v.dtype if wide == torch.float32 else wide
-    v, g = v.to(wide), g.to(wide)
     H, K = v.shape
-    norm = v.new_empty(H, 1)
-    w = v.new_empty(H, K)
+    norm = v.new_empty(H, 1, dtype=wide)
+    w = v.new_empty(H, K, dtype=dtype)
     kernels.forward(g, v, norm, w, H, K)
-    return w.to(dtype), norm
+    return w, norm
 
 
 def weight_norm_backward(
     dw: Tensor, v: Tensor, g: Tensor, norm: Tensor, need_v: bool = True,
 ) -> tuple:
     """The gradients of v and g."""
-    wide = torch.promote_types(dw.dtype, torch.float32)
-    dw, v, g = dw.to(wide), v.to(wide), g.to(wide)
     H, K = dw.shape
-    dg = dw.new_empty(H)
-    dv = dw.new_empty(H, K) if need_v else None
+    dg = g.new_empty(H)
+    dv = v.new_empty(H, K) if need_v else None
     kernels.backward(dw, g, norm, v, dg, dv, H, K)
     return dv, dg

@@ -34,6 +34,7 @@ from torch.compiler import is_compiling
 from ._functions import add_parts, scale
 from ._rules import INTERPRETED, REALS, Function, Launch, TooLong, cut
 from ._serving import Refused, tell
+from ._serving import unscaled as unscaled
 
 PARTS, SUMMED, AT_ONCE = 64, 64, 4  # parts, entries of these, and sums that are added up at once
 SCALED = 4096  # entries of a gradient that are scaled at once
@@ -169,11 +170,6 @@ def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
     with torch.cuda.device_of(gradient):
         scale[(cut(size, SCALED),)](gradient, upstream, size, BLOCK=SCALED)
     return gradient.to(dtype)
-
-
-def unscaled(tensor: Tensor) -> torch.dtype:
-    """The dtype of a gradient that is scaled later: in float16 it might vanish before that."""
-    return torch.float32 if tensor.dtype == torch.float16 else tensor.dtype
 
 
 def floating(tensor: Tensor, dtype: torch.dtype) -> Tensor:
