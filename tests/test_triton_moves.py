@@ -24,6 +24,7 @@ ARCH, DTYPE = 90, "fp32"
 # Why a kernel moves more than each array once, by its module, or by its module and name.
 PLACES = "entries are read at two places"
 EACH = "each thread reads what has not all axes of a row"
+TILES = "a thread has a part of a row, and reads for itself what lies along rows or columns alone"
 TWICE = "the compiler writes the loop twice, and a thread runs one"
 WHY = {
     "rotary_embedding": PLACES,
@@ -42,18 +43,23 @@ def counted(own: Own) -> tuple[Moved, bool]:
         all(moved[kind] <= most[kind] + of_row for kind in moved)
         for most in (least.bytes, least.each)
     )
+    tiles = found.launch.constants.get("ROWS", 1) > 1
     reads, writes = (round(least.bytes[kind], 1) for kind in ("ld", "st"))
     counts = moved["ld"], reads, moved["st"], writes
-    return Moved(own.name, own.longest(), *counts, registers, spilled, why(own, once, each)), once
+    return Moved(
+        own.name, own.longest(), *counts, registers, spilled, why(own, once, each, tiles)
+    ), once
 
 
-def why(own: Own, once: bool, each: bool) -> str:
+def why(own: Own, once: bool, each: bool, tiles: bool) -> str:
     if once:
         return ""
     if own.passes > 1:
         return f"{own.passes} passes over the row"
     if each:
         return EACH
+    if tiles:
+        return TILES
     module = own.module
     return WHY.get(f"{module} {own.name}", WHY.get(module, ""))
 
@@ -76,8 +82,7 @@ def test_what_is_more_than_every_array_once_has_a_reason(name):
 if __name__ == "__main__":
     if not is_counted():
         sys.exit(f"kernels are counted with Triton {COUNTED}: pip install triton=={COUNTED}")
-    known = moves_in(FOLDER)
-    fresh = {
-        n: (hash_of(FOLDER, n), [r for r, _ in every(n)]) for n in NAMES if is_outdated(FOLDER, n)
-    }
-    put_moves(FOLDER, {n: known[n] for n in NAMES if n not in fresh} | fresh)
+    known = {n: rows for n, rows in moves_in(FOLDER).items() if not is_outdated(FOLDER, n)}
+    known = {} if "--all" in sys.argv else known  # where it is counted or said otherwise
+    fresh = {n: (hash_of(FOLDER, n), [r for r, _ in every(n)]) for n in NAMES if n not in known}
+    put_moves(FOLDER, {n: (known | fresh)[n] for n in NAMES})
