@@ -24,6 +24,7 @@ ARCH, DTYPE = 90, "fp32"
 # Why a kernel moves more than each array once, by its module, or by its module and name.
 PLACES = "entries are read at two places"
 EACH = "each thread reads what has not all axes of a row"
+PARTS = "a sum is read in the parts that a kernel before it made"
 TILES = "a thread has a part of a row, and reads for itself what lies along rows or columns alone"
 TWICE = "the compiler writes the loop twice, and a thread runs one"
 WHY = {
@@ -58,6 +59,8 @@ def why(own: Own, once: bool, each: bool, tiles: bool) -> str:
         return f"{own.passes} passes over the row"
     if each:
         return EACH
+    if any(name.endswith("_count") for name in own.function.inner.arg_names):
+        return PARTS
     if tiles:
         return TILES
     module = own.module
