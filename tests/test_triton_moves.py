@@ -59,7 +59,7 @@ def why(own: Own, once: bool, each: bool, tiles: bool) -> str:
         return f"{own.passes} passes over the row"
     if each:
         return EACH
-    if any(name.endswith("_count") for name in own.function.inner.arg_names):
+    if any(name.endswith("_count") for name in own.function.function.arg_names):
         return PARTS
     if tiles:
         return TILES
