@@ -125,17 +125,18 @@ template <class T> static inline T smaller(T x, T y) {
     return x != x ? x : least;
 }
 // What many numbers are divided by: they are multiplied by its inverse. The scale keeps that far
-// from overflow, where a quotient may still be any number.
+// from overflow, where a quotient may still be any number. Doubles are divided: there x/x is 1.
 template <class Real> struct Divisor {
-    Divisor(Real divisor) {
+    Divisor(Real divisor) : whole(divisor) {
         const Real large = sizeof(Real) == 4 ? 0x1p64 : 0x1p512;
         const Real size = absolute(divisor);
         scale = size > large ? 1 / large : size < 1 / large ? large : Real(1);
         inverse = 1 / (divisor * scale);
     }
-    Real scale, inverse;
+    Real whole, scale, inverse;
 };
 template <class Real> static inline Real operator/(Real x, Divisor<Real> divisor) {
+    if constexpr (sizeof(Real) == 8) return x / divisor.whole;
     return x * divisor.scale * divisor.inverse;
 }
 // Both sides are computed, so that loops have no branch.
