@@ -46,6 +46,11 @@ def serves(given: Sequence, recording: bool) -> bool:
     return _serving.serves(given, DEVICE, TAKEN, recording)
 
 
+def unscaled(tensor: Tensor) -> torch.dtype:
+    """The dtype of a gradient that is scaled later: it is rounded after that."""
+    return torch.float32 if tensor.dtype in NARROW else tensor.dtype
+
+
 def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
     """A gradient for an upstream gradient of 1 as that for another one, in place."""
     factor = upstream.item()

@@ -140,11 +140,6 @@ def backward_of(lines: type[Function], inputs: list, outputs: list, needs: list,
     return found if isinstance(found, tuple) else (found,)
 
 
-def unscaled(tensor: Tensor) -> torch.dtype:
-    """The dtype of a gradient that is scaled later: in float16 it might vanish before that."""
-    return torch.float32 if tensor.dtype == torch.float16 else tensor.dtype
-
-
 def refuse(*_) -> None:
     """A node that leaves all to Python."""
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import bce_with_logits as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import cosine_embedding as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import cross_entropy_probabilities as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import cross_entropy_softcap as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab"
 kernels = Kernels(__file__)

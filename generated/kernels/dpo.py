@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import dpo as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import focal as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "7c1777d55e06f81362e343ddc7b647158863e7c903a9a60f5c4d286f2987263b"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import focal_tversky as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
 kernels = Kernels(__file__)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import hinge as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0"
 REDUCTIONS = ["sum", "mean"]

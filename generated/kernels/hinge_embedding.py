@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import hinge_embedding as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
 REDUCTIONS = ["sum", "mean"]

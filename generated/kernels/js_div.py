@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import js_div as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728"
 kernels = Kernels(__file__)

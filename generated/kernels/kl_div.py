@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import kl_div as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "9fae0b7d18c7d74793503ba9a6a6eaafe405e3cd005f7a3da2065d056ba11a5b"
 REDUCTIONS = ["sum", "mean", "batchmean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import nll as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import ppo as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0"
 REDUCTIONS = ["sum", "mean"]

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import smooth_l1 as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af"
 REDUCTIONS = ["sum", "mean"]

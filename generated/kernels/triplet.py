@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import triplet as lines
-from ._running import Kernels
-from ._serving import unscaled
+from ._running import Kernels, unscaled
 
 MODULE, DIGEST = lines, "6fa4e397f42e0c95a7497cde81c6229952850abd279ab981077bda243bf3e494"
 REDUCTIONS = ["sum", "mean"]

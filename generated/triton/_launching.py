@@ -34,11 +34,17 @@ from torch.compiler import is_compiling
 from ._functions import add_parts, scale
 from ._rules import INTERPRETED, REALS, Function, Launch, TooLong, cut
 from ._serving import Refused, tell
-from ._serving import unscaled as unscaled
 
 PARTS, SUMMED, AT_ONCE = 64, 64, 4  # parts, entries of these, and sums that are added up at once
 SCALED = 4096  # entries of a gradient that are scaled at once
 called: list[str] | None = None  # the names of kernels, for who watches
+
+
+def unscaled(tensor: Tensor) -> torch.dtype:
+    """The dtype of a gradient that is scaled later: in float16 it might vanish before that. In
+    bfloat16 it does not, and rounding it again is one launch less.
+    """
+    return torch.float32 if tensor.dtype == torch.float16 else tensor.dtype
 
 
 class Record:

@@ -85,8 +85,8 @@ class CppTarget:
         functions = [function for page in pages for function in page.written()]
         building, training = STEP if step else ("", "")
         lines_of = "\n".join(line for function in functions for line in function.lines)
-        unscaled = "from ._serving import unscaled" if "unscaled(" in lines_of else ""
-        own = (building, "from ._running import Kernels", unscaled, training)
+        unscaled = ", unscaled" if "unscaled(" in lines_of else ""
+        own = (building, f"from ._running import Kernels{unscaled}", training)
         folder = [*filter(None, own)]
         text = self._printed(
             "calls.py.jinja",

@@ -142,7 +142,7 @@ Entry entry_for(const Launch& launch, int format) {
     return launch.entries[format] = entry;
 }
 
-// Runs a kernel; false where Python must decide. What ``is_scaled`` later may vanish in float16.
+// Runs a kernel; false where Python must decide. What ``is_scaled`` later is kept in float32.
 bool run(
     const Launch& launch, Values& values, const std::vector<bool>& wanted, bool is_scaled = false
 ) {
@@ -162,7 +162,7 @@ bool run(
     const auto format = std::find(FORMATS, std::end(FORMATS), stored ? *stored : *real) - FORMATS;
     if (format == std::size(FORMATS)) return false;
     const auto wide = format < OTHERS ? FORMATS[format] : at::kFloat;
-    if ((real && *real != wide) || (is_scaled && FORMATS[format] == at::kHalf)) return false;
+    if ((real && *real != wide) || (is_scaled && format >= OTHERS)) return false;
     const Entry entry = entry_for(launch, format);
     if (!entry) return false;
     for (const auto& size : launch.sizes) {
