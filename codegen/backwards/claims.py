@@ -19,7 +19,6 @@ from codegen.backwards.lines import returning
 from codegen.backwards.refused import misshapen, raised
 from codegen.backwards.speech import spoken_for
 from codegen.backwards.turn import Turn, give_sizes
-from codegen.importing import trees
 from codegen.importing.asked import GIVEN, KINDS, Argument
 from codegen.importing.comparing import Scalars
 from codegen.importing.double import in_double, run_in_double
@@ -37,6 +36,7 @@ from derive.language.symbols import Axis, Tensor
 from derive.notation.completeness import generated_names
 from derive.notation.definition import Definition
 from derive.reading import Line
+from derive.torch_ops import trees
 
 
 @dataclass(frozen=True)

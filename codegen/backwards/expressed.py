@@ -12,7 +12,6 @@ import sympy
 from sympy import Expr, Integer
 
 from codegen.backwards.turn import BACKWARD
-from codegen.importing import trees
 from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Reader
 from codegen.importing.values import Refused, Statement
@@ -21,6 +20,7 @@ from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from derive.notation.statements import without_marks
 from derive.reading import Line
+from derive.torch_ops import trees
 
 
 class Expressed:

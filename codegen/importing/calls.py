@@ -13,7 +13,8 @@ from codegen.importing.values import Refused
 
 # Arguments of operations that say how a result is stored, or its shape, which the trace knows.
 STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
-STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size"}
+STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size", "cudnn_enable"}
+STORAGE |= {"cudnn_enabled", "half_to_float", "path"}
 OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
 OTHER_WAY = "use supported operations (listed in docs/torch-code.md)"
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import sympy
 
-from codegen.importing import trees
 from codegen.importing.asked import GIVEN, GUESSED, Argument
 from codegen.importing.examples import Example, axes_in, example_of
 from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject
 from codegen.importing.ways import Made
+from derive.torch_ops import trees
 
 FREE = ("H", "K", "D", "E", "F", "G", "L", "M", "P", "R", "T", "U", "V", "W")
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sympy import Expr, Mul
 
-from codegen.importing import trees
 from codegen.importing.made import Floats
 from codegen.importing.sizes import Sizes
-from codegen.importing.trees import Tree
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Outside, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import Tree
 
 MARK = "?"  # how no tensor is called
 AS_INDEX = "use it as an index, or in one_hot"

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 import sympy
 from sympy import ITE, And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecewise
 
-from codegen.importing.trees import Tree, pairs_of
-from derive.language.detached import Detach
-from derive.language.functions import Round, in_known_functions
+from derive.language.functions import function_named, in_known_functions
 from derive.language.kept_labels import Kept
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.reading_at import At
 from derive.language.scans import CumProd, CumSum
 from derive.language.symbols import MINUS_INFINITY, Axis
+from derive.torch_ops.trees import Tree, pairs_of
 
 RELATIONS = {"<": Lt, "<=": Le, ">": Gt, ">=": Ge, "==": Eq, "!=": Ne}
 ALONG: Mapping[str, Callable] = {
@@ -67,9 +66,7 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
     if kind == "compared":
         return RELATIONS[args[0]](*parts)
     if kind == "call":
-        ours = {"Detach": Detach, "Round": Round}
-        function = ours.get(args[0]) or getattr(sympy, args[0])
-        return in_known_functions(function(*parts))
+        return in_known_functions(function_named(args[0])(*parts))
     if kind == "choice":
         pairs, _ = pairs_of(e)
         found = [(parts[2 * i], parts[2 * i + 1]) for i in range(len(pairs))]

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from codegen.importing import trees
 from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
@@ -23,7 +22,6 @@ from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_na
 from codegen.importing.shaping import Shaping
 from codegen.importing.sizes import Sizes
 from codegen.importing.trace import Traced
-from codegen.importing.trees import Tree
 from codegen.importing.values import (
     CONDITION,
     LABEL,
@@ -37,6 +35,8 @@ from codegen.importing.values import (
     needed_of,
 )
 from derive.language.errors import QuestionError
+from derive.torch_ops import trees
+from derive.torch_ops.trees import Tree
 
 DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known

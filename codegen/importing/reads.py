@@ -12,7 +12,7 @@ from collections.abc import Callable
 import sympy
 from sympy import Expr, Integer, Symbol
 
-from codegen.importing.trees import Tree
+from derive.torch_ops.trees import Tree
 
 Parts = tuple[tuple[str, Expr], ...]
 _SIGNS = {Integer(1): "", Integer(-1): "-"}

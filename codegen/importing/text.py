@@ -9,7 +9,7 @@ from sympy import Expr
 from sympy.printing.str import StrPrinter
 
 from codegen.importing.reads import at_text
-from codegen.importing.trees import Tree, pairs_of
+from derive.torch_ops.trees import Tree, pairs_of
 
 # How strongly the parts of an expression hold together; more is stronger.
 COMPARISON, SUM, PRODUCT, MINUS, POWER, WHOLE = 2, 3, 4, 5, 6, 9

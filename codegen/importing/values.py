@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from codegen.importing.trees import Tree, tensors_in
 from derive.language.errors import QuestionError
+from derive.torch_ops.trees import Tree, tensors_in
 
 # () has size 1; ("N",) is an axis; ("B", "T") are two, flattened but not yet said so.
 Dim = tuple[str, ...]

@@ -139,6 +139,11 @@ polygamma i0 i1 Abs sign floor ceiling Round Mod
 KNOWN = frozenset(NAMES.split())
 
 
+def function_named(name: str) -> Callable[..., Expr]:
+    """Ours or SymPy's of that name."""
+    return globals().get(name) or getattr(sympy, name)
+
+
 def in_known_functions(e: Expr) -> Expr:
     """``e`` with what SymPy's functions are written as."""
     e = e.replace(lambda n: isinstance(n, sympy.log) and type(n.args[0]) in LOGARITHMS, _logarithm)

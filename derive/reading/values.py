@@ -92,6 +92,10 @@ class Value:
         return tuple(axis for axis in self.dims if axis is not None)
 
     @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
     def shape(self) -> str:
         return shape_text(self.dims)
 

@@ -3,6 +3,7 @@
 In: a reader and the arguments of one operation. Out: its value over named axes.
 """
 
+from codegen.importing import arrays as arrays
 from codegen.importing.operations import along as along
 from codegen.importing.operations import choosing as choosing
 from codegen.importing.operations import convolving as convolving

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import sympy
 from sympy import Expr, Integer, floor
 
-from codegen.importing import reads, trees
-from codegen.importing.operations.pointwise import exp, log
+from codegen.importing import reads
 from codegen.importing.operations.table import rule
 from codegen.importing.text import number_text
-from codegen.importing.trees import Tree
 from codegen.importing.values import Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import Tree
 
 
 def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
@@ -41,35 +41,10 @@ def scanned(r, x, dim: int, word: str) -> Value:
     return x.of(reads.scan(word, tree, axis))
 
 
-@rule("cumsum", called="so_far")
-def _cumsum(r, x, dim):
-    return scanned(r, x, dim, "CumSum")
-
-
-@rule("cumprod", called="product_so_far")
-def _cumprod(r, x, dim):
-    return scanned(r, x, dim, "CumProd")
-
-
-@rule("logcumsumexp", called="log_so_far")
-def _logcumsumexp(r, x, dim):
-    exponentials = r.pointwise(exp, x)
-    return r.pointwise(log, scanned(r, exponentials, dim, "CumSum"))
-
-
 # Entries in other places
 
 
-@rule("flip", called="reversed")
-def _flip(r, x, dims):
-    for i in (d % x.rank for d in dims):
-        x = r.plain(x, i)
-        if x.dims[i] and x.dims[i][0] in x.tree.free:
-            x = x.of(_reversed(x.tree, x.dims[i][0], size_of(r, x, i)))
-    return x
-
-
-def _reversed(e: Tree, axis: str, size: Expr) -> Tree:
+def reversed_along(e: Tree, axis: str, size: Expr) -> Tree:
     """In reverse; a sum so far of what is in reverse is the sum from the end."""
     back = ((axis, Integer(-1)),)
     if e.kind == "at" and e.args[1:4] == ((axis,), back, size - 1):
@@ -77,7 +52,7 @@ def _reversed(e: Tree, axis: str, size: Expr) -> Tree:
     if e.kind == "scan" and e.args[0] == "CumSum" and e.args[2] == (axis,):
         word, operand, _, options = e.args
         other = "" if options else ", reverse=True"
-        return reads.scan(word, _reversed(operand, axis, size), axis, other)
+        return reads.scan(word, reversed_along(operand, axis, size), axis, other)
     return reads.at(e, axis, back, size - 1)
 
 

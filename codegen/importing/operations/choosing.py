@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.importing import trees
-from codegen.importing.operations.pointwise import held, larger, log, smaller
+from codegen.importing.operations.pointwise import held, larger, smaller
 from codegen.importing.operations.table import operation, rule, rules
-from codegen.importing.trees import ZERO, Tree
 from codegen.importing.values import CONDITION, LABEL, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ZERO, Tree
 
 
 def _compare(relation: str):
@@ -153,13 +153,6 @@ def _mul(r, x, other):
                 return _logic("and")(r, x, other)
             return r.chosen(condition, factor, 0)
     return r.pointwise(trees.product, x, other)
-
-
-@rule("xlogy")
-def _xlogy(r, x, other):
-    """Nothing where x is 0."""
-    whole = r.pointwise(lambda a, b: trees.product(a, log(b)), x, other)
-    return r.chosen(_compare("==")(r, x, 0), 0, whole)
 
 
 @rule("prelu", called="hidden")

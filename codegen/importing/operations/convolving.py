@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sympy
 
-from codegen.importing import trees
 from codegen.importing.operations.along import each, size_of, windows
 from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused, Value
+from derive.torch_ops import trees
 
 AS_PRODUCT = "write it as a product of its own: each entry of a window at its place"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.importing import trees
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.operations.viewing import shape_of
-from codegen.importing.trees import ZERO
 from codegen.importing.values import CONDITION, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ZERO
 
 DRAWN_OUTSIDE = "draw them outside the function and pass them as an argument"
 
@@ -82,16 +82,6 @@ def _eye(r, n=None, m=None):
     return kept if is_bool else r.as_number(kept)
 
 
-@rule("tril")
-def _tril(r, x, diagonal=0):
-    return triangle(r, x, "<=", diagonal)
-
-
-@rule("triu")
-def _triu(r, x, diagonal=0):
-    return triangle(r, x, ">=", diagonal)
-
-
 def triangle(r, x: Value, relation: str, diagonal: int) -> Value:
     for i in (x.rank - 2, x.rank - 1):
         x = r.single(x, i)
@@ -138,11 +128,6 @@ def _diag(r, x, diagonal=0, offset=0):
         x.tree, {a: b}
     )  # so that the notation knows how long the second axis is
     return Value(trees.choice((entries, here), otherwise=ZERO), ((a,), (b,)))
-
-
-@rule("trace")
-def _trace(r, x):
-    return r.sum(_diagonal(r, x))
 
 
 @rule("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sympy
 
-from codegen.importing import trees
 from codegen.importing.examples import IGNORED
 from codegen.importing.operations.picking import hot
-from codegen.importing.operations.pointwise import held, log, log_sigmoid
+from codegen.importing.operations.pointwise import held, log
 from codegen.importing.operations.reducing import log_softmax
 from codegen.importing.operations.table import rule
-from codegen.importing.trees import ONE, TWO, ZERO, Tree
 from codegen.importing.values import LABEL, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ONE, TWO, ZERO, Tree
 
 NONE, MEAN, SUM = range(3)  # torch's numbers for the reductions
 TINY = sympy.Rational(1, 10**12)  # that torch's cosine_embedding_loss adds
@@ -51,17 +51,6 @@ def _bent(r, x, target, reduction, shape) -> Value:
     return reduced(r, r.pointwise(of, diff, size), reduction)
 
 
-@rule("huber_loss")
-def _huber(r, x, target, reduction=MEAN, delta=1.0):
-    edge = trees.number(delta)
-
-    def linear(n: Tree) -> Tree:
-        return trees.product(edge, trees.difference(n, trees.quotient(edge, TWO)))
-
-    shape = (lambda d: trees.quotient(trees.square(d), TWO), linear, edge)
-    return _bent(r, x, target, reduction, shape)
-
-
 @rule("smooth_l1_loss")
 def _smooth_l1(r, x, target, reduction=MEAN, beta=1.0):
     edge, twice = trees.number(beta), trees.number(2 * beta)
@@ -71,61 +60,6 @@ def _smooth_l1(r, x, target, reduction=MEAN, beta=1.0):
 
     shape = (lambda d: trees.quotient(trees.square(d), twice), linear, edge)
     return _bent(r, x, target, reduction, shape)
-
-
-@rule("soft_margin_loss")
-def _soft_margin(r, x, target, reduction=MEAN):
-    def of(x: Tree, y: Tree) -> Tree:
-        return log(trees.sum_of(ONE, trees.call("exp", trees.product(trees.minus(y), x))))
-
-    return reduced(r, r.pointwise(of, x, target), reduction)
-
-
-@rule("binary_cross_entropy_with_logits")
-def _binary_of_logits(r, x, target, weight=None, pos_weight=None, reduction=MEAN):
-    x = r.let("z", r.as_number(x))
-    yes = r.pointwise(lambda y, z: trees.product(y, log_sigmoid(z)), target, x)
-    if pos_weight is not None:
-        yes = r.pointwise(trees.product, pos_weight, yes)
-
-    def no(y: Tree, z: Tree) -> Tree:
-        return trees.product(trees.difference(ONE, y), log_sigmoid(trees.minus(z)))
-
-    whole = r.sum_like(trees.sum_of, yes, r.pointwise(no, target, x))
-    losses = whole.of(trees.minus(whole.tree))
-    losses = losses if weight is None else r.pointwise(trees.product, weight, losses)
-    return reduced(r, losses, reduction)
-
-
-@rule("binary_cross_entropy")
-def _binary(r, x, target, weight=None, reduction=MEAN):
-    low = trees.number(LOWEST_LOG)
-
-    def of(p: Tree, y: Tree) -> Tree:
-        yes = trees.product(y, held(log(p), low, None))
-        other = trees.difference(ONE, p)
-        no = trees.product(trees.difference(ONE, y), held(log(other), low, None))
-        return trees.minus(trees.sum_of(yes, no))
-
-    losses = r.pointwise(of, r.let("p", r.as_number(x)), target)
-    losses = losses if weight is None else r.pointwise(trees.product, weight, losses)
-    return reduced(r, losses, reduction)
-
-
-@rule("kl_div")
-def _kl_div(r, x, target, reduction=MEAN, log_target=False):
-    target = r.let("target", r.as_number(target))
-    if log_target:
-
-        def of(t: Tree, x: Tree) -> Tree:
-            return trees.product(trees.call("exp", t), trees.difference(t, x))
-
-        return reduced(r, r.pointwise(of, target, x), reduction)
-    logs = r.pointwise(lambda t: trees.product(t, log(t)), target)
-    here = trees.compared("==", target.tree, ZERO)
-    logs = logs.of(trees.choice((ZERO, here), otherwise=logs.tree))
-    cross = r.pointwise(trees.product, target, x)
-    return reduced(r, r.sum_like(trees.difference, logs, cross), reduction)
 
 
 @rule("poisson_nll_loss")
@@ -140,14 +74,6 @@ def _poisson(r, x, target, log_input, full, eps, reduction):
         return trees.difference(x, trees.product(y, log(trees.sum_of(x, trees.number(eps)))))
 
     return reduced(r, r.pointwise(of, x, target), reduction)
-
-
-@rule("margin_ranking_loss")
-def _margin_ranking(r, input1, input2, target, margin=0.0, reduction=MEAN):
-    diff = r.sum_like(trees.difference, input1, input2)
-    scaled = r.pointwise(lambda y, d: trees.product(trees.minus(y), d), target, diff)
-    shifted = r.pointwise(lambda s: trees.sum_of(s, trees.number(margin)), scaled)
-    return reduced(r, r.pointwise(lambda s: held(s, ZERO, None), shifted), reduction)
 
 
 @rule("hinge_embedding_loss")

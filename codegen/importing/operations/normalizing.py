@@ -6,15 +6,15 @@ from functools import partial
 
 import sympy
 
-from codegen.importing import trees
 from codegen.importing.calls import operation_of
 from codegen.importing.operations.pointwise import sqrt
 from codegen.importing.operations.products import matmul
 from codegen.importing.operations.reducing import softmax, spread
 from codegen.importing.operations.table import rule
 from codegen.importing.operations.viewing import transposed
-from codegen.importing.trees import MINUS_INFINITY
 from codegen.importing.values import CONDITION, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import MINUS_INFINITY
 
 SMALLEST = 2.220446049250313e-16  # torch's eps of an RMS norm that names none, in float64
 EVALUATED = "call .eval() on the module, or pass no running statistics"
@@ -39,22 +39,6 @@ def scaled(r, diff: Value, var: Value, eps) -> Value:
 def affine(r, y: Value, weight, bias) -> Value:
     y = y if weight is None else r.pointwise(trees.product, weight, y)
     return y if bias is None else r.sum_like(trees.sum_of, y, bias)
-
-
-@rule("layer_norm", called="normed")
-def _layer_norm(r, x, normalized_shape, weight, bias, eps, cudnn_enable=True):
-    """Long: torch's arguments."""
-    x = r.let("u", r.as_number(x))
-    positions = range(x.rank - len(normalized_shape), x.rank)
-    return affine(r, normalized(r, x, list(positions), eps), weight, bias)
-
-
-@rule("rms_norm", called="normed")
-def _rms_norm(r, x, normalized_shape, weight=None, eps=None):
-    x = r.let("u", r.as_number(x))
-    positions = list(range(x.rank - len(normalized_shape), x.rank))
-    square = r.let("ms", r.mean(r.pointwise(trees.square, x), positions, keepdim=True))
-    return affine(r, scaled(r, x, square, SMALLEST if eps is None else eps), weight, None)
 
 
 NATIVE = ("_native_batch_norm_legit", "_native_batch_norm_legit_no_training")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.importing import trees
 from codegen.importing.meeting import name_of
 from codegen.importing.operations.table import rule
-from codegen.importing.trees import Tree
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import Tree
 
 AS_LABELS = "pass the indices as an integer argument"
 
@@ -34,8 +34,7 @@ def picked(r, label: Value, x: Value, i: int) -> Tree:
     return trees.total(trees.product(hot(r, label, axis), x.tree), [axis])
 
 
-@rule("gather", called="picked")
-def _gather(r, x, dim, index):
+def gathered(r, x, dim, index):
     i = dim % x.rank
     x = r.single(r.as_number(x), i)
     hole = x.with_dim(i, ())
@@ -91,21 +90,6 @@ def indexed(r, x: Value, indices, at) -> Value:
     if to:
         raise Refused(f"an index along {', '.join(to)} indexes the same axis", AS_LABELS)
     return Value(tree, (*rest[:where], *dims, *rest[where:]))
-
-
-@rule("index_select", called="picked")
-def _index_select(r, x, dim, index):
-    i = dim % x.rank
-    return _index(r, x, [None] * i + [index])
-
-
-@rule("embedding", called="vectors")
-def _embedding(r, weight, indices, padding_idx=-1, scale_grad_by_freq=False):
-    if padding_idx >= 0:
-        raise Refused(
-            "an embedding with padding_idx, which stops the gradient", "leave out padding_idx"
-        )
-    return _index(r, weight, [indices])
 
 
 @rule("one_hot")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import sympy
 
-from codegen.importing import trees
-from codegen.importing.operations.table import names, rule, rules
-from codegen.importing.trees import ONE, TWO, ZERO, Tree
+from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ONE, TWO, ZERO, Tree
 
 SQRT_TWO, SQRT_TWO_OVER_PI = map(trees.number, (sympy.sqrt(2), sympy.sqrt(2 / sympy.pi)))
 CUBIC = 0.044715  # of the approximation of gelu: Hendrycks and Gimpel (2016), section 2
@@ -82,47 +80,6 @@ def smaller(a: Tree, b: Tree) -> Tree:
     return trees.choice((a, trees.compared("<", a, b)), otherwise=b)
 
 
-# Functions of one tensor. Those that SymPy has under the same name are below.
-POINTWISE: dict[str, Callable[[Tree], Tree]] = {
-    "neg": trees.minus,
-    "square": trees.square,
-    "sqrt": sqrt,
-    "rsqrt": lambda x: trees.quotient(ONE, sqrt(x)),
-    "reciprocal": lambda x: trees.quotient(ONE, x),
-    "abs": lambda x: trees.call("Abs", x),
-    "sgn": lambda x: trees.call("sign", x),
-    "log1p": lambda x: log(trees.sum_of(ONE, x)),
-    "log2": lambda x: trees.quotient(log(x), log(TWO)),
-    "log10": lambda x: trees.quotient(log(x), log(trees.number(10))),
-    "exp2": lambda x: trees.power(TWO, x),
-    "expm1": lambda x: trees.difference(exp(x), ONE),
-    "erfc": lambda x: trees.difference(ONE, trees.call("erf", x)),
-    "lgamma": lambda x: trees.call("loggamma", x),
-    "ceil": lambda x: trees.call("ceiling", x),
-    "trunc": lambda x: trees.choice(
-        (trees.call("ceiling", x), trees.compared("<", x, ZERO)), otherwise=trees.call("floor", x)
-    ),
-    "i0": lambda x: trees.call("besseli", ZERO, x),
-    "special_i1": lambda x: trees.call("besseli", ONE, x),
-    "special_ndtri": inverse_normal,
-    "sigmoid": sigmoid,
-    "logit": lambda x: log(trees.quotient(x, trees.difference(ONE, x))),
-    "log_sigmoid": log_sigmoid,
-    "relu": relu,
-    "relu6": lambda x: held(relu(x), None, trees.number(WIDTH)),
-    "silu": lambda x: trees.quotient(x, trees.sum_of(ONE, exp(trees.minus(x)))),
-    "mish": lambda x: trees.product(x, trees.call("tanh", softplus(x))),
-    "hardsigmoid": hard_sigmoid,
-    "hardswish": hard_swish,
-}
-OF_SYMPY = ("exp", "log", "tanh", "erf", "sin", "cos", "tan", "sinh", "cosh", "sign")
-OF_SYMPY += ("asin", "acos", "atan", "asinh", "acosh", "atanh", "erfinv", "floor", "digamma")
-POINTWISE |= {name: lambda x, name=name: trees.call(name, x) for name in OF_SYMPY}
-rules |= {name: lambda r, x, f=f: r.pointwise(f, x) for name, f in POINTWISE.items()}
-NAMED = {"exp": "exps", "sigmoid": "gate", "relu": "hidden", "sqrt": "root", "tanh": "hidden"}
-names.update(NAMED)
-
-
 # Arithmetic
 
 
@@ -163,23 +120,6 @@ def _addcmul(r, x, tensor1, tensor2, value=1):
     return r.sum_like(trees.sum_of, x, _times(r, product, value))
 
 
-@rule("addcdiv")
-def _addcdiv(r, x, tensor1, tensor2, value=1):
-    return r.sum_like(trees.sum_of, x, _times(r, _div(r, tensor1, tensor2), value))
-
-
-@rule("lerp")
-def _lerp(r, x, end, weight):
-    step = r.pointwise(trees.product, r.sum_like(trees.difference, end, x), weight)
-    return r.sum_like(trees.sum_of, x, step)
-
-
-@rule("logaddexp")
-def _logaddexp(r, x, other):
-    both = r.sum_like(trees.sum_of, r.pointwise(exp, x), r.pointwise(exp, other))
-    return r.pointwise(log, both)
-
-
 @rule("atan2", called="angle")
 def _atan2(r, x, other):
     return r.pointwise(lambda a, b: trees.call("atan2", a, b), x, other)
@@ -204,67 +144,6 @@ def _polygamma(r, n, x):
 
 
 # Activations with numbers of their own
-
-
-@rule("gelu", called="hidden")
-def _gelu(r, x, approximate="none"):
-    def exactly(x: Tree) -> Tree:
-        inner = trees.call("erf", trees.quotient(x, SQRT_TWO))
-        return trees.quotient(trees.product(x, trees.sum_of(ONE, inner)), TWO)
-
-    def nearly(x: Tree) -> Tree:
-        cubic = trees.product(trees.number(CUBIC), trees.power(x, trees.number(3)))
-        inner = trees.product(SQRT_TWO_OVER_PI, trees.sum_of(x, cubic))
-        whole = trees.sum_of(ONE, trees.call("tanh", inner))
-        return trees.quotient(trees.product(x, whole), TWO)
-
-    return r.pointwise(nearly if approximate == "tanh" else exactly, x)
-
-
-@rule("elu", called="hidden")
-def _elu(r, x, alpha=1, scale=1, input_scale=1):
-    def of(x: Tree) -> Tree:
-        inner = trees.product(trees.number(input_scale), x)
-        below = trees.product(trees.number(alpha), trees.difference(exp(inner), ONE))
-        whole = trees.choice((x, trees.compared(">", x, ZERO)), otherwise=below)
-        return trees.product(trees.number(scale), whole)
-
-    return r.pointwise(of, x)
-
-
-@rule("selu", called="hidden")
-def _selu(r, x):
-    return _elu(r, x, SELU_SLOPE, SELU_SCALE)
-
-
-@rule("celu", called="hidden")
-def _celu(r, x, alpha=1.0):
-    def of(x: Tree) -> Tree:
-        inner = trees.difference(exp(trees.quotient(x, trees.number(alpha))), ONE)
-        below = trees.product(trees.number(alpha), inner)
-        return trees.choice((x, trees.compared(">", x, ZERO)), otherwise=below)
-
-    return r.pointwise(of, x)
-
-
-@rule("leaky_relu", called="hidden")
-def _leaky_relu(r, x, negative_slope):
-    def of(x: Tree) -> Tree:
-        below = trees.product(trees.number(negative_slope), x)
-        return trees.choice((x, trees.compared(">", x, ZERO)), otherwise=below)
-
-    return r.pointwise(of, x)
-
-
-@rule("softplus", called="hidden")
-def _softplus(r, x, beta, threshold):
-    """Beyond the threshold torch takes x: the two differ by less than float32 holds."""
-
-    def of(x: Tree) -> Tree:
-        inner = softplus(trees.product(trees.number(beta), x))
-        return trees.quotient(inner, trees.number(beta))
-
-    return r.pointwise(of, x)
 
 
 @rule("glu", called="hidden")

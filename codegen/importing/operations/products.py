@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from codegen.importing import trees
 from codegen.importing.operations.table import operation, rule
 from codegen.importing.values import Refused, Value
+from derive.torch_ops import trees
 
 BATCH = "uvwxyz"  # letters of the dimensions in front
 ELLIPSIS, GREEK = "...", "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6"
@@ -24,21 +24,9 @@ def matmul(r, a: Value, b: Value) -> Value:
     return r.contracted([left, right], output, [a, b])
 
 
-@rule("linear", called="u")
-def _linear(r, x, weight, bias=None):
-    return linear(r, x, weight, bias)
-
-
 def linear(r, x: Value, weight: Value, bias: Value | None) -> Value:
     front = BATCH[: x.rank - 1]
     y = r.contracted([front + "k", "jk"], front + "j", [x, weight])
-    return y if bias is None else r.sum_like(trees.sum_of, y, bias)
-
-
-@rule("bilinear", called="u")
-def _bilinear(r, input1, input2, weight, bias=None):
-    front = BATCH[: input1.rank - 1]
-    y = r.contracted([front + "i", "kij", front + "j"], front + "k", [input1, weight, input2])
     return y if bias is None else r.sum_like(trees.sum_of, y, bias)
 
 
@@ -50,11 +38,6 @@ def _addmm(r, x, mat1=None, mat2=None, batch1=None, batch2=None, beta=1, alpha=1
     first = x if beta == 1 else r.pointwise(trees.product, beta, x)
     whole = whole if alpha == 1 else r.pointwise(trees.product, alpha, whole)
     return r.sum_like(trees.sum_of, first, whole)
-
-
-@rule("outer", "ger", called="product")
-def _outer(r, x, vec2):
-    return r.contracted(["i", "j"], "ij", [x, vec2])
 
 
 @rule("einsum", called="product")
@@ -81,21 +64,6 @@ def _without_ellipsis(inputs, output, tensors):
         for spec, n in zip(inputs, ranks, strict=True)
     ]
     return full, output.replace(ELLIPSIS, front)
-
-
-@rule("cosine_similarity", called="similarity")
-def _cosine_similarity(r, x1, x2, dim, eps):
-    """The norms are held above eps each, as torch does."""
-    from codegen.importing.operations.reducing import norm
-
-    (a, b), _ = r.aligned(r.as_number(x1), r.as_number(x2))
-    low = trees.number(eps)
-    norms = [
-        r.pointwise(lambda n: trees.choice((low, trees.compared("<", n, low)), otherwise=n), each)
-        for each in (r.let("norm", norm(r, v, 2, dim, False)) for v in (a, b))
-    ]
-    dots = r.sum(r.pointwise(trees.product, a, b), dim)
-    return r.pointwise(trees.quotient, dots, r.pointwise(trees.product, *norms))
 
 
 @rule("pairwise_distance", called="distance")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from codegen.importing import trees
 from codegen.importing.operations.pointwise import relu, sigmoid, sqrt
 from codegen.importing.operations.products import linear
 from codegen.importing.operations.table import rule
-from codegen.importing.trees import ONE
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ONE
 
 TANH = partial(trees.call, "tanh")
 GATES_OF_GRU, GATES_OF_LSTM = 3, 4  # blocks of rows of a weight

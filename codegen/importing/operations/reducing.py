@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from codegen.importing import trees
 from codegen.importing.operations.pointwise import exp, larger, log, smaller, sqrt
-from codegen.importing.operations.table import operation, rule
-from codegen.importing.trees import ZERO
-from codegen.importing.values import ARGMAX, LABEL, Refused, Value
+from codegen.importing.operations.table import rule
+from codegen.importing.values import ARGMAX, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ZERO
 
 ARG_MAX_ONLY = "use the values; indices of maxima may only index, as in x.gather(1, index)"
-
-
-@rule("sum", called="total")
-def _sum(r, x, dim=None, keepdim=False):
-    return r.sum(x, dim, keepdim)
-
-
-@rule("mean", called="mean")
-def _mean(r, x, dim=None, keepdim=False):
-    return r.mean(r.as_number(x), dim, keepdim)
 
 
 def spread(r, x, dims, keepdim, correction) -> tuple[Value, Value]:
@@ -36,23 +26,9 @@ def spread(r, x, dims, keepdim, correction) -> tuple[Value, Value]:
     return var, Value(mean.tree, tuple(d for i, d in enumerate(mean.dims) if i not in gone))
 
 
-@rule("var", "std", "var_mean", "std_mean", called="var")
-def _var(r, x, dim=None, unbiased=True, keepdim=False, correction=None):
-    how = int(unbiased) if correction is None else int(correction)
-    var, mean = spread(r, x, dim, keepdim, how)
-    if operation(r).startswith("std"):
-        var = r.pointwise(sqrt, r.let("var", var))
-    return [var, mean] if operation(r).endswith("mean") else var
-
-
 @rule("linalg_vector_norm", called="norm")
 def _vector_norm(r, x, ord=2, dim=None, keepdim=False):
     return norm(r, x, ord, dim, keepdim)
-
-
-@rule("norm", called="norm")
-def _norm(r, x, p=2, dim=None, keepdim=False):
-    return norm(r, x, 2 if p is None else p, dim, keepdim)
 
 
 @rule("frobenius_norm", "linalg_norm", called="norm")
@@ -74,16 +50,6 @@ def norm(r, x, order, dim, keepdim) -> Value:
 
 
 # The largest
-
-
-@rule("amax", called="largest")
-def _amax(r, x, dim=(), keepdim=False):
-    return r.largest(x, dim, keepdim)
-
-
-@rule("amin", called="smallest")
-def _amin(r, x, dim=(), keepdim=False):
-    return _least(r, x, dim, keepdim)
 
 
 def _least(r, x, dim, keepdim) -> Value:
@@ -110,13 +76,6 @@ def _extreme(r, x, other, where, ways):
     if dim is None:
         return along(x, None, False)
     return [along(x, [dim], keepdim), hits(r, x, dim, keepdim)]
-
-
-@rule("argmax")
-def _argmax(r, x, dim=None, keepdim=False):
-    if dim is None:
-        raise Refused("argmax over all entries", ARG_MAX_ONLY)
-    return hits(r, x, dim, keepdim)
 
 
 def hits(r, x, dim, keepdim) -> Value:
@@ -163,26 +122,3 @@ def log_sum_exp(r, x, dim, keepdim=False) -> tuple[Value, Value]:
 def log_softmax(r, x, dim) -> Value:
     x, whole = log_sum_exp(r, x, dim, keepdim=True)
     return r.sum_like(trees.difference, x, whole)
-
-
-@rule("softmax", "_softmax", "_safe_softmax", called="probs")
-def _softmax_rule(r, x, dim, half_to_float=False):
-    return softmax(r, x, dim)
-
-
-@rule("log_softmax", "_log_softmax", called="logprobs")
-def _log_softmax_rule(r, x, dim, half_to_float=False):
-    return log_softmax(r, x, dim)
-
-
-@rule("logsumexp", called="log_z")
-def _logsumexp(r, x, dim, keepdim=False):
-    return log_sum_exp(r, x, dim, keepdim)[1]
-
-
-@rule("count_nonzero")
-def _count_nonzero(r, x, dim=None):
-    if x.kind == LABEL:
-        raise Refused("counting labels", "count a mask")
-    counted = r.as_condition(x)
-    return r.sum(Value(trees.indicator(counted.tree), counted.dims), dim)

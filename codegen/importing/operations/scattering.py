@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.importing import trees
 from codegen.importing.operations.picking import hot
 from codegen.importing.operations.table import rule
 from codegen.importing.operations.viewing import unsqueezed
-from codegen.importing.trees import ONE, Tree
 from codegen.importing.values import CONDITION, Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.trees import ONE, Tree
 
 
 def put(pick: Tree, before: Tree, after: Tree) -> Tree:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sympy
 
-from codegen.importing import trees
 from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
+from derive.torch_ops import trees
 
 DRAWN_OUTSIDE = (
     "draw it outside the function and pass it as an argument, or call .eval() on the module first"
@@ -78,17 +78,6 @@ def _view(r, x, size=None, shape=None, other=None, start_dim=0, end_dim=-1, dim=
     return r.reshaped(x, shape_of(r))
 
 
-@rule("permute")
-def _permute(r, x, dims):
-    return x.along(x.dims[d] for d in dims)
-
-
-@rule("transpose", "swapaxes")
-def _transpose(r, x, dim0=0, dim1=1, axis0=None, axis1=None):
-    i, j = (dim0, dim1) if axis0 is None else (axis0, axis1)
-    return transposed(x, i, j)
-
-
 def transposed(x: Value, i: int, j: int) -> Value:
     dims = list(x.dims)
     dims[i], dims[j] = dims[j], dims[i]
@@ -98,19 +87,6 @@ def transposed(x: Value, i: int, j: int) -> Value:
 @rule("t", "numpy_T", "mT", "adjoint", "matrix_H")
 def _t(r, x):
     return transposed(x, -1, -2) if x.rank > 1 else x
-
-
-@rule("movedim")
-def _movedim(r, x, source, destination):
-    sources, targets = ([d] if isinstance(d, int) else list(d) for d in (source, destination))
-    moved = {t % x.rank: s % x.rank for s, t in zip(sources, targets, strict=True)}
-    rest = iter(i for i in range(x.rank) if i not in moved.values())
-    return x.along(x.dims[moved[i] if i in moved else next(rest)] for i in range(x.rank))
-
-
-@rule("unsqueeze")
-def _unsqueeze(r, x, dim):
-    return unsqueezed(x, dim)
 
 
 def unsqueezed(x: Value, dim: int) -> Value:
@@ -191,17 +167,6 @@ def _split(r, x, split_size=None, split_sizes=None, chunks=None, dim=0):
         return [r.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
     starts = [sympy.Add(*widths[:k]) for k in range(parts + 1)]
     return [r.sliced(x, i, starts[k], starts[k + 1]) for k in range(parts)]
-
-
-@rule("select")
-def _select(r, x, dim, index):
-    return r.entry(x, dim % x.rank, index)
-
-
-@rule("narrow")
-def _narrow(r, x, dim, start, length):
-    first = r.sizes.plain(start)
-    return r.sliced(x, dim % x.rank, first, first + r.sizes.plain(length))
 
 
 @rule("unbind")

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import Eq, Expr, Integer, Piecewise, S, exp, floor, log
+from sympy import Eq, Expr, Integer, Piecewise, S, floor
 
 from derive.language.diagonals import Identity
 from derive.language.nodes import Position, Sum
 from derive.language.scans import KINDS
 from derive.language.symbols import MINUS_INFINITY, Axis, axes_of, is_number_or_size
-from derive.reading.composed import reversed_along
-from derive.reading.operations.dtypes import floats
 from derive.reading.operations.entries import Operation, entry, integer, position, positions
-from derive.reading.operations.shaping import flat, relaid
-from derive.reading.parts import Entry, Part, read_along, reread, taken
+from derive.reading.operations.shaping import relaid
+from derive.reading.parts import read_along, reread
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import INT, NUMBER, Space, Value, held_as, number
+from derive.reading.values import INT, NUMBER, Space, Value, held_as
 
 along: dict[str, Operation] = {}
 
@@ -24,13 +22,13 @@ along: dict[str, Operation] = {}
 # Sums, products and maxima so far
 
 
-def _so_far(e: Expr, axis: Axis) -> Expr:
+def so_far(e: Expr, axis: Axis) -> Expr:
     if axis not in axes_of(e):  # the same at every place
         return e * (Position(axis) + 1)
     return KINDS[False, False].over(e, S.One, S.Zero, [axis])
 
 
-def _product_so_far(e: Expr, axis: Axis) -> Expr:
+def product_so_far(e: Expr, axis: Axis) -> Expr:
     return KINDS[False, False].over(S.Zero, e, S.One, [axis])
 
 
@@ -38,30 +36,7 @@ def _scan(space: Space, x: Value, dim, make: Callable[[Expr, Axis], Expr]) -> Va
     return read_along(space, x, position(space, x, dim), make)
 
 
-@entry(along, "cumsum")
-def _cumsum(space: Space, input: Value, dim: Value):
-    return _scan(space, floats(input, "cumsum"), dim, _so_far)
-
-
-@entry(along, "cumprod")
-def _cumprod(space: Space, input: Value, dim: Value):
-    return _scan(space, floats(input, "cumprod"), dim, _product_so_far)
-
-
-@entry(along, "logcumsumexp")
-def _logcumsumexp(space: Space, input: Value, dim: Value):
-    return _scan(space, floats(input, "logcumsumexp"), dim, lambda e, a: log(_so_far(exp(e), a)))
-
-
 # Entries in other places
-
-
-@entry(along, "flip")
-def _flip(space: Space, input: Value, *places, dims=None):
-    x = input
-    for place in positions(space, x, flat(places) if dims is None else dims):
-        x = read_along(space, x, place, reversed_along)
-    return x
 
 
 @entry(along, "roll")
@@ -95,32 +70,6 @@ def rolled(space: Space, e: Expr, axis: Axis, by: Expr) -> Expr:
     space.need(size - (-by if back else by), 0)
     here, wrapped = Position(axis) - by, Position(axis) - by + (-size if back else size)
     return space.read_at(e, axis, here) + space.read_at(e, axis, wrapped)
-
-
-@entry(along, "diff")
-def _diff(space: Space, input: Value, n=None, dim=None):
-    if n is not None and integer(n, "n") != 1:
-        raise Refusal("diff of a higher order", "write it twice")
-    place = position(space, input, number(-1) if dim is None else dim)
-    late, early = (
-        taken(space, input, [":"] * place + [part])
-        for part in (Part(Integer(1), None, None), Part(None, Integer(-1), None))
-    )
-    e = late.expression - early.expression
-    return space.made(e, late.dims, late.extent + early.extent, **held_as(input.dtype))
-
-
-@entry(along, "narrow")
-def _narrow(space: Space, input: Value, dim: Value, start, length):
-    first, count = whole_number(start, "the start"), whole_number(length, "the length")
-    items = [":"] * position(space, input, dim)
-    return taken(space, input, [*items, Part(first, first + count, None)])
-
-
-@entry(along, "select")
-def _select(space: Space, input: Value, dim: Value, index):
-    items = [":"] * position(space, input, dim)
-    return taken(space, input, [*items, Entry(whole_number(index, "the index"))])
 
 
 @entry(along, "diagonal")

@@ -20,6 +20,15 @@ from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import MASK, NUMBER, TENSOR, Extent, Space, Value, held_as
 
 NUMPYS_WORDS = {"axis": "dim", "keepdims": "keepdim"}
+WITHOUT_MEANING = (
+    "dtype",
+    "device",
+    "layout",
+    "requires_grad",
+    "memory_format",
+    "pin_memory",
+    "inplace",
+)
 LARGEST_INTEGER = 10**6  # of a dimension or another whole number among arguments
 
 
@@ -45,10 +54,19 @@ class Operation:
             for k, value in keywords.items()
             for own in [NUMPYS_WORDS.get(k, k)]
         }
+        several = next(
+            (p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL), ""
+        )
+        if several in keywords:  # flip(x, dims=(0,))
+            arguments = (*arguments, keywords.pop(several))
+        due = signature.parameters.get("dim")
+        if due and due.annotation == "Dim" and due.default is due.empty and len(arguments) == 1:
+            if "dim" not in keywords:
+                raise Refusal("the dimension is missing", f"name it: F.{name}(x, 1)")
         try:
             bound = signature.bind(space, *arguments, **keywords)
         except TypeError as error:
-            raise Refusal(f"{name}: {error}", f"supported is {_usage(name, signature)}") from None
+            raise Refusal(f"{name}: {error}", f"supported is {usage(name, signature)}") from None
         for parameter, value in bound.arguments.items():
             wanted = signature.parameters[parameter].annotation
             if wanted == "Value | None" and value is None:
@@ -56,14 +74,16 @@ class Operation:
             if wanted in ("Value", "Value | None") and not isinstance(value, Value):
                 raise Refusal(
                     f"{name}: {parameter} is {described(value)}, not a tensor or a number",
-                    f"supported is {_usage(name, signature)}",
+                    f"supported is {usage(name, signature)}",
                 )
         return self.compute(*bound.args, **bound.kwargs)
 
 
-def _usage(name: str, signature: inspect.Signature) -> str:
+def usage(name: str, signature: inspect.Signature) -> str:
     shown = []
     for parameter in list(signature.parameters.values())[1:]:
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name in WITHOUT_MEANING:
+            continue
         text = (
             f"*{parameter.name}" if parameter.kind is parameter.VAR_POSITIONAL else parameter.name
         )

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import truediv
 
 from sympy import (
-    Abs,
     Expr,
-    Gt,
     I,
-    Integer,
-    Lt,
     Pow,
-    Rational,
     atan2,
-    cos,
-    cosh,
-    erf,
-    erfc,
-    erfinv,
-    exp,
-    log,
-    loggamma,
     polygamma,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    tanh,
 )
 
-from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
+from derive.language.functions import Mod
 from derive.language.symbols import is_constant
 from derive.reading import literal
 from derive.reading.broadcasting import added, multiplied, negated, pointwise
-from derive.reading.operations.choosing import chosen, clamp, clamped, related
-from derive.reading.operations.dtypes import AS_FLOATS, converted, floats, numbers
+from derive.reading.operations.dtypes import AS_FLOATS, converted, numbers
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.refusals import Refusal
 from derive.reading.values import (
-    BOOL,
     FLOAT,
     INT,
     MASK,
@@ -59,123 +38,11 @@ from derive.reading.values import (
 LARGEST_EXPONENT, LARGEST_DENOMINATOR = 16, 10**9
 
 
-def _sigmoid(e: Expr) -> Expr:
-    return 1 / (1 + exp(-e))
-
-
-def _relu(e: Expr) -> Expr:
-    return chosen((e, related(Gt, e, Integer(0))), (0, True))
-
-
-# One entry in, one entry out.
-FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
-    "exp": exp,
-    "log": log,
-    "tanh": tanh,
-    "sqrt": sqrt,
-    "rsqrt": lambda e: 1 / sqrt(e),
-    "square": lambda e: e**2,
-    "reciprocal": lambda e: 1 / e,
-    "abs": Abs,
-    "sign": sign,
-    "sin": sin,
-    "cos": cos,
-    "cosh": cosh,
-    "sinh": sinh,
-    "erf": erf,
-    "erfc": erfc,
-    "erfinv": erfinv,
-    "lgamma": loggamma,
-    "digamma": lambda e: polygamma(0, e),
-    "i0": i0,
-    "i1": i1,
-    "floor": floor,
-    "ceil": ceiling,
-    "round": Round,
-    "trunc": lambda e: chosen((ceiling(e), related(Lt, e, Integer(0))), (floor(e), True)),
-    "sigmoid": _sigmoid,
-    "relu": _relu,
-    "relu6": lambda e: clamped(e, Integer(0), Integer(6)),
-    "hardsigmoid": lambda e: clamped(e + 3, Integer(0), Integer(6)) / 6,
-    "softplus": lambda e: log(1 + exp(e)),
-    "logsigmoid": lambda e: -log(1 + exp(-e)),
-    "silu": lambda e: e * _sigmoid(e),
-    "log1p": lambda e: log(1 + e),
-    "expm1": lambda e: exp(e) - 1,
-    "neg": lambda e: -e,
-    "positive": lambda e: e,
-}
-FUNCTIONS |= {"absolute": Abs, "sgn": sign, "negative": FUNCTIONS["neg"]}
 # The notation's own names.
 SYMPYS = {"Abs": "abs", "Detach": "detach", "Mod": "remainder", "Round": "round", "ceiling": "ceil"}
 SYMPYS |= {"loggamma": "lgamma"}
 
-# The same as it is written, for those that have no value somewhere.
-AS_WRITTEN: dict[str, Callable[[Expr], Expr]] = {
-    "log": literal.logarithm,
-    "log1p": lambda e: literal.logarithm(1 + e),
-    "sqrt": lambda e: literal.raised(e, Rational(1, 2)),
-    "rsqrt": lambda e: literal.raised(e, Rational(-1, 2)),
-    "reciprocal": lambda e: literal.divided(Integer(1), e),
-}
-
 functions: dict[str, Operation] = {}
-
-
-# Integers stay integers; all others make floats of them, or take none.
-OF_INTEGERS = {"abs", "absolute", "sign", "sgn", "neg", "negative", "positive", "square", "relu"}
-OF_INTEGERS |= {"relu6"}
-OF_BOOLS = {"sign": BOOL, "sgn": BOOL, "square": INT}
-OF_FLOATS_ALONE = {"softplus", "silu", "logsigmoid", "hardsigmoid"}
-
-
-def _dtype_of(name: str, x: Value) -> str:
-    """What a function makes of its entries. Raises `Refusal` where torch does."""
-    if name in OF_FLOATS_ALONE and x.kind != NUMBER:
-        floats(x, name)
-    if name not in OF_INTEGERS:
-        return FLOAT
-    if x.kind == MASK and not x.by_name:
-        return OF_BOOLS.get(name) or numbers(x, name).dtype
-    return x.dtype
-
-
-def applied(space: Space, name: str, x: Value) -> Value:
-    """The function called ``name`` of every entry."""
-    extent = x.extent**2 if name == "square" else x.extent.inside().inside()
-    build = AS_WRITTEN.get(name) if space.as_written else None
-    result = pointwise(space, build or FUNCTIONS[name], [x], extent, _dtype_of(name, x))
-    if result.expression.has(I):
-        raise Refusal(f"{name} of a negative number", "the result is not real")
-    return result
-
-
-def _pointwise_entry(name: str):
-    def compute(space: Space, input: Value):
-        return applied(space, name, input)
-
-    return Operation(compute, frozenset(("method", "torch", "F")))
-
-
-functions |= {name: _pointwise_entry(name) for name in FUNCTIONS}
-
-
-ONES = number(-1), number(1)
-
-
-@entry(functions, "hardtanh", forms="F")
-def _hardtanh(space: Space, input: Value, min_val: Value = ONES[0], max_val: Value = ONES[1]):
-    return clamp(space, input, min_val, max_val)
-
-
-@entry(functions, "threshold", forms="torch F")
-def _threshold(space: Space, input: Value, threshold: Value, value: Value):
-    def build(e: Expr, limit: Expr, other: Expr) -> Expr:
-        return chosen((e, related(Gt, e, limit)), (other, True))
-
-    values = [input, threshold, converted(space, value, input.dtype)]
-    extent = sum_of([v.extent for v in values] * 2)
-    return pointwise(space, build, values, extent, input.dtype)
 
 
 # Arithmetic

@@ -106,27 +106,12 @@ def _filled(space: Space, dims: Dims, e: Expr, dtype: str) -> Value:
     return space.made(e, dims, Extent(), **held_as(dtype))
 
 
-@entry(making, "zeros_like")
-def _zeros_like(space: Space, input: Value, dtype=None, device=None):
-    return _filled(space, input.dims, Integer(0), asked(dtype, input.dtype, device))
-
-
 @entry(making, "empty_like", "empty")
 def _empty(space: Space, *size, dtype=None, device=None):
     raise Refusal("what is not written is undefined", "begin with torch.zeros_like(x)")
 
 
-@entry(making, "ones_like")
-def _ones_like(space: Space, input: Value, dtype=None, device=None):
-    return _filled(space, input.dims, Integer(1), asked(dtype, input.dtype, device))
-
-
-@entry(making, "full_like")
-def _full_like(space: Space, input: Value, fill_value: Value, dtype=None, device=None):
-    return _filled_with(space, input.dims, fill_value, asked(dtype, input.dtype, device))
-
-
-def _filled_with(space: Space, dims: Dims, value: Value, dtype: str) -> Value:
+def filled_with(space: Space, dims: Dims, value: Value, dtype: str) -> Value:
     return _filled(space, dims, _number(converted(space, value, dtype)), dtype)
 
 
@@ -149,7 +134,7 @@ def _ones(space: Space, *size, dtype=None, device=None):
 @entry(making, "full", forms="torch")
 def _full(space: Space, size, fill_value: Value, dtype=None, device=None):
     held = asked(dtype, fill_value.dtype, device)
-    return _filled_with(space, dims_of_sizes(space, (size,)), fill_value, held)
+    return filled_with(space, dims_of_sizes(space, (size,)), fill_value, held)
 
 
 @entry(making, "eye", forms="torch")

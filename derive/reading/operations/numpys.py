@@ -9,32 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import Gt, Lt, S
-
-from derive.reading.broadcasting import pointwise
-from derive.reading.operations.choosing import chosen, related
+from derive.reading.arrays import shared
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.operations.functions import functions
 from derive.reading.operations.making import making
 from derive.reading.operations.products import matmul
-from derive.reading.operations.reductions import reductions, variance
 from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import shape_of, shaping
-from derive.reading.values import FLOAT, Space, Value, number
+from derive.reading.refusals import Refusal
+from derive.reading.values import Space, Value, number
 
 ATTRIBUTES: dict[str, Callable] = {"size": lambda space, x: size_of(space, x)}
 NO_LESS = number(0)  # degrees of freedom
 
 numpys: dict[str, Operation] = {
-    "max": reductions["amax"],
-    "min": reductions["amin"],
+    "max": shared["amax"],
+    "min": shared["amin"],
     "copy": making["clone"],
     "asarray": making["detach"],
     **dict.fromkeys(("float32", "float64"), making["detach"]),
     "power": functions["pow"],
-    "fabs": functions["abs"],
+    "fabs": shared["abs"],
+    "heaviside": shared["heaviside"],
     "ravel": reshaping["flatten"],
-    "expand_dims": shaping["unsqueeze"],
+    "expand_dims": shared["unsqueeze"],
     "transpose": shaping["t"],
 }
 
@@ -44,33 +42,24 @@ def _dot(space: Space, a: Value, b: Value):
     return matmul(space, a, b)
 
 
-@entry(numpys, "heaviside", forms="torch")
-def _heaviside(space: Space, x1: Value, x2: Value):
-    def build(x, middle):
-        below, above = related(Lt, x, S.Zero), related(Gt, x, S.Zero)
-        return chosen((S.Zero, below), (S.One, above), (middle, True))
-
-    return pointwise(space, build, [x1, x2], dtype=FLOAT)
-
-
 @entry(numpys, "var")
 def _var(space: Space, a: Value, dim=None, dtype=None, *, ddof: Value = NO_LESS, keepdim=False):
-    return variance(space, a, dim, None, keepdim, correction=ddof)
+    return shared["var"].compute(space, a, dim, keepdim=keepdim, correction=ddof)
 
 
 @entry(numpys, "std")
 def _std(space: Space, a: Value, dim=None, dtype=None, *, ddof: Value = NO_LESS, keepdim=False):
-    return reductions["std"].compute(space, a, dim, None, keepdim, correction=ddof)
+    return shared["std"].compute(space, a, dim, keepdim=keepdim, correction=ddof)
 
 
 @entry(numpys, "sum")
 def _sum(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
-    return reductions["sum"].compute(space, a, dim, keepdim, dtype)
+    return shared["sum"].compute(space, a, dim, keepdim, dtype=dtype)
 
 
 @entry(numpys, "mean")
 def _mean(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
-    return reductions["mean"].compute(space, a, dim, keepdim, dtype)
+    return shared["mean"].compute(space, a, dim, keepdim, dtype=dtype)
 
 
 @entry(numpys, "astype", forms="method")
@@ -95,3 +84,13 @@ def size_of(space: Space, a: Value, axis=None):
 @entry(numpys, "shape", forms="torch")
 def _shape(space: Space, a: Value):
     return shape_of(space, a)
+
+
+linalg: dict[str, Operation] = {}  # torch.linalg's and np.linalg's
+
+
+@entry(linalg, "norm", "vector_norm", forms="torch")
+def _norm_of_vectors(space: Space, input: Value, ord=None, dim=None, keepdim=False):
+    if ord is not None and not isinstance(dim, Value):  # a matrix's is its largest singular value
+        raise Refusal("an order is supported along one dimension", "write .norm(dim=1)")
+    return shared["norm"].compute(space, input, ord, dim, keepdim)

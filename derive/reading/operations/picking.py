@@ -212,8 +212,7 @@ def _beside(space: Space, x: Value, dim, index: Value) -> tuple[int, list, list]
     return place, own, at
 
 
-@entry(picking, "gather")
-def _gather(space: Space, input: Value, dim: Value, index: Value):
+def gathered(space: Space, input: Value, dim: Value, index: Value):
     _, own, at = _beside(space, input, dim, indices(index, "the index"))
     (e, i), chosen = matched(space, [(input, own), (index, at)])
     axis = _axis(chosen["own"], input)
@@ -251,18 +250,6 @@ def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: boo
     result = e + more if accumulate else e * (1 - where) + more
     extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
     return space.made(result, tuple(chosen[label] for label in own), extent, **held_as(x.dtype))
-
-
-@entry(picking, "index_select")
-def _index_select(space: Space, input: Value, dim: Value, index: Value):
-    if position(space, input, dim) != 0:
-        raise Refusal("index_select is supported only along the first dimension", "write x[index]")
-    return picked(space, input, [indices(index, "the index")])
-
-
-@entry(picking, "embedding", forms="F")
-def _embedding(space: Space, input: Value, weight: Value):
-    return picked(space, weight, [indices(input, "the index")])
 
 
 @entry(picking, "index_add")

@@ -85,13 +85,6 @@ def _dot(space: Space, input: Value, other: Value):
     return _of_rank(space, input, other, (1, 1), "dot")
 
 
-@entry(products, "outer", "ger")
-def _outer(space: Space, input: Value, vec2: Value):
-    if len(input.dims) != 1 or len(vec2.dims) != 1:
-        raise Mismatch(f"outer of the shapes {input.shape} and {vec2.shape}", "it takes vectors")
-    return contracted(space, [(input, "i"), (vec2, "j")], "ij")
-
-
 @entry(products, "einsum", forms="torch")
 def _einsum(space: Space, equation: str, *operands):
     space.by_position = True

@@ -48,28 +48,6 @@ def _t(space: Space, input: Value):
     return transposed(space, input)
 
 
-@entry(shaping, "transpose", "swapaxes")
-def _transpose(space: Space, input: Value, dim0: Value, dim1: Value):
-    a, b = (position(space, input, dim) for dim in (dim0, dim1))
-    places = list(range(len(input.dims)))
-    places[a], places[b] = b, a
-    return permuted(space, input, places)
-
-
-@entry(shaping, "permute")
-def _permute(space: Space, input: Value, *dims):
-    places = [position(space, input, dim) for dim in flat(dims)]
-    if sorted(places) != list(range(len(input.dims))):
-        raise Refusal("permute names every dimension once", "write permute(1, 0)")
-    return permuted(space, input, places)
-
-
-@entry(shaping, "unsqueeze")
-def _unsqueeze(space: Space, input: Value, dim: Value):
-    place = position(space, input, dim, extra=1)
-    return relaid(input, (*input.dims[:place], None, *input.dims[place:]))
-
-
 @entry(shaping, "squeeze")
 def _squeeze(space: Space, input: Value, dim=None):
     places = range(len(input.dims))

@@ -13,6 +13,7 @@ from typing import Any
 
 from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
+from derive.reading.arrays import shared
 from derive.reading.broadcasting import added
 from derive.reading.operations.along import along
 from derive.reading.operations.choosing import choosing
@@ -23,10 +24,10 @@ from derive.reading.operations.functions import functions
 from derive.reading.operations.joining import joining
 from derive.reading.operations.making import arange, making
 from derive.reading.operations.numpys import ATTRIBUTES as NUMPYS_ATTRIBUTES
-from derive.reading.operations.numpys import numpys
+from derive.reading.operations.numpys import linalg, numpys
 from derive.reading.operations.picking import picking
 from derive.reading.operations.products import products
-from derive.reading.operations.reductions import linalg, reductions
+from derive.reading.operations.reductions import reductions
 from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
@@ -45,6 +46,7 @@ OPERATIONS: dict[str, Operation] = {
     **along,
     **joining,
     **convolutions,
+    **shared,
 }
 MODULES = {
     "torch": "torch",

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import sympy
 from sympy import Expr
 
-from codegen.importing.numbers import exact
+from derive.torch_ops.numbers import exact
 
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 REDUCTIONS = ("sum", "max")  # of the kinds: those that end axes
@@ -35,6 +35,55 @@ class Tree:
     kind: str
     args: tuple
     free: frozenset[str] = frozenset()
+
+    def __add__(self, other):
+        return sum_of(self, as_tree(other))
+
+    def __radd__(self, other):
+        return sum_of(as_tree(other), self)
+
+    def __sub__(self, other):
+        return difference(self, as_tree(other))
+
+    def __rsub__(self, other):
+        return difference(as_tree(other), self)
+
+    def __mul__(self, other):
+        return product(self, as_tree(other))
+
+    def __rmul__(self, other):
+        return product(as_tree(other), self)
+
+    def __truediv__(self, other):
+        return quotient(self, as_tree(other))
+
+    def __rtruediv__(self, other):
+        return quotient(as_tree(other), self)
+
+    def __pow__(self, other):
+        return power(self, as_tree(other))
+
+    def __rpow__(self, other):
+        return power(as_tree(other), self)
+
+    def __neg__(self):
+        return minus(self)
+
+    def __lt__(self, other):
+        return compared("<", self, as_tree(other))
+
+    def __le__(self, other):
+        return compared("<=", self, as_tree(other))
+
+    def __gt__(self, other):
+        return compared(">", self, as_tree(other))
+
+    def __ge__(self, other):
+        return compared(">=", self, as_tree(other))
+
+
+def as_tree(value) -> Tree:
+    return value if isinstance(value, Tree) else number(value)
 
 
 def node(kind: str, *args) -> Tree:

@@ -1,0 +1,194 @@
+"""What the rows of `derive.torch_ops` are made of, over trees with named axes: a `Reader` has
+nearly all of it; and ATen's arguments, as the graph has them, as the kinds that a row asks for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sympy import Expr
+
+from codegen.importing.operations import along, joining, picking, reducing
+from codegen.importing.operations import table as own
+from codegen.importing.operations.creating import constant, like
+from codegen.importing.values import Refused, Value
+from derive.torch_ops import trees
+from derive.torch_ops.table import Op, table
+from derive.torch_ops.trees import Tree
+
+REDUCTIONS = ("none", "mean", "sum")  # by torch's numbers for them
+SUMS = ("sum_of", "difference")
+
+
+def spread(e: Tree, parts: Sequence[Tree]) -> Tree:
+    """With `Broadcast` where both sides of a sum have axes that the other lacks."""
+    if e in parts or not any(
+        arg.kind in SUMS or arg.args for arg in e.args if isinstance(arg, Tree)
+    ):
+        return e
+    args = tuple(spread(a, parts) if isinstance(a, Tree) else a for a in e.args)
+    if e.kind in SUMS and args[0].free - args[1].free and args[1].free - args[0].free:
+        args = (trees.broadcast(args[0], sorted(args[1].free - args[0].free)), args[1])
+    return Tree(e.kind, args, e.free)
+
+
+class Named:
+    """`Arrays` over a reader's values."""
+
+    def __init__(self, r):
+        self.r = r
+
+    def each(self, formula: Callable, *values) -> Value:
+        def whole(*parts: Tree) -> Tree:
+            return spread(formula(*parts), parts)
+
+        return self.r.pointwise(whole, *values)
+
+    def exponentials(self, x: Value) -> Value:
+        return reducing.exponentials(self.r, x)[1]
+
+    def let(self, name: str, x: Value) -> Value:
+        return self.r.let(name, self.r.as_number(x))
+
+    def places(self, x: Value, dims) -> list[int]:
+        return self.r.positions(x, dims)
+
+    def sum(self, x: Value, dims=None, keepdim: bool = False) -> Value:
+        return self.r.sum(x, dims, keepdim)
+
+    def largest(self, x: Value, dims=None, keepdim: bool = False) -> Value:
+        return self.r.largest(x, dims, keepdim)
+
+    def index_of_largest(self, x: Value, dim: int, keepdim: bool = False) -> Value:
+        return reducing.hits(self.r, x, dim, keepdim)
+
+    def count(self, x: Value, dims=None) -> Expr:
+        return self.r.count(x, dims)
+
+    def contracted(self, inputs: Sequence[str], output: str, values: Sequence[Value]) -> Value:
+        return self.r.contracted(inputs, output, values)
+
+    def scan(self, word: str, x: Value, dim: int) -> Value:
+        return along.scanned(self.r, x, dim, word)
+
+    def permuted(self, x: Value, places: Sequence[int]) -> Value:
+        return x.along(x.dims[i] for i in places)
+
+    def unsqueezed(self, x: Value, place: int) -> Value:
+        return x.along((*x.dims[:place], (), *x.dims[place:]))
+
+    def squeezed(self, x: Value, places: Sequence[int]) -> Value:
+        return x.along(d for i, d in enumerate(x.dims) if d or i not in places)
+
+    def part(self, x: Value, dim: int, start, stop, step: int = 1) -> Value:
+        size = self.r.sizes.of(x.dims[dim])
+        return self.r.sliced(x, dim, start, size if stop is None else stop)
+
+    def entry(self, x: Value, dim: int, index: Expr) -> Value:
+        return self.r.entry(x, dim, index)
+
+    def flipped(self, x: Value, dim: int) -> Value:
+        x = along.plain(self.r, x, dim)
+        if not x.dims[dim] or x.dims[dim][0] not in x.tree.free:
+            return x
+        return x.of(along.reversed_along(x.tree, x.dims[dim][0], along.size_of(self.r, x, dim)))
+
+    def stacked(self, values: Sequence[Value], dim: int) -> Value:
+        return joining._stack(self.r, values, dim)
+
+    def joined(self, values: Sequence[Value], dim: int) -> Value:
+        return joining._cat(self.r, values, dim)
+
+    def picked(self, x: Value, dim: int, index: Value) -> Value:
+        return picking.gathered(self.r, x, dim, index)
+
+    def selected(self, x: Value, dim: int, index: Value) -> Value:
+        return picking._index(self.r, x, [None] * dim + [index])
+
+    def position(self, x: Value, dim: int) -> Value:
+        if not x.dims[dim]:
+            return Value(trees.ZERO)
+        (axis,) = self.r.single(x, dim).dims[dim]
+        return Value(trees.position(axis), ((axis,), *((),) * (x.rank - dim - 1)))
+
+    def filled(self, shape: Sequence[Expr], value: Any) -> Value:
+        return constant(self.r, value, shape)
+
+    def like(self, x: Value, value: Any) -> Value:
+        return like(self.r, x, value)
+
+    def refuse(self, problem: str, remedy: str):
+        raise Refused(problem, remedy)
+
+
+# Arguments
+
+
+def _of_kind(r, x: Value | None, kind: str, value) -> Any:
+    if value is None:
+        return None
+    if kind == "Dim":
+        return value % max(x.rank, 1)
+    if kind == "NewDim":
+        return value % (x.rank + 1)
+    if kind == "Dims":
+        dims = [value] if isinstance(value, int) else list(value)
+        return tuple(d % max(x.rank, 1) for d in dims) or None
+    if kind == "Size":
+        return r.sizes.plain(value)
+    if kind == "Sizes":
+        return tuple(map(r.sizes.plain, value))
+    if kind == "Reduction":
+        return REDUCTIONS[value]
+    return value
+
+
+def rule_of(row: Op) -> Callable[..., Any]:
+    """The row as a rule of the reader's table."""
+    names = {"x" if p.name == "input" else p.name: p for p in row.arguments}
+    also = dict(row.aten)  # ATen's name of an argument: ours
+
+    def rule(r, **given):
+        given = {also.get(name, name): value for name, value in given.items()}
+        given = {("x" if n == "input" else n): v for n, v in given.items()}
+        place, keywords, x = [], {}, next((v for v in given.values() if isinstance(v, Value)), None)
+        for name, parameter in names.items():
+            kind, _, optional = parameter.annotation.partition(" | ")
+            if name not in given or (
+                given[name] is None and parameter.default is not None and not optional
+            ):
+                value = parameter.default
+                if value is inspect.Parameter.empty:
+                    value = None
+            else:
+                value = given[name]
+            value = (
+                _of_kind(r, x, kind, value)
+                if value is not parameter.default
+                else (_of_kind(r, x, kind, value) if kind in ("Dim", "Size") else value)
+            )
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                place += value or ()
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                keywords[parameter.name] = value
+            else:
+                place.append(value)
+        found = row.meaning(Named(r), *place, **keywords)
+        return list(found) if isinstance(found, tuple) else found
+
+    parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in (*names, *also)]
+    rule.__signature__ = inspect.Signature(parameters)
+    rule.__name__ = row.meaning.__name__
+    return rule
+
+
+def enter() -> None:
+    for name, row in table.items():
+        own.rules[name] = rule_of(row)
+        if row.called:
+            own.names[name] = row.called
+
+
+enter()

@@ -1,0 +1,181 @@
+"""Along dimensions: sums, moments, norms, maxima, softmax, sums so far."""
+
+from __future__ import annotations
+
+from sympy import Integer, S
+
+from derive.torch_ops.formulas import Abs, exp, log, sqrt, where
+from derive.torch_ops.table import (
+    FLOAT,
+    INT,
+    SAME,
+    Dim,
+    Dims,
+    Flag,
+    Number,
+    Order,
+    Size,
+    Tensor,
+    op,
+)
+from derive.torch_ops.trees import as_tree, compared
+
+
+@op("sum", called="total", gives=SAME)
+def total(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    return a.sum(input, dim, keepdim)
+
+
+@op("mean", called="mean", of=FLOAT)
+def mean(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    count = a.count(input, dim)
+    return a.each(lambda s: s / count, a.sum(input, dim, keepdim))
+
+
+def spread(a, x, dim, keepdim, less):
+    """The variance and the mean, with a name for each step."""
+    x = a.let("u", x)
+    average = a.let("mean", mean(a, x, dim, True))
+    squares = a.each(lambda d: d**2, a.let("diff", a.each(lambda x, m: x - m, x, average)))
+    count = a.count(x, dim)
+    var = a.each(lambda s, n: s / (count - n), a.sum(squares, dim, keepdim), less)
+    return var, average if keepdim else a.squeezed(average, a.places(x, dim))
+
+
+def _correction(unbiased, correction):
+    return int(unbiased) if correction is None else correction
+
+
+@op("var", called="var", of=FLOAT)
+def _var(a, input: Tensor, dim: Dims = None, unbiased: Flag = True, keepdim: Flag = False, *,
+         correction: Number | None = None):  # fmt: skip
+    return spread(a, input, dim, keepdim, _correction(unbiased, correction))[0]
+
+
+@op("std", called="std", of=FLOAT)
+def _std(a, input: Tensor, dim: Dims = None, unbiased: Flag = True, keepdim: Flag = False, *,
+         correction: Number | None = None):  # fmt: skip
+    return a.each(sqrt, a.let("var", _var(a, input, dim, unbiased, keepdim, correction=correction)))
+
+
+@op("var_mean", called="var", forms="torch", of=FLOAT)
+def _var_mean(a, input: Tensor, dim: Dims = None, unbiased: Flag = True, keepdim: Flag = False, *,
+              correction: Number | None = None):  # fmt: skip
+    return spread(a, input, dim, keepdim, _correction(unbiased, correction))
+
+
+@op("std_mean", called="std", forms="torch", of=FLOAT)
+def _std_mean(a, input: Tensor, dim: Dims = None, unbiased: Flag = True, keepdim: Flag = False, *,
+              correction: Number | None = None):  # fmt: skip
+    var, average = spread(a, input, dim, keepdim, _correction(unbiased, correction))
+    return a.each(sqrt, a.let("var", var)), average
+
+
+def length(a, x, p, dim, keepdim):
+    if p == 1:
+        return a.sum(a.each(Abs, x), dim, keepdim)
+    if p == 2:
+        return a.each(sqrt, a.sum(a.each(lambda x: x**2, x), dim, keepdim))
+    if p <= 0 or p == float("inf"):
+        a.refuse(f"the norm of order {p}", "use x.abs().amax(), or a positive order")
+    powers = a.sum(a.each(lambda x: Abs(x) ** p, x), dim, keepdim)
+    return a.each(lambda s: s ** (as_tree(1) / p), powers)
+
+
+@op("norm", called="norm", of=FLOAT)
+def _norm(a, input: Tensor, p: Order = 2, dim: Dims = None, keepdim: Flag = False):
+    return length(a, input, p, dim, keepdim)
+
+
+@op("amax", called="largest", gives=SAME)
+def _amax(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    return a.largest(input, dim, keepdim)
+
+
+@op("amin", called="smallest", gives=SAME)
+def _amin(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    return a.each(lambda m: -m, a.largest(a.each(lambda x: -x, input), dim, keepdim))
+
+
+@op("argmax", gives=INT, of="number")
+def _argmax(a, input: Tensor, dim: Dim, keepdim: Flag = False):
+    return a.index_of_largest(input, dim, keepdim)
+
+
+@op("argmin", gives=INT, of="number")
+def _argmin(a, input: Tensor, dim: Dim, keepdim: Flag = False):
+    return a.index_of_largest(a.each(lambda x: -x, input), dim, keepdim)
+
+
+@op("count_nonzero", gives=INT)
+def _count_nonzero(a, input: Tensor, dim: Dims = None):
+    nonzero = lambda x: where(compared("!=", x, as_tree(0)), 1, 0)  # noqa: E731
+    return a.sum(a.each(nonzero, input), dim)
+
+
+# Softmax and its like
+
+
+def soft(a, input, dim):
+    counts = a.exponentials(input)
+    return a.each(lambda c, s: c / s, counts, a.sum(counts, dim, True))
+
+
+def log_z(a, input, dim, keepdim=False):
+    return a.each(log, a.sum(a.exponentials(input), dim, keepdim))
+
+
+@op("softmax", "_softmax", "_safe_softmax", forms="method torch F", called="probs", of=FLOAT)
+def _softmax(a, input: Tensor, dim: Dim):
+    return soft(a, input, dim)
+
+
+@op("softmin", forms="F", called="probs", of=FLOAT)
+def _softmin(a, input: Tensor, dim: Dim):
+    return soft(a, a.each(lambda x: -x, input), dim)
+
+
+@op("log_softmax", "_log_softmax", forms="method torch F", called="logprobs", of=FLOAT)
+def _log_softmax(a, input: Tensor, dim: Dim):
+    x = a.let("scores", input)
+    return a.each(lambda x, z: x - z, x, log_z(a, x, dim, True))
+
+
+@op("logsumexp", called="log_z")
+def _logsumexp(a, input: Tensor, dim: Dims, keepdim: Flag = False):
+    return log_z(a, input, dim, keepdim)
+
+
+# So far
+
+
+@op("cumsum", called="so_far", of=FLOAT)
+def _cumsum(a, input: Tensor, dim: Dim):
+    return a.scan("CumSum", input, dim)
+
+
+@op("cumprod", called="product_so_far", of=FLOAT)
+def _cumprod(a, input: Tensor, dim: Dim):
+    return a.scan("CumProd", input, dim)
+
+
+@op("logcumsumexp", called="log_so_far", of=FLOAT)
+def _logcumsumexp(a, input: Tensor, dim: Dim):
+    return a.each(log, a.scan("CumSum", a.each(exp, input), dim))
+
+
+@op("diff", gives=SAME)
+def _diff(a, input: Tensor, n: Size = Integer(1), dim: Dim = -1):
+    x = input
+    for _ in range(int(n)):
+        late, early = a.part(x, dim, S.One, None), a.part(x, dim, S.Zero, Integer(-1))
+        x = a.each(lambda b, c: b - c, late, early)
+    return x
+
+
+@op("flip", called="reversed", gives=SAME)
+def _flip(a, input: Tensor, *dims: Dims):
+    x = input
+    for dim in dims:
+        x = a.flipped(x, dim)
+    return x

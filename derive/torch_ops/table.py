@@ -1,0 +1,71 @@
+"""The table: what each of torch's operations means.
+
+A row is a function of the front end's `Arrays` and of torch's arguments, under the names, in the
+order and with the defaults that torch's documentation has. The annotation of an argument says what
+kind it is; a front end turns what it has into that kind, or refuses:
+
+    Tensor            an array of the front end
+    Tensors           several of them
+    Number            an array without dimensions, or a number of Python's: both go into `each`
+    Dim, Dims         one dimension, several (None: all), counted from the front
+    NewDim            the place of a dimension that is added
+    Size, Sizes       whole numbers and sizes of axes, as SymPy's expressions
+    Flag, Word        True or False; text
+    Order             of a norm: a number of Python's
+    Reduction         "none", "mean" or "sum"
+
+It returns an array, or a tuple of them, and calls `a.refuse(problem, remedy)` for what has no
+meaning. It may not ask which front end it is in.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
+Order = Reduction = Any
+KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
+KINDS += ("Order", "Reduction")
+FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
+INTEGRAL = "integral"  # the same, and of bools integers
+
+
+@dataclass(frozen=True)
+class Op:
+    """``names`` are those of Python and of ATen alike; ``forms`` the ways to write it in Python;
+    ``called`` what a result is called that has no name; ``gives`` the dtype of the result, and
+    ``of`` the dtype that it takes alone ("float"), if torch refuses others.
+    """
+
+    names: tuple[str, ...]
+    meaning: Callable[..., Any]
+    forms: frozenset[str]
+    called: str = ""
+    gives: str = FLOAT
+    of: str = ""
+    aten: Mapping[str, str] = field(default_factory=dict)  # ATen's names of arguments, if others
+
+    @property
+    def arguments(self) -> list[inspect.Parameter]:
+        return list(inspect.signature(self.meaning).parameters.values())[1:]
+
+
+table: dict[str, Op] = {}
+
+
+def op(*names: str, forms: str = "method torch", called: str = "", gives=FLOAT, of="", aten=None):
+    def enter(meaning):
+        row = Op(names, meaning, frozenset(forms.split()), called, gives, of, aten or {})
+        for parameter in row.arguments:
+            kind = parameter.annotation.removesuffix(" | None")
+            if kind not in KINDS:
+                raise TypeError(f"{names[0]}: no argument is a {kind}: {parameter.name}")
+        if twice := table.keys() & set(names):
+            raise TypeError(f"{sorted(twice)} stand in the table twice")
+        table.update(dict.fromkeys(names, row))
+        return meaning
+
+    return enter
