@@ -12,6 +12,7 @@ from derive.language.functions import function_named, in_known_functions
 from derive.language.symbols import MINUS_INFINITY
 from derive.reading import literal
 from derive.reading.operations.choosing import chosen, related
+from derive.reading.refusals import Refusal
 from derive.reading.values import Extent, sum_of
 from derive.torch_ops.trees import Tree
 
@@ -30,6 +31,8 @@ def in_sympy(e: Tree, known: Mapping[str, Expr], as_written: bool = False) -> Ba
         return sympy.true if e.args[0] else sympy.false
     parts = [in_sympy(arg, known, as_written) for arg in e.args if isinstance(arg, Tree)]
     if e.kind == "compared":
+        if any(part.is_comparable is False and part.is_number for part in parts):
+            raise Refusal("it compares a value that is not a real number", "give it others")
         return related(RELATIONS[e.args[0]], *parts)
     if e.kind == "choice":
         return chosen(*zip(parts[:-1:2], parts[1::2], strict=True), (parts[-1], True))
