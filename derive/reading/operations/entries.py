@@ -60,9 +60,9 @@ class Operation:
         if several in keywords:  # flip(x, dims=(0,))
             arguments = (*arguments, keywords.pop(several))
         due = signature.parameters.get("dim")
-        if due and due.annotation == "Dim" and due.default is due.empty and len(arguments) == 1:
-            if "dim" not in keywords:
-                raise Refusal("the dimension is missing", f"name it: F.{name}(x, 1)")
+        needed = due and due.annotation == "Dim" and due.default is due.empty
+        if needed and len(arguments) == 1 and "dim" not in keywords:
+            raise Refusal("the dimension is missing", f"name it: F.{name}(x, 1)")
         try:
             bound = signature.bind(space, *arguments, **keywords)
         except TypeError as error:
