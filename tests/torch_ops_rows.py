@@ -1,6 +1,9 @@
-"""One line of torch for every row of `derive.torch_ops`: read as text, traced, and run by torch."""
+"""One line of torch for every row of `derive.torch_ops`: read as text, traced, and run by torch.
 
-X, XY, ROWS, PAIRS = "x: N", "x: N, y: N", "x: N C", "x: N C, y: N C"
+``name(more)`` is a further line of the same row.
+"""
+
+X, XY, MATRIX, PAIRS = "x: N", "x: N, y: N", "x: N C", "x: N C, y: N C"
 F_OF_ONE = "softplus gelu elu leaky_relu hardtanh softshrink logsigmoid hardsigmoid hardswish mish "
 F_OF_ONE += "silu relu6 tanhshrink softsign hardshrink celu selu"
 TORCH_OF_ONE = (
@@ -27,7 +30,7 @@ def operand(name: str) -> str:
     return "torch.tanh(x)" if name in BELOW_ONE else "x"
 
 
-ROWS_OF_TEXT = {
+ROWS = {
     **{n: (X, f"F.{n}(x)") for n in F_OF_ONE.split()},
     **{n: (X, f"torch.{n}({operand(n)})") for n in TORCH_OF_ONE.split()},
     **{n: (XY, f"F.{n}(x, y)") for n in LOSSES.split()},
@@ -42,45 +45,48 @@ ROWS_OF_TEXT = {
     "hypot": (XY, "torch.hypot(x, y)"),
     "copysign": (XY, "torch.copysign(x, y)"),
     "heaviside": (XY, "torch.heaviside(x, y) * x"),
-    "sum": (ROWS, "x.sum(1) + x.sum(dim=-1) + x.sum((0, 1))"),
-    "mean": (ROWS, "x - x.mean(1, keepdim=True)"),
-    "var": (ROWS, "x.var(0) + torch.var(x, dim=0, unbiased=False)"),
-    "std": (ROWS, "x.std(1, keepdim=True, correction=0)"),
-    "var_mean": (ROWS, "torch.var_mean(x, 0)[0] * torch.var_mean(x, 0)[1]"),
-    "std_mean": (ROWS, "torch.std_mean(x, 0)[0]"),
-    "norm": (ROWS, "x.norm(dim=1) + torch.norm(x, p=1, dim=1) + x.norm(3, 1)"),
-    "amax": (ROWS, "x.amax(1)"),
-    "amin": (ROWS, "x - x.amin((0, 1), keepdim=True)"),
+    "atan2": (XY, "torch.atan2(x, y)"),
+    "i1": (X, "torch.special.i1(x)"),
+    "special_ndtri": (X, "torch.special.ndtri(torch.sigmoid(x))"),
+    "sum": (MATRIX, "x.sum(1) + x.sum(dim=-1) + x.sum((0, 1))"),
+    "mean": (MATRIX, "x - x.mean(1, keepdim=True)"),
+    "var": (MATRIX, "x.var(0) + torch.var(x, dim=0, unbiased=False)"),
+    "std": (MATRIX, "x.std(1, keepdim=True, correction=0)"),
+    "var_mean": (MATRIX, "torch.var_mean(x, 0)[0] * torch.var_mean(x, 0)[1]"),
+    "std_mean": (MATRIX, "torch.std_mean(x, 0)[0]"),
+    "norm": (MATRIX, "x.norm(dim=1) + torch.norm(x, p=1, dim=1) + x.norm(3, 1)"),
+    "amax": (MATRIX, "x.amax(1)"),
+    "amin": (MATRIX, "x - x.amin((0, 1), keepdim=True)"),
     "argmax": ("x: N C, y: N C", "y.gather(1, x.argmax(1, keepdim=True))"),
     "argmin": ("x: N C, y: N C", "y.gather(1, x.argmin(1, keepdim=True))"),
-    "count_nonzero": (ROWS, "x.sum(1) * torch.count_nonzero(x, 1)"),
-    "softmax": (ROWS, "F.softmax(x, dim=1) + x.softmax(0)"),
-    "softmin": (ROWS, "F.softmin(x, 1)"),
-    "log_softmax": (ROWS, "torch.log_softmax(x, 1)"),
-    "logsumexp": (ROWS, "torch.logsumexp(x, 1, keepdim=True)"),
-    "cumsum": (ROWS, "x.cumsum(1)"),
-    "cumprod": (ROWS, "torch.cumprod(x, dim=0)"),
-    "logcumsumexp": (ROWS, "torch.logcumsumexp(x, 1)"),
-    "diff": (ROWS, "(torch.diff(x, dim=1)**2).sum()"),
-    "flip": (ROWS, "torch.flip(x, [0, 1]) + x.flip(0)"),
-    "permute": (ROWS, "x.permute(1, 0) + torch.permute(x, (1, 0))"),
-    "transpose": (ROWS, "x.transpose(0, 1) + x.swapaxes(0, 1)"),
+    "count_nonzero": (MATRIX, "x.sum(1) * torch.count_nonzero(x, 1)"),
+    "softmax": (MATRIX, "F.softmax(x, dim=1) + x.softmax(0)"),
+    "softmin": (MATRIX, "F.softmin(x, 1)"),
+    "log_softmax": (MATRIX, "torch.log_softmax(x, 1)"),
+    "logsumexp": (MATRIX, "x - torch.logsumexp(x, 1, keepdim=True)"),
+    "cumsum": (MATRIX, "x.cumsum(1)"),
+    "cumprod": (MATRIX, "torch.cumprod(x, dim=0)"),
+    "logcumsumexp": (MATRIX, "torch.logcumsumexp(x, 1)"),
+    "diff": (MATRIX, "(torch.diff(x, dim=1)**2).sum()"),
+    "flip": (MATRIX, "torch.flip(x, [0, 1]) + x.flip(0)"),
+    "permute": (MATRIX, "x.permute(1, 0) + torch.permute(x, (1, 0))"),
+    "transpose": (MATRIX, "x.transpose(0, 1) + x.swapaxes(0, 1)"),
     "movedim": ("x: N C T", "x.movedim(0, 2) + torch.movedim(x, (0, 1), (2, 0))"),
-    "unsqueeze": (ROWS, "x.unsqueeze(1) * x"),
-    "narrow": (ROWS, "(x.narrow(1, 1, 2)**2).sum()"),
-    "select": (ROWS, "x.select(1, 0)"),
+    "unsqueeze": (MATRIX, "x.unsqueeze(1) * x"),
+    "narrow": (MATRIX, "(x.narrow(1, 1, 2)**2).sum()"),
+    "select": (MATRIX, "x.select(1, 0)"),
     "gather": ("x: N C, y: N int", "x.gather(1, y[:, None])"),
     "index_select": ("x: N V, y: T int", "torch.index_select(x, 1, y)"),
     "embedding": ("x: V C, y: N int", "F.embedding(y, x)"),
-    "tril": (ROWS, "torch.tril(x @ x.T) + torch.tril(x @ x.T, -1)"),
-    "triu": (ROWS, "(x @ x.T).triu(1)"),
-    "trace": (ROWS, "torch.trace(x @ x.T)"),
-    "zeros_like": (ROWS, "x + torch.zeros_like(x)"),
-    "ones_like": (ROWS, "x * torch.ones_like(x)"),
-    "full_like": (ROWS, "x * torch.full_like(x, 0.5)"),
-    "new_zeros": (ROWS, "x + x.new_zeros(x.shape[1])"),
-    "new_ones": (ROWS, "x * x.new_ones(x.shape[0], 1)"),
-    "new_full": (ROWS, "x * x.new_full((x.shape[1],), 0.5)"),
+    "tril": (MATRIX, "torch.tril(x @ x.T) + torch.tril(x @ x.T, -1)"),
+    "triu": (MATRIX, "(x @ x.T).triu(1)"),
+    "trace": (MATRIX, "torch.trace(x @ x.T)"),
+    "zeros_like": (MATRIX, "x + torch.zeros_like(x)"),
+    "ones_like": (MATRIX, "x * torch.ones_like(x)"),
+    "full_like": (MATRIX, "x * torch.full_like(x, 0.5)"),
+    "new_zeros": (MATRIX, "x + x.new_zeros(x.shape[1])"),
+    "new_ones": (MATRIX, "x * x.new_ones(x.shape[0], 1)"),
+    "new_full": (MATRIX, "x * x.new_full((x.shape[1],), 0.5)"),
     "cross": ("x: N 3, y: N 3", "torch.cross(x, y, dim=1)"),
     "matmul": ("x: N C, y: C K", "torch.matmul(x, y)"),
     "outer": ("x: N, y: C", "torch.outer(x, y)"),
@@ -93,18 +99,14 @@ ROWS_OF_TEXT = {
     "rms_norm": ("x: N C, y: C", "F.rms_norm(x, (x.shape[1],), y, 1e-6)"),
     "nan_to_num": (X, "torch.nan_to_num(x)"),
     # in place, and spelled otherwise
-    "relu(inplace)": (X, "F.relu(x, inplace=True)"),
-    "exp_": (X, "(x * 1).exp_()"),
-    "sum(axis)": (ROWS, "x.sum(axis=1, keepdims=True)"),
-    "zeros_like(dtype)": (ROWS, "x + torch.zeros_like(x, dtype=x.dtype, device=x.device)"),
+    "relu(inplace)": (X, "F.relu(x * 1, inplace=True)"),
+    "exp(in place)": (X, "(x * 1).exp_()"),
+    "sum(axis)": (MATRIX, "x.sum(axis=1, keepdims=True)"),
+    "zeros_like(dtype)": (MATRIX, "x + torch.zeros_like(x, dtype=x.dtype, device=x.device)"),
 }
-IDIOMS = {
-    "chunk of half": ("x: N C", "x[:, : x.shape[1] // 2] * x[:, x.shape[1] // 2 :]"),
-    "empty_like filled": ("x: N C", "torch.empty_like(x).fill_(2) * x"),
-    "stack flatten": ("x: N C", "torch.stack([x, x**2], -1).flatten(-2)"),
-    "interpolate": ("x: N C T", "F.interpolate(x, scale_factor=2)"),
-    "adaptive_avg_pool1d": ("x: N C T", "F.adaptive_avg_pool1d(x, 1)"),
-    "conv_transpose1d": ("x: N C T, y: C K 3", "F.conv_transpose1d(x, y)"),
-    "prod": ("x: N C", "x.prod(1)"),
-    "dist": (PAIRS, "torch.dist(x, y)"),
+
+# Those that one door alone meets, with the reason.
+IMPORTED_ALONE: dict[str, str] = {
+    "special_ndtri": "only torch.special has it",
 }
+READ_ALONE: dict[str, str] = {}

@@ -147,7 +147,8 @@ def _of_kind(r, x: Value | None, kind: str, value) -> Any:
 
 def rule_of(row: Op) -> Callable[..., Any]:
     """The row as a rule of the reader's table."""
-    names = {"x" if p.name == "input" else p.name: p for p in row.arguments}
+    taken = [p for p in row.arguments if p.annotation != "Default"]  # else `given_to` refuses them
+    names = {"x" if p.name == "input" else p.name: p for p in taken}
     also = dict(row.aten)  # ATen's name of an argument: ours
 
     def rule(r, **given):

@@ -12,6 +12,7 @@ from derive.torch_ops.formulas import (
     exp,
     floor,
     function,
+    held,
     log,
     sigmoid,
     sign,
@@ -50,7 +51,6 @@ FORMULAS = {
     "log1p": lambda x: log(1 + x),
     "expm1": lambda x: exp(x) - 1,
     "sigmoid special_expit": sigmoid,
-    "logit": lambda x: log(x / (1 - x)),
     "logsigmoid log_sigmoid": lambda x: -softplus(-x),
     "silu": lambda x: x / (1 + exp(-x)),
     "mish": lambda x: x * tanh(softplus(x)),
@@ -93,6 +93,12 @@ for _rows, _gives in ((FORMULAS, FLOAT), (OF_INTEGERS, SAME)):
 
 
 # Of several, and with numbers of their own
+
+
+@op("logit", "special_logit", of=FLOAT)
+def _logit(a, input: Tensor, eps: Number | None = None):
+    x = input if eps is None else a.each(lambda x, e: held(x, e, 1 - e), input, eps)
+    return a.each(lambda x: log(x / (1 - x)), x)
 
 
 @op("softplus", forms="F", called="hidden", of=FLOAT)

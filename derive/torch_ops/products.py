@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sympy import Integer
-
 from derive.torch_ops.formulas import held
 from derive.torch_ops.reducing import length
 from derive.torch_ops.table import FLOAT, SAME, Dim, Dims, Number, Size, Tensor, op
@@ -47,7 +45,7 @@ def _addmm(a, input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, al
 
 
 @op("tensordot", forms="torch", called="product")
-def _tensordot(a, input: Tensor, other: Tensor, dims: Size = Integer(2),
+def _tensordot(a, input: Tensor, other: Tensor, dims: Size = 2,
                dims_self: Dims = None, dims_other: Dims = None):  # fmt: skip
     """The last of one with the first of the other; ATen says which."""
     m, n, k = input.rank, other.rank, int(dims)

@@ -165,8 +165,12 @@ def _logcumsumexp(a, input: Tensor, dim: Dim):
 
 
 @op("diff", gives=SAME)
-def _diff(a, input: Tensor, n: Size = Integer(1), dim: Dim = -1):
-    x = input
+def _diff(
+    a, input: Tensor, n: Size = 1, dim: Dim = -1,
+    prepend: Tensor | None = None, append: Tensor | None = None,
+):  # fmt: skip
+    more = [x for x in (prepend, input, append) if x is not None]
+    x = a.joined(more, dim) if len(more) > 1 else input
     for _ in range(int(n)):
         late, early = a.part(x, dim, S.One, None), a.part(x, dim, S.Zero, Integer(-1))
         x = a.each(lambda b, c: b - c, late, early)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Integer, S
 
 from derive.torch_ops.formulas import equal, where
-from derive.torch_ops.table import SAME, Dim, Dims, NewDim, Number, Size, Sizes, Tensor, op
+from derive.torch_ops.table import SAME, Default, Dim, Dims, NewDim, Number, Size, Sizes, Tensor, op
 
 
 @op("permute", gives=SAME)
@@ -53,7 +53,10 @@ def _index_select(a, input: Tensor, dim: Dim, index: Tensor):
 
 
 @op("embedding", forms="F", called="vectors", gives=SAME, aten={"indices": "input"})
-def _embedding(a, input: Tensor, weight: Tensor):
+def _embedding(
+    a, input: Tensor, weight: Tensor, padding_idx: Default = None, max_norm: Default = None,
+    norm_type: Default = 2.0, scale_grad_by_freq: Default = False, sparse: Default = False,
+):  # fmt: skip
     return a.selected(weight, 0, input)
 
 

@@ -13,6 +13,7 @@ kind it is; a front end turns what it has into that kind, or refuses:
     Flag, Word        True or False; text
     Order             of a norm: a number of Python's
     Reduction         "none", "mean" or "sum"
+    Default           nothing but its default: a front end refuses any other value
 
 It returns an array, or a tuple of them, and calls `a.refuse(problem, remedy)` for what has no
 meaning. It may not ask which front end it is in.
@@ -26,9 +27,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
-Order = Reduction = Any
+Order = Reduction = Default = Any
 KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
-KINDS += ("Order", "Reduction")
+KINDS += ("Order", "Reduction", "Default")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
-from derive.reading.arrays import shared
+from derive.reading.arrays import shared, within
 from derive.reading.broadcasting import added
 from derive.reading.operations.along import along
 from derive.reading.operations.choosing import choosing
@@ -33,7 +33,7 @@ from derive.reading.operations.shaping import matrix_transposed, shape_of, shapi
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
 from derive.reading.values import BOOL, FLOAT, INT, NUMBER, TENSOR, Space, Value, entries, number
 
-NUMPY, LINALG = "numpy", "linalg"
+NUMPY, LINALG, SPECIAL = "numpy", "linalg", "special"
 OPERATIONS: dict[str, Operation] = {
     **functions,
     **choosing,
@@ -48,6 +48,8 @@ OPERATIONS: dict[str, Operation] = {
     **convolutions,
     **shared,
 }
+IN_MODULES = {NUMPY: {**OPERATIONS, **numpys}, LINALG: {**within(LINALG), **linalg}}
+IN_MODULES[SPECIAL] = within(SPECIAL)
 MODULES = {
     "torch": "torch",
     "F": "F",
@@ -57,6 +59,7 @@ MODULES = {
     "np": NUMPY,
     "numpy": NUMPY,
     **dict.fromkeys(("torch.linalg", "np.linalg", "numpy.linalg"), LINALG),
+    **dict.fromkeys(("torch.special", "special"), SPECIAL),
 }
 OF_FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 DTYPES: dict[str, Dtype] = {
@@ -155,7 +158,7 @@ BUILTINS = {
 def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
     """The entry of a module's function."""
     form = "F" if module == "F" else "torch"
-    known = {NUMPY: {**OPERATIONS, **numpys}, LINALG: linalg}.get(module, OPERATIONS)
+    known = IN_MODULES.get(module, OPERATIONS)
     found = known.get(name)
     if found is None or form not in found.forms:
         remedy = allowed(name, form, known)
