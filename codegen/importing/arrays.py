@@ -90,7 +90,7 @@ class Named:
         return self.r.entry(x, dim, index)
 
     def flipped(self, x: Value, dim: int) -> Value:
-        x = along.plain(self.r, x, dim)
+        x = self.r.plain(x, dim)
         if not x.dims[dim] or x.dims[dim][0] not in x.tree.free:
             return x
         return x.of(along.reversed_along(x.tree, x.dims[dim][0], along.size_of(self.r, x, dim)))

@@ -31,7 +31,10 @@ class _InDouble(TorchDispatchMode):
         function = EXACT.get(function, function)
         kwargs = {n: torch.float64 if v in COARSE else v for n, v in (kwargs or {}).items()}
         result = function(*args, **kwargs)
-        if function.overloadpacket.__name__ in UNWRITTEN and result.is_floating_point():
+        if (
+            getattr(function, "overloadpacket", function).__name__ in UNWRITTEN
+            and result.is_floating_point()
+        ):
             result.fill_(nan)
         return result
 

@@ -16,18 +16,27 @@ from derive.torch_ops.formulas import (
     log,
     sigmoid,
     sign,
+    sin,
     sqrt,
     tanh,
     where,
 )
-from derive.torch_ops.table import FLOAT, INTEGRAL, SAME, Number, Tensor, Word, op
+from derive.torch_ops.table import FLOAT, INTEGRAL, SAME, Number, Size, Tensor, Word, op
 from derive.torch_ops.trees import Tree, number
 
 SELU = 1.6732632423543772, 1.0507009873554805  # slope and scale: Klambauer et al. (2017)
 
 
+PI, ROOT_OF_2 = number(sympy.pi), number(sympy.sqrt(2))
+
+
 def softplus(x: Tree) -> Tree:
     return log(1 + exp(x))
+
+
+def normal(x: Tree) -> Tree:
+    """The distribution function of the standard normal."""
+    return (1 + erf(x / ROOT_OF_2)) / 2
 
 
 def trunc(x: Tree) -> Tree:
@@ -37,19 +46,28 @@ def trunc(x: Tree) -> Tree:
 # One entry in, one entry out. Those that SymPy has under the same name are below.
 FORMULAS = {
     "sqrt": sqrt,
-    "lgamma": function("loggamma"),
-    "digamma special_digamma": function("digamma"),
+    "lgamma special_gammaln": function("loggamma"),
+    "digamma special_digamma special_psi": function("digamma"),
     "i0 special_i0": lambda x: function("besseli")(0, x),
     "i1 special_i1": lambda x: function("besseli")(1, x),
-    "special_ndtri": lambda p: number(sympy.sqrt(2)) * function("erfinv")(2 * p - 1),
+    "special_ndtri": lambda p: ROOT_OF_2 * function("erfinv")(2 * p - 1),
     "log2": lambda x: log(x) / log(number(2)),
     "log10": lambda x: log(x) / log(number(10)),
-    "exp2": lambda x: number(2) ** x,
+    "exp2 special_exp2": lambda x: number(2) ** x,
     "rsqrt": lambda x: 1 / sqrt(x),
     "reciprocal": lambda x: 1 / x,
-    "erfc": lambda x: 1 - erf(x),
-    "log1p": lambda x: log(1 + x),
-    "expm1": lambda x: exp(x) - 1,
+    "erfc special_erfc": lambda x: 1 - erf(x),
+    "special_erfcx": lambda x: exp(x**2) * (1 - erf(x)),
+    "log1p special_log1p": lambda x: log(1 + x),
+    "expm1 special_expm1": lambda x: exp(x) - 1,
+    "special_ndtr": normal,
+    "special_log_ndtr": lambda x: log(normal(x)),
+    "special_entr": lambda x: where(equal(x, 0), 0, -x * log(x)),
+    "sinc special_sinc": lambda x: where(equal(x, 0), 1, sin(PI * x) / (PI * x)),
+    "special_i0e": lambda x: exp(-Abs(x)) * function("besseli")(0, x),
+    "special_i1e": lambda x: exp(-Abs(x)) * function("besseli")(1, x),
+    "rad2deg": lambda x: x * 180 / PI,
+    "deg2rad": lambda x: x * PI / 180,
     "sigmoid special_expit": sigmoid,
     "logsigmoid log_sigmoid": lambda x: -softplus(-x),
     "silu": lambda x: x / (1 + exp(-x)),
@@ -69,8 +87,11 @@ OF_INTEGERS = {  # those that leave integers as they are
     "trunc fix": trunc,
     "frac": lambda x: x - trunc(x),
 }
-OF_SYMPY = "exp log tanh erf sin cos tan sinh cosh asin acos atan asinh acosh atanh erfinv"
+OF_SYMPY = "exp log tanh sin cos tan sinh cosh"
 FORMULAS |= {name: function(name) for name in OF_SYMPY.split()}
+FORMULAS |= {f"{name} special_{name}": function(name) for name in ("erf", "erfinv")}
+ARCS = "sin cos tan sinh cosh tanh"
+FORMULAS |= {f"a{name} arc{name}": function(f"a{name}") for name in ARCS.split()}
 OF_FLOATS_ALONE = {"silu", "logsigmoid", "hardsigmoid", "mish", "hardswish"}
 CALLED = {"exp": "exps", "sigmoid": "gate", "relu": "hidden", "tanh": "hidden"}
 
@@ -109,7 +130,7 @@ def _softplus(a, input: Tensor, beta: Number = 1, threshold: Number = 20):
 
 @op("gelu", forms="F", called="hidden", of=FLOAT)
 def _gelu(a, input: Tensor, approximate: Word = "none"):
-    half = lambda x: x * (1 + erf(x / number(sympy.sqrt(2)))) / 2  # noqa: E731
+    half = lambda x: x * (1 + erf(x / ROOT_OF_2)) / 2  # noqa: E731
     root = number(sympy.sqrt(2 / sympy.pi))
     near = lambda x: x * (1 + tanh(root * (x + 0.044715 * x**3))) / 2  # noqa: E731
     return a.each(near if approximate == "tanh" else half, input)
@@ -164,7 +185,7 @@ def _lerp(a, input: Tensor, end: Tensor, weight: Number):
 
 
 @op("addcdiv", of=FLOAT)
-def _addcdiv(a, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
+def _addcdiv(a, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
     return a.each(lambda x, y, z, v: x + v * (y / z), input, tensor1, tensor2, value)
 
 
@@ -173,9 +194,55 @@ def _logaddexp(a, input: Tensor, other: Tensor):
     return a.each(lambda x, y: log(exp(x) + exp(y)), input, other)
 
 
-@op("xlogy", "special_xlogy", forms="method torch")
-def _xlogy(a, input: Tensor, other: Number):
+@op("logaddexp2", of=FLOAT)
+def _logaddexp2(a, input: Tensor, other: Tensor):
+    two = number(2)
+    return a.each(lambda x, y: log(two**x + two**y) / log(two), input, other)
+
+
+@op("xlogy", "special_xlogy")
+def _xlogy(a, input: Number, other: Number):
     return a.each(lambda x, y: where(equal(x, 0), 0, x * log(y)), input, other)
+
+
+@op("special_xlog1py", forms="torch")
+def _xlog1py(a, input: Number, other: Number):
+    return a.each(lambda x, y: where(equal(x, 0), 0, x * log(1 + y)), input, other)
+
+
+@op("fmod", called="rest", gives=SAME)
+def _fmod(a, input: Tensor, other: Number):
+    """With the sign of the dividend; remainder has that of the divisor."""
+    return a.each(lambda x, y: x - y * trunc(x / y), input, other)
+
+
+@op("remainder", called="rest", gives=SAME)
+def _remainder(a, input: Tensor, other: Number):
+    return a.each(function("Mod"), input, other)
+
+
+@op("ldexp")
+def _ldexp(a, input: Tensor, other: Number):
+    return a.each(lambda x, n: x * number(2) ** n, input, other)
+
+
+@op("addcmul", gives=SAME)
+def _addcmul(a, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
+    return a.each(lambda x, y, z, v: x + v * (y * z), input, tensor1, tensor2, value)
+
+
+@op("polygamma", "special_polygamma")
+def _polygamma(a, n: Size, input: Tensor):
+    return a.each(lambda x: function("polygamma")(n, x), input)
+
+
+@op("mvlgamma", "special_multigammaln")
+def _mvlgamma(a, input: Tensor, p: Size):
+    """The logarithm of the multivariate gamma function."""
+    terms = [number(sympy.Rational(1 - j, 2)) for j in range(1, int(p) + 1)]
+    first = number(sympy.Rational(int(p * (p - 1)), 4)) * log(PI)
+    lgamma = function("loggamma")
+    return a.each(lambda x: sum((lgamma(x + t) for t in terms), first), input)
 
 
 @op("hypot", of=FLOAT)
@@ -215,7 +282,7 @@ def _positive(a, input: Tensor):
     return input
 
 
-@op("round", called="rounded", gives=SAME, of="number")
+@op("round", "special_round", called="rounded", gives=SAME, of="number")
 def _round(a, input: Tensor, *, decimals: Number = 0):
     return a.each(lambda x, n: function("Round")(x * 10**n) / 10**n, input, decimals)
 

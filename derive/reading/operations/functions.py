@@ -8,30 +8,24 @@ from sympy import (
     Expr,
     I,
     Pow,
-    atan2,
-    polygamma,
 )
 
-from derive.language.functions import Mod
 from derive.language.symbols import is_constant
 from derive.reading import literal
 from derive.reading.broadcasting import added, multiplied, negated, pointwise
-from derive.reading.operations.dtypes import AS_FLOATS, converted, numbers
+from derive.reading.operations.dtypes import AS_FLOATS, numbers
 from derive.reading.operations.entries import Operation, entry
 from derive.reading.refusals import Refusal
 from derive.reading.values import (
     FLOAT,
-    INT,
     MASK,
     NUMBER,
     TENSOR,
     Extent,
     Space,
     Value,
-    number,
     product_of,
     promoted,
-    sum_of,
 )
 
 # Of an exponent: a power is multiplied out, and a root has digits.
@@ -139,28 +133,3 @@ def _div(space: Space, input: Value, other: Value):
 @entry(functions, "pow")
 def _pow(space: Space, input: Value, exponent: Value):
     return power(space, input, exponent)
-
-
-@entry(functions, "atan2", "arctan2", forms="method torch F")
-def _atan2(space: Space, input: Value, other: Value):
-    return pointwise(space, atan2, [input, other], sum_of([input.extent, other.extent]), FLOAT)
-
-
-@entry(functions, "remainder", forms="method torch F")
-def _remainder(space: Space, input: Value, other: Value):
-    return pointwise(space, Mod, [input, other], sum_of([input.extent, other.extent]))
-
-
-@entry(functions, "polygamma", forms="torch F")
-def _polygamma(space: Space, n: Value, input: Value):
-    return pointwise(space, polygamma, [n, input], input.extent.inside(), FLOAT)
-
-
-@entry(functions, "addcmul")
-def _addcmul(
-    space: Space, input: Value, tensor1: Value, tensor2: Value, value: Value | None = None
-):
-    scale = number(1) if value is None else value
-    if promoted([input, tensor1, tensor2]) != FLOAT:
-        scale = converted(space, scale, INT)
-    return added(space, input, multiplied(space, scale, tensor1, tensor2))
