@@ -23,13 +23,13 @@ from codegen.importing.asked import Argument, arguments_of, sizes_of
 from codegen.importing.driver import _violated, from_torch, imported
 from codegen.importing.nodes import mathematics
 from codegen.importing.operations import rules
-from codegen.importing.text import text
 from codegen.lean import generate
 from derive.language.errors import QuestionError
 from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor
 from derive.torch_ops import trees
 from derive.torch_ops.numbers import exact
+from derive.torch_ops.text import text
 
 CODE = Path(__file__).with_name("torch_code")
 sys.path.append(str(CODE))

@@ -31,7 +31,6 @@ from codegen.importing.reader import Reader
 from codegen.importing.relations import relations_of
 from codegen.importing.states import written_into
 from codegen.importing.subjects import Subject, subject_of
-from codegen.importing.text import text
 from codegen.importing.trace import Traced, trace
 from codegen.importing.values import Value
 from codegen.importing.writing import Written, class_name, written
@@ -40,6 +39,7 @@ from derive.language.names import snake_case
 from derive.notation.completeness import generated_names
 from derive.notation.forward import Forward
 from derive.notation.library import forward_from
+from derive.torch_ops.text import text
 
 ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
 NUMBER_HERE = "a size becomes a Python number here, so the result is valid only for that size"

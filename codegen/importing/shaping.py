@@ -11,13 +11,12 @@ import sympy
 import torch
 from sympy import Expr, Integer, Symbol
 
-from codegen.importing import reads
 from codegen.importing.made import Floats
 from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
-from codegen.importing.text import number_text
 from codegen.importing.values import LABEL, Dim, Refused, Value
-from derive.torch_ops import trees
+from derive.torch_ops import reads, trees
+from derive.torch_ops.text import number_text
 from derive.torch_ops.trees import Tree
 
 MOST_PARTS = 16  # that a slice is taken to be one of

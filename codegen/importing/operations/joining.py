@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import sympy
 from sympy import Integer, Symbol
 
-from codegen.importing import reads
 from codegen.importing.operations.table import rule
 from codegen.importing.operations.viewing import unsqueezed
-from codegen.importing.text import number_text
 from codegen.importing.values import Value
-from derive.torch_ops import trees
+from derive.torch_ops import reads, trees
+from derive.torch_ops.text import number_text
 from derive.torch_ops.trees import Tree
 
 

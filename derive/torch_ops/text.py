@@ -8,7 +8,7 @@ import sympy
 from sympy import Expr
 from sympy.printing.str import StrPrinter
 
-from codegen.importing.reads import at_text
+from derive.torch_ops.reads import at_text
 from derive.torch_ops.trees import Tree, pairs_of
 
 # How strongly the parts of an expression hold together; more is stronger.
