@@ -81,7 +81,7 @@ x.max(1).values; x.max(dim=-1)[0]; x.amax(0); x.amax((0, 1)); torch.amax(x, dim=
 x.min(0).values; x.amin(1); np.min(x); x.max(); torch.amin(-x, 1)
 F.softmax(x, dim=-1); F.softmax(x, 0); torch.softmax(x, 1); x.softmax(dim=0); x.log_softmax(1)
 F.log_softmax(x, dim=0); F.softmin(x, dim=1); x.logsumexp(1); torch.logsumexp(x, dim=(0, 1))
-x.norm(); x.norm(dim=1); x.norm(1, 0); x.norm(p=3, dim=1); torch.norm(x, dim=0)
+x.norm(); x.norm(dim=1); x.norm(1, 0); x.norm(p=3, dim=1); torch.norm(x, dim=0); x.norm(0.5, 1)
 torch.linalg.vector_norm(x, 3, 1); np.linalg.norm(x, axis=1); torch.linalg.norm(x, dim=1)
 x.prod(1); x.cumsum(1); torch.cumsum(x, dim=0); x.count_nonzero(1)
 x.cumprod(1); torch.logcumsumexp(x, 0)
@@ -154,7 +154,6 @@ UNCLEAR = {
     "(turned * x).sum(0)": "turned lies in another order",
     "x.squeeze().sum(0)": "squeeze moves its dimensions",
     "helped(x).sum(0)": "which axes helped(x) has is not known here",
-    "x.norm(0.5, 1)": "a norm of order 0.5",
 }
 
 

@@ -14,16 +14,36 @@ from itertools import combinations
 
 from derive.language.nodes import Sum
 from derive.language.symbols import Axes, Axis, Tensor
-from derive.source.along_axes import IN_ONE, NOTES, OF_TWO, Typed, Unclear, operations
 from derive.source.class_source import MISSING
 from derive.source.line_reader import Reader, package_of
+from derive.source.shown import Unclear, Unsaid, along
 from derive.source.written import is_all_known, written_in
+from derive.torch_ops import table
 
 NAMES_OF_AXES = ("dim", "axis", "dims", "axes", "start_dim")
 NAMES_OF_OPERANDS = ("input", "a", "x", "tensor", "input_tensor")
 NUMPY = ("np", "numpy")  # as a name that nothing has, where it is not imported
 MOST_KEPT = 6  # axes that may have been kept: their subsets are tried
 EVERY = ast.Constant(None)  # instead of dimensions: all of them
+# The names of numpy, Python and others for rows of `derive.torch_ops`.
+ROWS = {
+    "sum": "nansum reduce_sum fsum total Sum",
+    "mean": "nanmean average avg reduce_mean fmean",
+    "var": "variance nanvar reduce_variance",
+    "std": "stdev nanstd reduce_std",
+    "norm": "vector_norm",
+    "amax": "max nanmax reduce_max Max",
+    "amin": "min nanmin reduce_min Min",
+    "logsumexp": "reduce_logsumexp",
+    "cumsum": "cumulative_sum",
+    "cumprod": "cumulative_prod",
+    "gather": "take_along_dim take_along_axis",
+}
+ROWS = {other: name for name, others in ROWS.items() for other in others.split()}
+KINDS = ("Dim", "Dims")  # of the argument of rows that go along axes
+OF_TWO = {"max": "Max", "min": "Min"}  # of two tensors as well
+NOTES = {"argmax": "which entries are the largest", "argmin": "which entries are the smallest"}
+SIZES = ("size", "numel", "nelement", "len")
 View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of size 1
 
 
@@ -34,41 +54,62 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
     attribute = function is MISSING and isinstance(call.func, ast.Attribute)
     method = attribute and reader.is_tensor(unmoved(call.func.value))
     typed = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    name = next((n for n in (typed, getattr(function, "__name__", "")) if n in operations), "")
+    name = next((n for n in (typed, getattr(function, "__name__", "")) if goes_along(n)), "")
     first = [k.value for k in call.keywords if k.arg in NAMES_OF_OPERANDS]
     arguments = [*([call.func.value] if method else first), *call.args]
     if not name or not arguments:
         return ""
-    make, names = operations[name]
     x, rest = arguments[0], arguments[1:]
     package = "" if function is MISSING else package_of(function)
     if name in OF_TWO and rest and not _axis_of(rest[0], reader):
         a, b = ast.unparse(x), ast.unparse(rest[0])
         if package == "builtins" or reader.is_tensor(rest[0]):
             return f"write {OF_TWO[name]}({a}, {b})"
-    given = dict(zip(_in_order(names, rest), rest, strict=False))
+    given = dict(zip(_in_order(name, rest), rest, strict=False))
     given |= {k.arg: k.value for k in call.keywords if k.arg}
     given |= {"p": given["ord"]} if "ord" in given else {}
     dims = next((given[n] for n in NAMES_OF_AXES if n in given), EVERY)
     if package == "builtins":
         dims = dims if _axis_of(dims, reader) else ast.Constant(0)  # goes through the entries
+    torchs = package != "numpy" and ast.unparse(call.func).partition(".")[0] not in NUMPY
     try:
         views = views_of(x, reader)
         axes = _axes(dims, views, ast.unparse(x), reader)
-        each = [(axis,) for axis in axes] if dims is EVERY and name in IN_ONE else [axes]
-        torchs = package != "numpy" and ast.unparse(call.func).partition(".")[0] not in NUMPY
-        code = " or ".join(
-            make(Typed(ast.unparse(unmoved(x)), along, given, torchs)) for along in each
-        )
+        each = [(axis,) for axis in axes] if dims is EVERY and _kind(name) == "Dim" else [axes]
+        code = " or ".join(_line(name, unmoved(x), views, own, given, torchs) for own in each)
     except Unclear as why:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
+    except Unsaid:
+        return ""
     note = f", {NOTES[name]}" if name in NOTES else ""
     lies = _along(views, ast.unparse(x))
     return f"write {code}{note}: {lies}, and axes are named, not numbered"
 
 
-def _in_order(names: tuple[str, ...], rest: list[ast.AST]) -> tuple[str, ...]:
+def _line(name, x: ast.AST, views: list[View], axes, given, torchs: bool) -> str:
+    """Long: what a call is, and what of it is meant."""
+    if name in SIZES:
+        return " * ".join(axes)
+    real = [axis.name for axis in max(views, key=len) if axis is not None]
+    return along(ROWS.get(name, name), x, real, axes, given, torchs)
+
+
+def goes_along(name: str) -> bool:
+    """Whether it is a size, or a row that goes along dimensions of one tensor."""
+    return name in SIZES or _kind(name) in KINDS
+
+
+def _kind(name: str) -> str:
+    row = table.get(ROWS.get(name, name))
+    kinds = [str(p.annotation).partition(" ")[0] for p in row.arguments] if row else []
+    others = [p.name for p in row.arguments[1:] if "Tensor" in str(p.annotation)] if row else []
+    return next((kind for kind in kinds if kind in KINDS), "") if others in ([], ["index"]) else ""
+
+
+def _in_order(name: str, rest: list[ast.AST]) -> tuple[str, ...]:
     """The names of positional arguments; ``x.var(False)`` is about the correction."""
+    row = table.get(ROWS.get(name, name))
+    names = tuple(p.name for p in row.arguments[1:]) if row else ("dim",)
     first = getattr(rest[0], "value", None) if rest else None
     return names[1:] if isinstance(first, bool) and "unbiased" in names else names
 

@@ -1,87 +1,32 @@
-"""What torch and numpy compute entry by entry, as lines of the notation.
-
-An entry of `operations` makes a line that gives what they give: it receives the arguments as they
-were typed, each a `Part`, and returns code; beside it stand the names of its arguments, in torch's
-order.
-"""
+"""What torch and numpy compute entry by entry, as lines of the notation."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Sequence
 
 from derive.source.line_reader import Reader
 from derive.source.python_operators import is_number
+from derive.source.shown import ALONE, Typed, Unclear, Unsaid, line, typed
+from derive.torch_ops import table, trees
+from derive.torch_ops.text import text
+from derive.torch_ops.trees import Tree
 
-ALONE = (ast.Name, ast.Call, ast.Attribute)
 NAMES_OF_OPERANDS = ("input", "self", "a", "x1", "tensor")
 OTHER_NAMES = {"a_min": "min", "a_max": "max", "x2": "other", "y": "other", "b": "other"}
-
-
-class Part(str):
-    """A part of a line: as an operand ``o``, and as a condition ``holds``."""
-
-    o: str
-    holds: str
-
-    @classmethod
-    def of(cls, node: ast.AST, reader: Reader) -> Part:
-        self = cls(ast.unparse(node))
-        number = isinstance(node, ast.Constant)
-        self.o = self if number or isinstance(node, ALONE) else f"({self})"
-        self.holds = f"Ne({self}, 0)" if is_number(node, reader) else self
-        return self
-
-
-def _chosen(*branches: tuple[str, str]) -> str:
-    return f"Piecewise({', '.join(f'({value}, {condition})' for value, condition in branches)})"
-
-
-def where(condition: Part, x: Part, other: Part) -> str:
-    return _chosen((x, condition.holds), (other, "True"))
-
-
-def clamped(x: Part, min: Part | None = None, max: Part | None = None) -> str:
-    low = [(min, f"{x.o} < {min.o}")] if min and min != "None" else []
-    high = [(max, f"{x.o} > {max.o}")] if max and max != "None" else []
-    return _chosen(*low, *high, (x, "True"))
-
-
-# What makes the line, the names of its arguments, and those of torch and numpy for it.
-_OPERATIONS: dict[tuple[Callable[..., str], str], str] = {
-    (where, "condition x other"): "where",
-    (clamped, "x min max"): "clamp clip",
-    (clamped, "x min"): "clamp_min",
-    (lambda x, max: clamped(x, max=max), "x max"): "clamp_max",
-    (lambda x, other: _chosen((x, f"{x.o} > {other.o}"), (other, "True")), "x other"): (
-        "maximum fmax"
-    ),
-    (lambda x, other: _chosen((x, f"{x.o} < {other.o}"), (other, "True")), "x other"): (
-        "minimum fmin"
-    ),
-    (lambda x, mask, value: _chosen((value, mask.holds), (x, "True")), "x mask value"): (
-        "masked_fill"
-    ),
-    (lambda x, other: f"{x.o} + {other.o}", "x other"): "add",
-    (lambda x, other: f"{x.o} - {other.o}", "x other"): "sub subtract",
-    (lambda x, other: f"{x.o} * {other.o}", "x other"): "mul multiply",
-    (lambda x, other: f"{x.o} / {other.o}", "x other"): "div divide true_divide",
-    (lambda x, exponent: f"{x.o}**{exponent.o}", "x exponent"): "pow power float_power",
-    (lambda x: f"-{x.o}", "x"): "neg negative",
-    (lambda x: f"{x.o}**2", "x"): "square",
-    (lambda x: f"1 / sqrt({x})", "x"): "rsqrt",
-    (lambda x: f"1 / {x.o}", "x"): "reciprocal",
-    (lambda x: f"Abs({x})", "x"): "abs absolute fabs",
-    (lambda x: f"log(1 + {x.o})", "x"): "log1p",
-    (lambda x: f"exp({x}) - 1", "x"): "expm1",
-    (lambda x: f"log({x}, 2)", "x"): "log2",
-    (lambda x: f"log({x}, 10)", "x"): "log10",
-    (lambda x: f"2**{x.o}", "x"): "exp2",
-}
-operations = {
-    name: (make, tuple(arguments.split()))
-    for (make, arguments), names in _OPERATIONS.items()
-    for name in names.split()
+ROWS = {"subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div"}
+ROWS |= {"power": "pow", "float_power": "pow", "fabs": "abs", "clip": "clamp"}
+ROWS |= {"fmax": "maximum", "fmin": "minimum"}
+CONDITIONS = ("condition", "mask")
+ALONG = {"Dim", "Dims", "Reduction"}  # kinds of arguments of rows that are more than entry by entry
+# Arithmetic, which stays with the doors that read it.
+ARITHMETIC: dict[str, Callable[..., Tree]] = {
+    "add": lambda input, other: input + other,
+    "sub": lambda input, other: input - other,
+    "mul": lambda input, other: input * other,
+    "div": lambda input, other: input / other,
+    "pow": lambda input, exponent: input**exponent,
 }
 
 
@@ -97,15 +42,29 @@ def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: Reader) -> st
     """The line for a call of an operation, on the tensor in ``x`` where it is a method; '' where it
     is none of them, or not called as they are.
     """
-    make, names = operations.get(name, (None, ()))
-    if make is None:
+    name = ROWS.get(name, name)
+    row, make = table.get(name), ARITHMETIC.get(name)
+    if (row is None and make is None) or (row and {p.annotation for p in row.arguments} & ALONG):
         return ""
-    in_order = sorted(names, key=lambda n: n != "x") if x else names
-    given: Mapping[str, ast.AST] = dict(zip(in_order, [*x, *call.args], strict=False))
+    names = [p.name for p in row.arguments] if row else list(inspect.signature(make).parameters)
+    in_order = sorted(names, key=lambda n: n != "input") if x else names
+    given: dict[str, ast.AST] = dict(zip(in_order, [*x, *call.args], strict=False))
     for keyword in call.keywords:
-        named = "x" if keyword.arg in NAMES_OF_OPERANDS else keyword.arg
+        named = "input" if keyword.arg in NAMES_OF_OPERANDS else keyword.arg
         given[OTHER_NAMES.get(named, named)] = keyword.value
+    found = {n: _operand(n, node, reader) for n, node in given.items()}
     try:
-        return make(**{n: Part.of(node, reader) for n, node in given.items()})
-    except TypeError:
+        if row:
+            return line(row, found)
+        return text(make(**{n: each.tree for n, each in found.items()}), str)
+    except (Unclear, Unsaid, TypeError):
         return ""
+
+
+def _operand(name: str, node: ast.AST, reader: Reader):
+    if name in CONDITIONS:
+        tree = typed(node).tree
+        return Typed(trees.compared("!=", tree, trees.ZERO) if is_number(node, reader) else tree)
+    if isinstance(node, ast.Constant) and not isinstance(node.value, (int, float)):
+        return node.value
+    return typed(node)

@@ -6,11 +6,11 @@ import ast
 
 from derive.language.errors import NotationError
 from derive.language.symbols import Axis, Tensor
-from derive.source.along_axes import Unclear
 from derive.source.class_source import MISSING
 from derive.source.dimensions import dimensions_named, views_of
 from derive.source.line_reader import Reader
 from derive.source.python_operators import written
+from derive.source.shown import Unclear
 from derive.source.spellings import spellings
 
 PICK = (

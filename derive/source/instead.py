@@ -8,9 +8,8 @@ import ast
 import re
 import sys
 
-from derive.source.along_axes import operations as dimensional
 from derive.source.class_source import MISSING
-from derive.source.dimensions import dimensions_named, unmoved
+from derive.source.dimensions import dimensions_named, goes_along, unmoved
 from derive.source.entrywise import beside, entrywise
 from derive.source.line_reader import (
     Reader,
@@ -53,8 +52,6 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
     found = found or product(name, [*x, *call.args], reader)
     if found:
         return found
-    if code := entrywise(name, x, call, reader):
-        return f"write {code}"
     if spellings.get(name) == DERIVATIVE and len(of := [*x, *call.args]) == OPERANDS:
         return _gradient(*of)
     operands = [ast.unparse(unmoved(each)) for each in [*x, *call.args]]
@@ -64,6 +61,8 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
     others = [ast.unparse(a) for a in call.args if _is_parameter(a)]
     others += [ast.unparse(k) for k in call.keywords if k.arg not in ALIKE]
     found = in_the_gallery(name, tensors, others) if name not in spellings else ""
+    if not found and (code := entrywise(name, x, call, reader)):
+        return f"write {code}"
     if spellings.get(name) == SIDE_BY_SIDE and len(parts := getattr(call.args[0], "elts", ())) > 1:
         return f"{beside(parts)}: side by side along a new axis"
     found = found or in_the_notation(name)
@@ -107,7 +106,7 @@ def as_plain(call: ast.Call) -> ast.Call:
         else ast.Attribute(inner.func.value, snake, ast.Load())
     )
     parameters = [a for a in inner.args if isinstance(getattr(a, "value", None), float)]
-    dims = inner.args if snake in dimensional else parameters  # others are sizes
+    dims = inner.args if goes_along(snake) else parameters  # others are sizes
     return ast.Call(function, [*call.args, *dims], [*call.keywords, *inner.keywords])
 
 

@@ -10,9 +10,9 @@ import ast
 
 from derive.language.axes_meant import declared
 from derive.language.symbols import Axis
-from derive.source.along_axes import Unclear
 from derive.source.dimensions import View, unmoved, views_of
 from derive.source.line_reader import Reader
+from derive.source.shown import Unclear
 
 MATRIX = ("matmul", "mm", "bmm", "mv", "dot", "vdot")
 GENERAL = "a matrix product is Sum(a * b, K), with the axis K that both have"

@@ -24,7 +24,8 @@ HOLDS = {
 }
 SIGNS = {"sum_of": "+", "difference": "-", "product": "*", "quotient": "/"}
 RELATIONS = {"==": "Eq", "!=": "Ne"}  # those that Python would decide at once
-CALLED = {"and": "And", "or": "Or", "not": "Not", "sum": "Sum", "max": "Max", "kept": "Kept"}
+CALLED = {"and": "And", "or": "Or", "not": "Not", "sum": "Sum", "max": "Max", "min": "Min"}
+CALLED |= {"kept": "Kept"}
 CALLED |= {"one hot": "OneHot", "position": "Position", "broadcast": "Broadcast"}
 
 Spare = Callable[[str], str]  # an axis of the same size that is not used elsewhere
@@ -67,6 +68,10 @@ class _Writer:
             holds = HOLDS[kind]
             left, right = self.text(args[0], holds), self.text(args[1], holds + 1)
             return f"{left} {SIGNS[kind]} {right}", holds
+        if kind == "typed":  # a part of a line, and how strongly it holds together
+            return args
+        if kind == "minus" and (least := _least(args[0])):
+            return self.whole(least), WHOLE
         if kind == "minus":
             return f"-{self.text(args[0], PRODUCT)}", PRODUCT
         if kind == "power":
@@ -124,6 +129,14 @@ class _Writer:
             inner = f"Rename({inner}, {old}, {new})"
             there = (there - {old}) | {new}
         return inner
+
+
+def _least(e: Tree) -> Tree | None:
+    """The smallest entries, of which ``e`` is the negative: Max(-x, N)."""
+    if e.kind != "max":
+        return None
+    inner = e.args[0].args[0] if e.args[0].kind == "minus" else _least(e.args[0])
+    return Tree("min", (inner, e.args[1]), e.free) if inner else None
 
 
 def _holds(e: Expr) -> int:
