@@ -76,6 +76,11 @@ ROWS = {
     "var_mean": (MATRIX, "torch.var_mean(x, 0)[0] * torch.var_mean(x, 0)[1]"),
     "std_mean": (MATRIX, "torch.std_mean(x, 0)[0]"),
     "norm": (MATRIX, "x.norm(dim=1) + torch.norm(x, p=1, dim=1) + x.norm(3, 1)"),
+    "normalize": (MATRIX, "F.normalize(x) + F.normalize(x, p=1, dim=0)"),
+    "nanmean": (MATRIX, "x - torch.nanmean(x, dim=1, keepdim=True)"),
+    "nansum": (MATRIX, "torch.nansum(x, 1)"),
+    "cov": ("x: N C", "torch.cov(x) + x.cov(correction=0)"),
+    "tensordot(dims)": ("x: N C T, y: T C K", "torch.tensordot(x, y, ([1, 2], [1, 0]))"),
     "amax": (MATRIX, "x.amax(1)"),
     "amin": (MATRIX, "x - x.amin((0, 1), keepdim=True)"),
     "argmax": (MATRIX, "x.exp().gather(1, x.argmax(1, keepdim=True))[:, 0]"),
@@ -130,5 +135,10 @@ ROWS = {
 IMPORTED_ALONE: dict[str, str] = {
     "special_ndtri": "only torch.special has it",
 }
-READ_ALONE: dict[str, str] = {}
-DECOMPOSED = {"softsign", "tanhshrink", "softmin"}  # traced as the operations they are made of
+READ_ALONE: dict[str, str] = {"cov": "torch asks for values while it is traced"}
+DECOMPOSED = {
+    "softsign",
+    "tanhshrink",
+    "softmin",
+    "normalize",
+}  # traced as the operations they are made of

@@ -47,10 +47,12 @@ def _addmm(a, input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, al
 @op("tensordot", forms="torch", called="product")
 def _tensordot(a, input: Tensor, other: Tensor, dims: Size = 2,
                dims_self: Dims = None, dims_other: Dims = None):  # fmt: skip
-    """The last of one with the first of the other; ATen says which."""
-    m, n, k = input.rank, other.rank, int(dims)
-    met = list(range(m - k, m)) if dims_self is None else list(dims_self)
-    meets = list(range(k)) if dims_other is None else list(dims_other)
+    """The last of one with the first of the other, or those that are named."""
+    m, n = input.rank, other.rank
+    if dims_self is None and not isinstance(dims, tuple):
+        dims = range(m - int(dims), m), range(int(dims))
+    met, meets = dims if dims_self is None else (dims_self, dims_other)
+    met, meets = [int(i) % m for i in met], [int(i) % n for i in meets]
     left = "".join(INNER[met.index(i)] if i in met else LEFT[i] for i in range(m))
     right = "".join(INNER[meets.index(i)] if i in meets else RIGHT[i] for i in range(n))
     output = "".join(c for c in left + right if c not in INNER)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sympy import Integer, S
 
-from derive.torch_ops.formulas import Abs, exp, log, sqrt, where
+from derive.torch_ops.formulas import Abs, exp, held, log, sqrt, where
 from derive.torch_ops.table import (
     FLOAT,
     INT,
     SAME,
+    Default,
     Dim,
     Dims,
     Flag,
@@ -85,6 +86,37 @@ def length(a, x, p, dim, keepdim):
 @op("norm", called="norm", of=FLOAT)
 def _norm(a, input: Tensor, p: Order = 2, dim: Dims = None, keepdim: Flag = False):
     return length(a, input, p, dim, keepdim)
+
+
+@op("normalize", forms="F", of=FLOAT)
+def _normalize(a, input: Tensor, p: Order = 2.0, dim: Dim = 1, eps: Number = 1e-12):
+    norm = a.let("norm", length(a, input, p, dim, True))
+    return a.each(lambda x, n, e: x / held(n, e), input, norm, eps)
+
+
+@op("nanmean", called="mean", of=FLOAT)
+def _nanmean(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    """The mathematics has real numbers alone, and none of them is left out."""
+    return mean(a, input, dim, keepdim)
+
+
+@op("nansum", called="total", gives=SAME)
+def _nansum(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    return a.sum(input, dim, keepdim)
+
+
+def covariances(a, input, correction):
+    """Of the rows of a matrix."""
+    diff = a.let("diff", a.each(lambda x, m: x - m, input, mean(a, input, 1, True)))
+    count = a.count(input, 1)
+    products = a.contracted(["ik", "jk"], "ij", [diff, diff])
+    return a.each(lambda s, n: s / (count - n), products, correction)
+
+
+@op("cov", of=FLOAT)
+def _cov(a, input: Tensor, *, correction: Number = 1, fweights: Default = None,
+         aweights: Default = None):  # fmt: skip
+    return covariances(a, input, correction)
 
 
 @op("amax", called="largest", gives=SAME)
