@@ -36,6 +36,7 @@ from codegen.importing.values import (
 )
 from derive.language.errors import QuestionError
 from derive.torch_ops import trees
+from derive.torch_ops.refused import refused
 from derive.torch_ops.trees import Tree
 
 DEEPEST = 10  # nodes inside of each other, on one line
@@ -152,7 +153,7 @@ class Reader(Shaping):
             return None
         rule = rules.get(name)
         if rule is None:
-            raise Refused(f"the operation {name} is not supported", OTHER_WAY)
+            raise Refused(*refused.get(name, (f"the operation {name} is not supported", OTHER_WAY)))
         self.node = node
         value = rule(self, **given_to(node, rule, self._argument))
         return self._named(node, name, value) if isinstance(value, Value) else value

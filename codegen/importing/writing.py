@@ -14,9 +14,21 @@ from derive.notation.forward import is_in_the_way
 from derive.torch_ops import trees
 from derive.torch_ops.text import text
 
-OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "OneHot")
-OURS += ("Position", "Rename", "Sum", "Unflatten", "At", "Flip", "Shift", "Slice", "Pad", "Window")
-OURS += ("CumSum", "CumProd", "Ordered", "Round", "Scalar")
+OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "Min")
+OURS += (
+    "OneHot",
+    "Position",
+    "Rename",
+    "Sum",
+    "Unflatten",
+    "At",
+    "Flip",
+    "Shift",
+    "Slice",
+    "Pad",
+    "Window",
+)
+OURS += ("CumSum", "CumProd", "CumMax", "Ordered", "Round", "Scalar")
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")

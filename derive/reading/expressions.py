@@ -42,6 +42,7 @@ from derive.reading.refusals import Refusal, Unplaced, printable
 from derive.reading.source import Source
 from derive.reading.unread import FOREIGN, NO_OPERATORS
 from derive.reading.values import BOOL, COUNT, IGNORED, INDEX, MASK, NUMBER, PLACE, Space, Value
+from derive.torch_ops.refused import refused
 
 
 class Expressions:
@@ -193,6 +194,9 @@ class Expressions:
             problem, remedy = f"{name} is a function", f"call it: .{name}(...)"
         else:
             problem, remedy = f"there is no .{name}", allowed(node.attr, "method")
+            if node.attr in refused:
+                why, remedy = refused[node.attr]
+                problem = f".{name}: {why}"
         return Refusal(problem, remedy, node)
 
     # Calls

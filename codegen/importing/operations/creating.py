@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from codegen.importing.operations.table import rule, rules
+from codegen.importing.operations.table import rule
 from codegen.importing.operations.viewing import shape_of
 from codegen.importing.values import CONDITION, Refused, Value
 from derive.torch_ops import trees
 from derive.torch_ops.trees import ZERO
-
-DRAWN_OUTSIDE = "draw them outside the function and pass them as an argument"
 
 
 def constant(r, value, shape) -> Value:
@@ -128,12 +126,3 @@ def _diag(r, x, diagonal=0, offset=0):
         x.tree, {a: b}
     )  # so that the notation knows how long the second axis is
     return Value(trees.choice((entries, here), otherwise=ZERO), ((a,), (b,)))
-
-
-@rule("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "bernoulli")
-def _random(r, **given):
-    raise Refused("random numbers", DRAWN_OUTSIDE)
-
-
-for _name in ("normal", "uniform", "randperm", "multinomial", "exponential", "normal_functional"):
-    rules[_name] = _random

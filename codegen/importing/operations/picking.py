@@ -97,20 +97,3 @@ def _one_hot(r, x, num_classes=-1):
     size = r.sizes.plain(r.node.meta["val"].shape[-1])
     axis = r.sizes.axis_of(size, {*x.axes, *r.windows})
     return Value(hot(r, x, axis), (*x.dims, (axis,)))
-
-
-@rule(
-    "topk",
-    "sort",
-    "argsort",
-    "kthvalue",
-    "median",
-    "nanmedian",
-    "mode",
-    "nonzero",
-    "_unique2",
-    "unique_dim",
-    "unique_consecutive",
-)
-def _ordered(r, **given):
-    raise Refused("sorting or counting", "a forward does not support it: do it outside")

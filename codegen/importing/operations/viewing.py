@@ -8,10 +8,7 @@ from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
 from derive.torch_ops import trees
-
-DRAWN_OUTSIDE = (
-    "draw it outside the function and pass it as an argument, or call .eval() on the module first"
-)
+from derive.torch_ops.refused import OUTSIDE
 
 
 def shape_of(r, i: int | None = None):
@@ -59,7 +56,7 @@ def _getitem(r, x, index):
 @rule("dropout", "alpha_dropout", "feature_dropout")
 def _dropout(r, x, p, train):
     if train and p:
-        raise Refused("dropout is random", DRAWN_OUTSIDE)
+        raise Refused("dropout is random", f"{OUTSIDE}, or call .eval() on the module first")
     return x
 
 

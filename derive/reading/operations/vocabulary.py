@@ -32,6 +32,7 @@ from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
 from derive.reading.values import BOOL, FLOAT, INT, NUMBER, TENSOR, Space, Value, entries, number
+from derive.torch_ops.refused import refused
 
 NUMPY, LINALG, SPECIAL = "numpy", "linalg", "special"
 OPERATIONS: dict[str, Operation] = {
@@ -49,7 +50,7 @@ OPERATIONS: dict[str, Operation] = {
     **shared,
 }
 IN_MODULES = {NUMPY: {**OPERATIONS, **numpys}, LINALG: {**within(LINALG), **linalg}}
-IN_MODULES[SPECIAL] = within(SPECIAL)
+IN_MODULES |= {SPECIAL: within(SPECIAL), "fft": {}}
 MODULES = {
     "torch": "torch",
     "F": "F",
@@ -60,6 +61,7 @@ MODULES = {
     "numpy": NUMPY,
     **dict.fromkeys(("torch.linalg", "np.linalg", "numpy.linalg"), LINALG),
     **dict.fromkeys(("torch.special", "special"), SPECIAL),
+    **dict.fromkeys(("torch.fft", "np.fft", "numpy.fft"), "fft"),
 }
 OF_FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 DTYPES: dict[str, Dtype] = {
@@ -161,8 +163,12 @@ def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
     known = IN_MODULES.get(module, OPERATIONS)
     found = known.get(name)
     if found is None or form not in found.forms:
-        remedy = allowed(name, form, known)
-        raise Refusal(f"{printable(name)} is not a supported function", remedy, node)
+        problem = f"{printable(name)} is not a supported function"
+        full = f"{module}_{name}" if module in (LINALG, SPECIAL, "fft") else name
+        if full in refused:
+            why, remedy = refused[full]
+            raise Refusal(f"{problem}: {why}", remedy, node)
+        raise Refusal(problem, allowed(name, form, known), node)
     return found
 
 
