@@ -13,7 +13,10 @@ from both_doors import by_text, by_torch, by_trace
 from torch_ops_rows import DECOMPOSED, IMPORTED_ALONE, READ_ALONE, ROWS
 
 from codegen.importing.calls import STORAGE
+from codegen.importing.operations import rules
+from derive.reading.operations.vocabulary import OPERATIONS
 from derive.torch_ops import table
+from derive.torch_ops.refused import refused
 
 SOME = 8  # of so many lines one is imported in the suite
 LINES = {name: (axes, f"result = {text}") for name, (axes, text) in ROWS.items()}
@@ -99,3 +102,23 @@ def test_a_signature_is_torchs(name):
             return
         problems.append(f"{schema}: {missing}")
     pytest.fail("\n".join(problems))
+
+
+# OpInfo's names for what is written as a sign, or as another operation that is known.
+OTHERWISE = {
+    "__radd__": "+",
+}
+
+
+def test_every_differentiable_operation_is_a_row_or_has_its_reason():
+    """Those that torch tests its own derivatives with."""
+    from torch.testing._internal.common_methods_invocations import op_db  # takes seconds
+
+    known = table.keys() | rules.keys() | OPERATIONS.keys() | refused.keys() | OTHERWISE.keys()
+    missing = []
+    for name in sorted({op.name for op in op_db if op.supports_autograd}):
+        plain = name.removeprefix("nn.functional.").replace(".", "_")
+        short = plain.removeprefix("linalg_").removeprefix("special_")
+        if not {plain, short, plain.removesuffix("_copy"), name} & known:
+            missing.append(name)
+    assert not missing
