@@ -16,34 +16,24 @@ from derive.language.nodes import Sum
 from derive.language.symbols import Axes, Axis, Tensor
 from derive.source.class_source import MISSING
 from derive.source.line_reader import Reader, package_of
-from derive.source.shown import Unclear, Unsaid, along
+from derive.source.shown import (
+    NOTES,
+    OF_TWO,
+    SIZES,
+    Unclear,
+    Unsaid,
+    along,
+    goes_along,
+    in_order,
+    kind_of,
+)
 from derive.source.written import is_all_known, written_in
-from derive.torch_ops import table
 
 NAMES_OF_AXES = ("dim", "axis", "dims", "axes", "start_dim")
 NAMES_OF_OPERANDS = ("input", "a", "x", "tensor", "input_tensor")
 NUMPY = ("np", "numpy")  # as a name that nothing has, where it is not imported
 MOST_KEPT = 6  # axes that may have been kept: their subsets are tried
 EVERY = ast.Constant(None)  # instead of dimensions: all of them
-# The names of numpy, Python and others for rows of `derive.torch_ops`.
-ROWS = {
-    "sum": "nansum reduce_sum fsum total Sum",
-    "mean": "nanmean average avg reduce_mean fmean",
-    "var": "variance nanvar reduce_variance",
-    "std": "stdev nanstd reduce_std",
-    "norm": "vector_norm",
-    "amax": "max nanmax reduce_max Max",
-    "amin": "min nanmin reduce_min Min",
-    "logsumexp": "reduce_logsumexp",
-    "cumsum": "cumulative_sum",
-    "cumprod": "cumulative_prod",
-    "gather": "take_along_dim take_along_axis",
-}
-ROWS = {other: name for name, others in ROWS.items() for other in others.split()}
-KINDS = ("Dim", "Dims")  # of the argument of rows that go along axes
-OF_TWO = {"max": "Max", "min": "Min"}  # of two tensors as well
-NOTES = {"argmax": "which entries are the largest", "argmin": "which entries are the smallest"}
-SIZES = ("size", "numel", "nelement", "len")
 View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of size 1
 
 
@@ -65,7 +55,7 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
         a, b = ast.unparse(x), ast.unparse(rest[0])
         if package == "builtins" or reader.is_tensor(rest[0]):
             return f"write {OF_TWO[name]}({a}, {b})"
-    given = dict(zip(_in_order(name, rest), rest, strict=False))
+    given = dict(zip(in_order(name, rest), rest, strict=False))
     given |= {k.arg: k.value for k in call.keywords if k.arg}
     given |= {"p": given["ord"]} if "ord" in given else {}
     dims = next((given[n] for n in NAMES_OF_AXES if n in given), EVERY)
@@ -75,7 +65,7 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
     try:
         views = views_of(x, reader)
         axes = _axes(dims, views, ast.unparse(x), reader)
-        each = [(axis,) for axis in axes] if dims is EVERY and _kind(name) == "Dim" else [axes]
+        each = [(axis,) for axis in axes] if dims is EVERY and kind_of(name) == "Dim" else [axes]
         code = " or ".join(_line(name, unmoved(x), views, own, given, torchs) for own in each)
     except Unclear as why:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
@@ -91,27 +81,7 @@ def _line(name, x: ast.AST, views: list[View], axes, given, torchs: bool) -> str
     if name in SIZES:
         return " * ".join(axes)
     real = [axis.name for axis in max(views, key=len) if axis is not None]
-    return along(ROWS.get(name, name), x, real, axes, given, torchs)
-
-
-def goes_along(name: str) -> bool:
-    """Whether it is a size, or a row that goes along dimensions of one tensor."""
-    return name in SIZES or _kind(name) in KINDS
-
-
-def _kind(name: str) -> str:
-    row = table.get(ROWS.get(name, name))
-    kinds = [str(p.annotation).partition(" ")[0] for p in row.arguments] if row else []
-    others = [p.name for p in row.arguments[1:] if "Tensor" in str(p.annotation)] if row else []
-    return next((kind for kind in kinds if kind in KINDS), "") if others in ([], ["index"]) else ""
-
-
-def _in_order(name: str, rest: list[ast.AST]) -> tuple[str, ...]:
-    """The names of positional arguments; ``x.var(False)`` is about the correction."""
-    row = table.get(ROWS.get(name, name))
-    names = tuple(p.name for p in row.arguments[1:]) if row else ("dim",)
-    first = getattr(rest[0], "value", None) if rest else None
-    return names[1:] if isinstance(first, bool) and "unbiased" in names else names
+    return along(name, x, real, axes, given, torchs)
 
 
 def _axes(dims: ast.AST, views: list[View], x: str, reader: Reader) -> tuple[str, ...]:

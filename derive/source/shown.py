@@ -31,6 +31,27 @@ class Unsaid(Exception):
     """No line says it: dimensions are moved there, and axes have names."""
 
 
+# The names of numpy, Python and others for rows of `derive.torch_ops`.
+ROWS = {
+    "sum": "nansum reduce_sum fsum total Sum",
+    "mean": "nanmean average avg reduce_mean fmean",
+    "var": "variance nanvar reduce_variance",
+    "std": "stdev nanstd reduce_std",
+    "norm": "vector_norm",
+    "amax": "max nanmax reduce_max Max",
+    "amin": "min nanmin reduce_min Min",
+    "logsumexp": "reduce_logsumexp",
+    "cumsum": "cumulative_sum",
+    "cumprod": "cumulative_prod",
+    "gather": "take_along_dim take_along_axis",
+}
+ROWS = {other: name for name, others in ROWS.items() for other in others.split()}
+KINDS = ("Dim", "Dims")  # of the argument of rows that go along axes
+OF_TWO = {"max": "Max", "min": "Min"}  # of two tensors as well
+NOTES = {"argmax": "which entries are the largest", "argmin": "which entries are the smallest"}
+SIZES = ("size", "numel", "nelement", "len")
+
+
 @dataclass(frozen=True)
 class Typed:
     """A part of a line, along the axes of its dimensions; '' is one of size 1."""
@@ -135,12 +156,33 @@ def line(row: Op, given: Mapping[str, Any]) -> str:
     return text(found.tree, lambda axis: f"{axis}2")
 
 
+def goes_along(name: str) -> bool:
+    """Whether it is a size, or a row that goes along dimensions of one tensor."""
+    return name in SIZES or kind_of(name) in KINDS
+
+
+def kind_of(name: str) -> str:
+    """The kind of its argument that says along which dimensions it goes; '' where it has none."""
+    row = table.get(ROWS.get(name, name))
+    kinds = [str(p.annotation).partition(" ")[0] for p in row.arguments] if row else []
+    others = [p.name for p in row.arguments[1:] if "Tensor" in str(p.annotation)] if row else []
+    return next((kind for kind in kinds if kind in KINDS), "") if others in ([], ["index"]) else ""
+
+
+def in_order(name: str, rest: list[ast.AST]) -> tuple[str, ...]:
+    """The names of positional arguments; ``x.var(False)`` is about the correction."""
+    row = table.get(ROWS.get(name, name))
+    names = tuple(p.name for p in row.arguments[1:]) if row else ("dim",)
+    first = getattr(rest[0], "value", None) if rest else None
+    return names[1:] if isinstance(first, bool) and "unbiased" in names else names
+
+
 def along(name: str, x: ast.AST, axes: Sequence[str], dims: Sequence[str], given, torchs: bool):
     """The line of a row along axes that are meant. Raises `Unclear`.
 
     Long: a part of a line, its axes, those meant, the other arguments, whose defaults hold.
     """
-    row = table[name]
+    row = table[ROWS.get(name, name)]
     found: dict[str, Any] = {}
     for parameter in row.arguments:
         kind = str(parameter.annotation).partition(" ")[0]
