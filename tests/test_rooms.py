@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Each may import those before it: the mathematics, then what is shown and asked of it.
 ROOMS = (
-    *("version", "language", "running", "formulas", "zero", "range", "source"),
-    *("notation.made_axes", "notation.slope", "notation.definition", "chain", "notation"),
+    *("version", "language", "running", "formulas", "zero", "range", "torch_ops"),
+    *("source", "notation.made_axes", "notation.slope", "notation.definition", "chain", "notation"),
     *("values", "closing", "proving", "found", "presentation", "reading", "checking.words"),
     *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
 )

@@ -5,7 +5,7 @@ import textwrap
 from derive.torch_ops.refused import REASONS
 from derive.torch_ops.table import table
 
-WIDTH = 100
+WIDTH = 100  # of a line
 DOTTED = ("special_", "linalg_", "fft_")
 
 
