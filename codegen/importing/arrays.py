@@ -8,13 +8,15 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, sympify
 
+from codegen.importing.examples import IGNORED
 from codegen.importing.operations import along, joining, picking, reducing
 from codegen.importing.operations import table as own
 from codegen.importing.operations.creating import constant, like
-from codegen.importing.values import Refused, Value
+from codegen.importing.values import CONDITION, LABEL, OUTSIDE, Refused, Value
 from derive.torch_ops import trees
+from derive.torch_ops.numbers import exact
 from derive.torch_ops.table import Op, table
 from derive.torch_ops.trees import Tree
 
@@ -49,6 +51,12 @@ class Named:
     def exponentials(self, x: Value) -> Value:
         return reducing.exponentials(self.r, x)[1]
 
+    def is_condition(self, x: Value) -> bool:
+        return x.kind == CONDITION
+
+    def chosen(self, condition: Value, yes, no) -> Value:
+        return self.r.chosen(condition, yes, no)
+
     def let(self, name: str, x: Value) -> Value:
         return self.r.let(name, self.r.as_number(x))
 
@@ -79,6 +87,17 @@ class Named:
     def unsqueezed(self, x: Value, place: int) -> Value:
         return x.along((*x.dims[:place], (), *x.dims[place:]))
 
+    def apart(self, x: Value, dim: int, count: Expr) -> Value:
+        r, x = self.r, self.r.single(self.r.as_number(x), dim)
+        (axis,) = x.dims[dim]
+        into = r.split(axis, count, {*x.axes})
+        tree = r.unflattened(x, axis, into) if axis in x.tree.free else x.tree
+        return x.of(tree).along((*x.dims[:dim], *((a,) for a in into), *x.dims[dim + 1 :]))
+
+    def together(self, x: Value, dim: int) -> Value:
+        whole = (*x.dims[dim], *x.dims[dim + 1])
+        return self.r.single(x.along((*x.dims[:dim], whole, *x.dims[dim + 2 :])), dim)
+
     def squeezed(self, x: Value, places: Sequence[int]) -> Value:
         return x.along(d for i, d in enumerate(x.dims) if d or i not in places)
 
@@ -88,6 +107,9 @@ class Named:
 
     def entry(self, x: Value, dim: int, index: Expr) -> Value:
         return self.r.entry(x, dim, index)
+
+    def windows(self, x: Value, dim: int, sizes: tuple, index: tuple, fill=0) -> Value:
+        return along.windows(self.r, x, dim, sizes, index, sympify(fill, strict=True))
 
     def flipped(self, x: Value, dim: int) -> Value:
         x = self.r.plain(x, dim)
@@ -107,6 +129,13 @@ class Named:
     def selected(self, x: Value, dim: int, index: Value) -> Value:
         return picking._index(self.r, x, [None] * dim + [index])
 
+    def counted(self, labels: Value, ignored, losses: Value) -> tuple[Value | None, Value]:
+        """What picks by labels is 0 for those that are ignored."""
+        if labels.kind != LABEL or not (self.r.ignoring or ignored != IGNORED):
+            return None, losses
+        self.r.ignore(labels, ignored)
+        return Value(trees.kept(labels.tree), labels.dims), losses
+
     def position(self, x: Value, dim: int) -> Value:
         if not x.dims[dim]:
             return Value(trees.ZERO)
@@ -119,11 +148,18 @@ class Named:
     def like(self, x: Value, value: Any) -> Value:
         return like(self.r, x, value)
 
+    def changed(self, *values: Value | None) -> None:
+        """The trace shows what is written."""
+
     def refuse(self, problem: str, remedy: str):
         raise Refused(problem, remedy)
 
 
 # Arguments
+
+
+def _number(r, value) -> Expr:
+    return exact(value) if isinstance(value, (int, float)) else r.sizes.plain(value)
 
 
 def _of_kind(r, x: Value | None, kind: str, value) -> Any:
@@ -140,6 +176,9 @@ def _of_kind(r, x: Value | None, kind: str, value) -> Any:
         return r.sizes.plain(value)
     if kind == "Sizes":
         return tuple(map(r.sizes.plain, value))
+    if kind == "Numbers":
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return value if isinstance(value, str) else [_number(r, v) for v in values]
     if kind == "Reduction":
         return REDUCTIONS[value]
     return value
@@ -177,7 +216,9 @@ def rule_of(row: Op) -> Callable[..., Any]:
             else:
                 place.append(value)
         found = row.meaning(Named(r), *place, **keywords)
-        return list(found) if isinstance(found, tuple) else found
+        found = list(found) if isinstance(found, tuple) else [found]
+        more = len(r.node.target._schema.returns) - len(found)
+        return found[0] if len(found) == 1 and more < 1 else [*found, *[OUTSIDE] * more]
 
     parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in (*names, *also)]
     rule.__signature__ = inspect.Signature(parameters)

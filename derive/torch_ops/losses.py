@@ -1,13 +1,17 @@
-"""Losses, and normalizations."""
+"""Losses: the terms of every entry, and torch's three ways to reduce them."""
 
 from __future__ import annotations
 
-from derive.torch_ops.formulas import Abs, equal, exp, held, log, sqrt, where
-from derive.torch_ops.pointwise import softplus
-from derive.torch_ops.reducing import mean, spread
-from derive.torch_ops.table import FLOAT, Flag, Number, Reduction, Sizes, Tensor, op
-from derive.torch_ops.trees import Tree
+import sympy
 
+from derive.torch_ops.formulas import Abs, equal, exp, held, log, sqrt, unequal, where
+from derive.torch_ops.pointwise import softplus
+from derive.torch_ops.products import distance
+from derive.torch_ops.reducing import log_z, mean
+from derive.torch_ops.table import FLOAT, Flag, Index, Number, Order, Reduction, Tensor, op
+from derive.torch_ops.trees import Tree, number
+
+PI, TINY = number(sympy.pi), number(sympy.Rational(1, 10**12))
 LOWEST_LOG = -100  # torch's binary_cross_entropy holds its logarithms above it
 
 
@@ -89,32 +93,164 @@ def _margin_ranking(a, input1: Tensor, input2: Tensor, target: Tensor, margin: N
     return reduced(a, a.each(formula, input1, input2, target, margin), reduction)
 
 
-# Normalizations
+@op("smooth_l1_loss", forms="F", of=FLOAT)
+def _smooth_l1(a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean",
+               beta: Number = 1.0):  # fmt: skip
+    diff = a.let("diff", a.each(lambda x, y: x - y, input, target))
+    if beta == 0:
+        return reduced(a, a.each(Abs, diff), reduction)
+    size = a.let("distance", a.each(Abs, diff))
+    bent = lambda d, n, e: where(n < e, d**2 / (2 * e), n - e / 2)  # noqa: E731
+    return reduced(a, a.each(bent, diff, size, beta), reduction)
 
 
-def affine(a, y, weight, bias):
-    y = y if weight is None else a.each(lambda w, y: w * y, weight, y)
-    return y if bias is None else a.each(lambda y, b: y + b, y, bias)
-
-
-@op("layer_norm", forms="F torch", called="normed", of=FLOAT)
-def _layer_norm(
-    a, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None,
-    bias: Tensor | None = None, eps: Number = 1e-5,
+@op("poisson_nll_loss", forms="F", of=FLOAT)
+def _poisson(
+    a, input: Tensor, target: Tensor, log_input: Flag = True, full: Flag = False, *,
+    eps: Number = 1e-8, reduction: Reduction = "mean",
 ):  # fmt: skip
-    dims = tuple(range(input.rank - len(normalized_shape), input.rank))
-    x = a.let("u", input)
-    var, average = spread(a, x, dims, True, 0)
-    whiten = lambda x, m, v, e: (x - m) / sqrt(v + e)  # noqa: E731
-    return affine(
-        a, a.let("xhat", a.each(whiten, x, average, a.let("var", var), eps)), weight, bias
+    """In full with Stirling's approximation of log(y!), where y is above 1."""
+    of_log = lambda x, y, e: exp(x) - y * x  # noqa: E731
+    of_rate = lambda x, y, e: x - y * log(x + e)  # noqa: E731
+    losses = a.each(of_log if log_input else of_rate, input, target, eps)
+    stirling = lambda y: y * log(y) - y + log(2 * PI * y) / 2  # noqa: E731
+    if full:
+        more = a.each(lambda y: where(y <= 1, 0, stirling(y)), target)
+        losses = a.each(lambda e, s: e + s, losses, more)
+    return reduced(a, losses, reduction)
+
+
+@op("gaussian_nll_loss", forms="F", of=FLOAT)
+def _gaussian(
+    a, input: Tensor, target: Tensor, var: Tensor, full: Flag = False, eps: Number = 1e-6,
+    reduction: Reduction = "mean",
+):  # fmt: skip
+    """A variance below eps is taken for eps, and moves nothing: torch holds it without gradient."""
+    var = var if var.rank == input.rank else a.unsqueezed(var, var.rank)
+    v = a.let("var", a.each(lambda v, e: where(v < e, e, v), var, eps))
+    halves = lambda x, y, v: (log(v) + (x - y) ** 2 / v) / 2  # noqa: E731
+    losses = a.each(halves, input, target, v)
+    if full:
+        losses = a.each(lambda e: e + log(2 * PI) / 2, losses)
+    return reduced(a, losses, reduction)
+
+
+@op("hinge_embedding_loss", forms="F", of=FLOAT)
+def _hinge_embedding(a, input: Tensor, target: Tensor, margin: Number = 1.0, *,
+                     reduction: Reduction = "mean"):  # fmt: skip
+    def formula(x: Tree, y: Tree, m: Tree) -> Tree:
+        apart = where(unequal(y, 1), held(m - x, 0), 0)
+        return where(unequal(y, -1), x, 0) + apart
+
+    return reduced(a, a.each(formula, input, target, margin), reduction)
+
+
+@op("cosine_embedding_loss", forms="F", of=FLOAT)
+def _cosine_embedding(a, input1: Tensor, input2: Tensor, target: Tensor, margin: Number = 0, *,
+                      reduction: Reduction = "mean"):  # fmt: skip
+    """torch adds 1e-12 to both squared norms."""
+    last = input1.rank - 1
+    squares = [a.each(lambda s: s + TINY, a.sum(a.each(lambda x: x**2, x), last))
+               for x in (input1, input2)]  # fmt: skip
+    dots = a.sum(a.each(lambda x, y: x * y, input1, input2), last)
+    cosine = a.let("similarity", a.each(lambda d, u, v: d / sqrt(u * v), dots, *squares))
+    formula = lambda s, y, m: where(  # noqa: E731
+        equal(y, 1), 1 - s, where(equal(y, -1), held(s - m, 0), 0)
     )
+    return reduced(a, a.each(formula, cosine, target, margin), reduction)
 
 
-@op("rms_norm", forms="F torch", called="normed", of=FLOAT)
-def _rms_norm(a, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None,
-              eps: Number = 2.220446049250313e-16):  # fmt: skip
-    dims = tuple(range(input.rank - len(normalized_shape), input.rank))
-    x = a.let("u", input)
-    square = a.let("ms", mean(a, a.each(lambda x: x**2, x), dims, True))
-    return affine(a, a.each(lambda x, s, e: x / sqrt(s + e), x, square, eps), weight, None)
+def _triplets(a, near, far, between, options):
+    margin, swap, reduction = options
+    near, far = a.let("near", near), a.let("far", far)
+    if swap:
+        far = a.each(lambda d, e: where(d <= e, d, e), far, a.let("between", between()))
+    losses = a.each(lambda n, f, m: held(n - f + m, 0), near, far, margin)
+    return reduced(a, losses, reduction)
+
+
+@op("triplet_margin_loss", forms="F", of=FLOAT)
+def _triplet(
+    a, anchor: Tensor, positive: Tensor, negative: Tensor, margin: Number = 1.0, p: Order = 2,
+    eps: Number = 1e-6, swap: Flag = False, *, reduction: Reduction = "mean",
+):  # fmt: skip
+    pairs = ((anchor, positive), (anchor, negative), (positive, negative))
+    near, far, between = (
+        lambda x=x, y=y: distance(a, x, y, (p, eps, False)) for x, y in pairs
+    )
+    return _triplets(a, near(), far(), between, (margin, swap, reduction))
+
+
+@op("triplet_margin_with_distance_loss", forms="F", of=FLOAT)
+def _triplet_of_distance(
+    a, anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: Number = 1.0,
+    swap: Flag = False, reduction: Reduction = "mean",
+):  # fmt: skip
+    return _triplet(a, anchor, positive, negative, margin, swap=swap, reduction=reduction)
+
+
+@op("multilabel_soft_margin_loss", forms="F", of=FLOAT)
+def _multilabel_soft_margin(a, input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+                            reduction: Reduction = "mean"):  # fmt: skip
+    yes = lambda x, y: y * softplus(-x) + (1 - y) * softplus(x)  # noqa: E731
+    losses = a.each(yes, a.let("z", input), target)
+    losses = losses if weight is None else a.each(lambda e, w: w * e, losses, weight)
+    return reduced(a, mean(a, losses, input.rank - 1), reduction)
+
+
+# Labels
+
+
+@op("cross_entropy", forms="F", also="cross_entropy_loss", of=FLOAT)
+def _cross_entropy(
+    a, input: Tensor, target: Index, weight: Tensor | None = None, *, ignore_index: Number = -100,
+    reduction: Reduction = "mean", label_smoothing: Number = 0.0,
+):  # fmt: skip
+    dim = min(input.rank - 1, 1)
+    x = a.let("scores", input)
+    logprobs = a.let("logprobs", a.each(lambda x, z: x - z, x, log_z(a, x, dim, True)))
+    smooth = None if label_smoothing == 0 else label_smoothing
+    if target.rank < input.rank:
+        return _of_labels(a, logprobs, target, dim, (weight, ignore_index, reduction, smooth))
+    if smooth is not None:
+        count = a.count(input, [dim])
+        target = a.each(lambda t, s: (1 - s) * t + s / count, target, smooth)
+    if weight is not None:
+        logprobs = a.each(lambda w, p: w * p, _facing(a, weight, input.rank - dim), logprobs)
+    losses = a.each(lambda e: -e, a.sum(a.each(lambda t, p: t * p, target, logprobs), dim))
+    return reduced(a, losses, reduction)
+
+
+@op("nll_loss", forms="F", also="nll_loss_nd nll_loss2d", of=FLOAT)
+def _nll(a, input: Tensor, target: Index, weight: Tensor | None = None, *,
+         ignore_index: Number = -100, reduction: Reduction = "mean"):  # fmt: skip
+    dim = min(input.rank - 1, 1)
+    return _of_labels(a, input, target, dim, (weight, ignore_index, reduction, None))
+
+
+def _facing(a, weight, rank: int):
+    """A weight for each class, in the first of the last ``rank`` dimensions."""
+    for _ in range(rank - 1):
+        weight = a.unsqueezed(weight, weight.rank)
+    return weight
+
+
+def _of_labels(a, logprobs, labels, dim, how):
+    """The mean is over the labels that count, each with the weight of its class."""
+    weight, ignored, reduction, smoothing = how
+    terms = a.let("logprobs", logprobs)
+    if weight is not None:
+        faced = _facing(a, weight, terms.rank - dim)
+        terms = a.let("weighted", a.each(lambda w, p: w * p, faced, terms))
+    found = a.squeezed(a.picked(terms, dim, a.unsqueezed(labels, dim)), [dim])
+    kept, losses = a.counted(labels, ignored, a.each(lambda e: -e, found))
+    if smoothing is not None:
+        count = a.count(terms, [dim])
+        smooth = a.each(lambda s: s / count, a.sum(terms, dim))
+        smooth = smooth if kept is None else a.each(lambda k, s: k * s, kept, smooth)
+        losses = a.each(lambda e, t, s: (1 - s) * e - s * t, losses, smooth, smoothing)
+    if reduction != "mean" or (weight is None and kept is None):
+        return reduced(a, losses, reduction)
+    if weight is not None:
+        kept = a.counted(labels, ignored, a.selected(weight, 0, labels))[1]
+    return a.each(lambda e, n: e / n, a.sum(a.let("losses", losses)), a.sum(kept))

@@ -5,11 +5,13 @@ order and with the defaults that torch's documentation has. The annotation of an
 kind it is; a front end turns what it has into that kind, or refuses:
 
     Tensor            an array of the front end
+    Index             one of whole numbers, which may index an axis
     Tensors           several of them
     Number            an array without dimensions, or a number of Python's: both go into `each`
     Dim, Dims         one dimension, several (None: all), counted from the front
     NewDim            the place of a dimension that is added
     Size, Sizes       whole numbers and sizes of axes, as SymPy's expressions
+    Numbers           one or several numbers of Python's and sizes, as SymPy's; or a word
     Flag, Word        True or False; text
     Order             of a norm: a number of Python's
     Reduction         "none", "mean" or "sum"
@@ -26,10 +28,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
-Order = Reduction = Default = Any
+Index = Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
+Numbers = Order = Reduction = Default = Any
 KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
-KINDS += ("Order", "Reduction", "Default")
+KINDS += ("Order", "Reduction", "Default", "Index", "Numbers")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
 
@@ -48,6 +50,7 @@ class Op:
     gives: str = FLOAT
     of: str = ""
     aten: Mapping[str, str] = field(default_factory=dict)  # ATen's names of arguments, if others
+    also: frozenset[str] = frozenset()  # names that ATen alone has
 
     @property
     def arguments(self) -> list[inspect.Parameter]:
@@ -57,16 +60,20 @@ class Op:
 table: dict[str, Op] = {}
 
 
-def op(*names: str, forms: str = "method torch", called: str = "", gives=FLOAT, of="", aten=None):
+def op(*names: str, forms="method torch", called="", gives=FLOAT, of="", aten=None, also=""):
+    """Long: the parts of a row."""
+
     def enter(meaning):
-        row = Op(names, meaning, frozenset(forms.split()), called, gives, of, aten or {})
+        known = (*names, *also.split())
+        own = frozenset(also.split())
+        row = Op(known, meaning, frozenset(forms.split()), called, gives, of, aten or {}, own)
         for parameter in row.arguments:
             kind = parameter.annotation.removesuffix(" | None")
             if kind not in KINDS:
                 raise TypeError(f"{names[0]}: no argument is a {kind}: {parameter.name}")
-        if twice := table.keys() & set(names):
+        if twice := table.keys() & set(known):
             raise TypeError(f"{sorted(twice)} stand in the table twice")
-        table.update(dict.fromkeys(names, row))
+        table.update(dict.fromkeys(known, row))
         return meaning
 
     return enter

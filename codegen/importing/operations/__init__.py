@@ -6,15 +6,10 @@ In: a reader and the arguments of one operation. Out: its value over named axes.
 from codegen.importing import arrays as arrays
 from codegen.importing.operations import along as along
 from codegen.importing.operations import choosing as choosing
-from codegen.importing.operations import convolving as convolving
 from codegen.importing.operations import creating as creating
 from codegen.importing.operations import joining as joining
-from codegen.importing.operations import losses as losses
-from codegen.importing.operations import normalizing as normalizing
 from codegen.importing.operations import picking as picking
 from codegen.importing.operations import pointwise as pointwise
-from codegen.importing.operations import products as products
-from codegen.importing.operations import recurrent as recurrent
 from codegen.importing.operations import reducing as reducing
 from codegen.importing.operations import scattering as scattering
 from codegen.importing.operations import viewing as viewing

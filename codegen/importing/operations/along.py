@@ -119,26 +119,35 @@ def strided(r, x: Value, i: int, part: tuple) -> Value:
 # Windows
 
 
-def windows(r, x: Value, i: int, window: tuple, fill: Expr = sympy.S.Zero) -> Value:
+def windows(r, x: Value, i: int, sizes: tuple, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
     """x with the place of a window in dimension i, and what is in it in a new one behind all.
-    ``window`` is (the axis inside, its size, stride, padding, dilation).
+    ``sizes`` are those of the two, ``index`` is (step, hole, start).
     """
-    inner, wide, stride, padding, dilation = window
     x = r.plain(x, i)
+    (length, wide), (step, hole, start) = sizes, map(sympy.sympify, index)
+    inner = (r.sizes.axis_of(wide, {*x.axes, *r.windows}),) if wide != 1 else ()
     if x.dims[i] == ():
         raise Refused("windows along a dimension of size 1", "write it as a product")
     (old,) = x.dims[i]
-    span = sympy.expand(size_of(r, x, i) + 2 * padding - dilation * (wide - 1) - 1)
-    ahead = sympy.expand(span + 1)
-    text = number_text(ahead) if stride == 1 else f"({number_text(span)}) // {stride} + 1"
-    length = ahead if stride == 1 else floor(span / Integer(stride)) + 1
-    to = r.sizes.formed(length, text, ({*x.axes} - {old}) | {inner})
-    tree, old, offset = _unpadded(r, x.tree, old, -sympy.sympify(padding, strict=True), fill)
+    to = r.sizes.formed(length, floor_text(length), ({*x.axes} - {old}) | {*inner})
+    tree, old, offset = _unpadded(r, x.tree, old, start, fill)
     tree = tree if old in tree.free else trees.broadcast(tree, [old])
-    parts = ((to, Integer(stride)), (inner, Integer(dilation)))
+    parts = ((to, step), *((axis, hole) for axis in inner))
     tree = reads.at(tree, old, parts, offset, fill)
     dims = [(to,) if j == i else d for j, d in enumerate(x.dims)]
-    return Value(tree, (*dims, (inner,)))
+    return Value(tree, (*dims, inner))
+
+
+def floor_text(length: Expr) -> str:
+    """A length that is rounded down, as Python has it."""
+    rounded = sorted(length.atoms(floor), key=str)
+    written = {n: sympy.Symbol(_divided(n.args[0])) for n in rounded}
+    return number_text(length.xreplace(written))
+
+
+def _divided(ratio: Expr) -> str:
+    above, below = sympy.fraction(sympy.together(ratio))
+    return f"({number_text(above)}) // {number_text(below)}"
 
 
 def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, str, Expr]:
@@ -154,59 +163,6 @@ def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, st
 
 @rule("unfold", called="windows")
 def _unfold(r, x, dimension, size, step):
-    x, wide = r.as_number(x), r.sizes.plain(size)
-    inner = r.sizes.axis_of(wide, {*x.axes, *r.windows})
-    return windows(r, x, dimension % x.rank, (inner, wide, step, 0, 1))
-
-
-def each(value, count: int, usual: int = 0) -> list[int]:
-    values = [usual] if value is None or value == [] else value
-    values = list(values) if isinstance(values, (list, tuple)) else [values]
-    return values * count if len(values) == 1 else values
-
-
-def _pooled(r, x, sizes: Sequence, fill: Expr) -> tuple[Value, list[int]]:
-    """The windows of a pooling, and the dimensions of what is in them."""
-    kernel, stride, padding, dilation = sizes
-    count, x = len(kernel), r.as_number(x)
-    rank = x.rank
-    for k, wide in enumerate(kernel):
-        inner = r.sizes.axis_of(Integer(wide), {*x.axes, *r.windows})
-        how = (inner, Integer(wide), stride[k], padding[k], dilation[k])
-        x = windows(r, x, rank - count + k, how, fill)
-    return x, list(range(rank, x.rank))
-
-
-def _average(count: int):
-    def of(r, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-           divisor_override=None):  # fmt: skip
-        """Long: torch's arguments."""
-        kernel, pads = each(kernel_size, count), each(padding, count)
-        if ceil_mode or (any(pads) and not count_include_pad):
-            raise Refused("windows that are cut off at the end", "pad first, with F.pad")
-        sizes = (kernel, each(stride or kernel, count), pads, [1] * count)
-        found, inside = _pooled(r, x, sizes, sympy.S.Zero)
-        total = r.sum(found, inside)
-        divisor = divisor_override or sympy.prod(kernel)
-        return total.of(trees.quotient(total.tree, trees.number(int(divisor))))
-
-    return of
-
-
-def _largest(count: int):
-    def of(r, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-        """Long: torch's arguments."""
-        kernel, pads = each(kernel_size, count), each(padding, count)
-        if ceil_mode:
-            raise Refused("windows that are cut off at the end", "pad first, with F.pad")
-        sizes = (kernel, each(stride or kernel, count), pads, each(dilation, count, 1))
-        fill = -sympy.oo if any(pads) else sympy.S.Zero
-        found, inside = _pooled(r, x, sizes, fill)
-        return r.largest(found, inside)
-
-    return of
-
-
-for _count in (1, 2, 3):
-    rule(f"avg_pool{_count}d", called="pooled")(_average(_count))
-    rule(f"max_pool{_count}d", called="pooled")(_largest(_count))
+    x, i, wide = r.as_number(x), dimension % x.rank, r.sizes.plain(size)
+    count = floor((size_of(r, x, i) - wide) / sympy.Integer(step)) + 1
+    return windows(r, x, i, (count, wide), (step, 1, 0))

@@ -75,13 +75,3 @@ def _div(r, x, other, rounding_mode=None):
 @rule("pow", called="power")
 def _pow(r, x, exponent):
     return r.pointwise(trees.power, x, exponent)
-
-
-# Activations with numbers of their own
-
-
-@rule("glu", called="hidden")
-def _glu(r, x, dim=-1):
-    i = dim % x.rank
-    value, gate = r.part(x, i, 2, 0), r.part(x, i, 2, 1)
-    return r.pointwise(trees.product, value, r.pointwise(sigmoid, gate))

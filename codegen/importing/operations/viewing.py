@@ -8,7 +8,6 @@ from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
 from derive.torch_ops import trees
-from derive.torch_ops.refused import OUTSIDE
 
 
 def shape_of(r, i: int | None = None):
@@ -51,19 +50,6 @@ def _to(r, x, other=None):
 @rule("getitem")
 def _getitem(r, x, index):
     return x[index]
-
-
-@rule("dropout", "alpha_dropout", "feature_dropout")
-def _dropout(r, x, p, train):
-    if train and p:
-        raise Refused("dropout is random", f"{OUTSIDE}, or call .eval() on the module first")
-    return x
-
-
-@rule("native_dropout")
-def _native_dropout(r, x, p, train):
-    """With the mask of what is kept."""
-    return [_dropout(r, x, p, train), x.of(trees.ONE)]
 
 
 @rule("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")

@@ -17,7 +17,6 @@ from derive.reading.arrays import shared, within
 from derive.reading.broadcasting import added
 from derive.reading.operations.along import along
 from derive.reading.operations.choosing import choosing
-from derive.reading.operations.convolutions import convolutions
 from derive.reading.operations.dtypes import Dtype, converted
 from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
@@ -26,7 +25,6 @@ from derive.reading.operations.making import arange, making
 from derive.reading.operations.numpys import ATTRIBUTES as NUMPYS_ATTRIBUTES
 from derive.reading.operations.numpys import linalg, numpys
 from derive.reading.operations.picking import picking
-from derive.reading.operations.products import products
 from derive.reading.operations.reductions import reductions
 from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
@@ -42,11 +40,9 @@ OPERATIONS: dict[str, Operation] = {
     **shaping,
     **reshaping,
     **making,
-    **products,
     **picking,
     **along,
     **joining,
-    **convolutions,
     **shared,
 }
 IN_MODULES = {NUMPY: {**OPERATIONS, **numpys}, LINALG: {**within(LINALG), **linalg}}
