@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sympy import Expr, sympify
+from sympy import Expr
 
 from codegen.importing.examples import IGNORED
 from codegen.importing.operations import along, joining, picking, reducing
@@ -55,7 +55,11 @@ class Named:
         return x.kind == CONDITION
 
     def chosen(self, condition: Value, yes, no) -> Value:
+        yes, no = (x if isinstance(x, Value) else Value(trees.as_tree(x)) for x in (yes, no))
         return self.r.chosen(condition, yes, no)
+
+    def is_zero(self, x) -> bool:
+        return self.r.number(x) == trees.ZERO
 
     def let(self, name: str, x: Value) -> Value:
         return self.r.let(name, self.r.as_number(x))
@@ -109,7 +113,8 @@ class Named:
         return self.r.entry(x, dim, index)
 
     def windows(self, x: Value, dim: int, sizes: tuple, index: tuple, fill=0) -> Value:
-        return along.windows(self.r, x, dim, sizes, index, sympify(fill, strict=True))
+        fill = trees.value_of(trees.as_tree(fill))
+        return along.windows(self.r, self.r.as_number(x), dim, sizes, index, fill)
 
     def flipped(self, x: Value, dim: int) -> Value:
         x = self.r.plain(x, dim)
@@ -141,6 +146,12 @@ class Named:
             return Value(trees.ZERO)
         (axis,) = self.r.single(x, dim).dims[dim]
         return Value(trees.position(axis), ((axis,), *((),) * (x.rank - dim - 1)))
+
+    def counting(self, size: Expr) -> Value:
+        if size == 1:
+            return Value(trees.ZERO, ((),))
+        axis = self.r.sizes.formed(size, along.floor_text(size))
+        return Value(trees.position(axis), ((axis,),))
 
     def filled(self, shape: Sequence[Expr], value: Any) -> Value:
         return constant(self.r, value, shape)

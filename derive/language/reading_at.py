@@ -90,7 +90,7 @@ class At(Reindexing):
         for new in (axis, *axes_of(index)):
             check_single("At", new)
         found = affine(index)
-        if found is None or found.divisor != 1:
+        if found is None:
             raise NotationError(
                 f"{written}: the index is not affine in positions",
                 "write whole numbers or sizes times positions, and what is added: "

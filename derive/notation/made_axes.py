@@ -15,7 +15,7 @@ from sympy import Add, Expr, postorder_traversal
 from derive.language.diagonals import Identity
 from derive.language.errors import NotationError
 from derive.language.matrices import spare_axes
-from derive.language.nodes import ArrayNode, Flatten, OfMatrix, Reshaping
+from derive.language.nodes import ArrayNode, Flatten, OfMatrix, Position, Reshaping
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, ordered, tensors_in
 
@@ -137,12 +137,13 @@ def derived_in(axes: Iterable[Axis]) -> dict[Axis, Expr]:
 
 def read_in(expressions) -> dict[Axis, Axis]:
     """The axes that entries are read along, each with the one in whose place it comes; and those
-    whose size alone is met, which has a formula.
+    whose size or places alone are met, where the size has a formula.
     """
-    expressions = list(expressions)
-    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, At)]
-    found = {axis: node.axis for node in nodes for axis in node.brings if axis != node.axis}
-    sizes = {axis for e in expressions for axis in e.atoms(Axis)} | set(found)
+    nodes = [n for e in expressions for n in postorder_traversal(e)]
+    reads = [n for n in nodes if isinstance(n, At)]
+    found = {axis: node.axis for node in reads for axis in node.brings if axis != node.axis}
+    sizes = {n for n in nodes if isinstance(n, Axis)} | set(found)
+    sizes |= {n.axis for n in nodes if isinstance(n, Position)}
     for axis in derived_in(with_sizes(sizes)):
         found.setdefault(axis, axis)
     return found

@@ -7,7 +7,7 @@ import sympy
 from derive.torch_ops.formulas import where
 from derive.torch_ops.products import matmul
 from derive.torch_ops.reducing import soft
-from derive.torch_ops.table import FLOAT, Flag, Number, Tensor, op
+from derive.torch_ops.table import FLOAT, AnyTensor, Flag, Number, Tensor, op
 from derive.torch_ops.trees import MINUS_INFINITY, number
 
 
@@ -41,11 +41,11 @@ def mixed(a, query, key, value, how):
 
 @op("scaled_dot_product_attention", forms="F", called="mixed", of=FLOAT)
 def _attention(
-    a, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    a, query: Tensor, key: Tensor, value: Tensor, attn_mask: AnyTensor | None = None,
     dropout_p: Number = 0.0, is_causal: Flag = False, *, scale: Number | None = None,
     enable_gqa: Flag = False,
 ):  # fmt: skip
-    if dropout_p != 0:
+    if not a.is_zero(dropout_p):
         a.refuse("attention with dropout", "pass dropout_p=0.0, as in evaluation")
     if enable_gqa:
         a.refuse("attention with grouped queries", "repeat keys and values first")

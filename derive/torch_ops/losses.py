@@ -8,7 +8,7 @@ from derive.torch_ops.formulas import Abs, equal, exp, held, log, sqrt, unequal,
 from derive.torch_ops.pointwise import softplus
 from derive.torch_ops.products import distance
 from derive.torch_ops.reducing import log_z, mean
-from derive.torch_ops.table import FLOAT, Flag, Index, Number, Order, Reduction, Tensor, op
+from derive.torch_ops.table import FLOAT, AnyTensor, Flag, Number, Order, Reduction, Tensor, op
 from derive.torch_ops.trees import Tree, number
 
 PI, TINY = number(sympy.pi), number(sympy.Rational(1, 10**12))
@@ -97,7 +97,7 @@ def _margin_ranking(a, input1: Tensor, input2: Tensor, target: Tensor, margin: N
 def _smooth_l1(a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean",
                beta: Number = 1.0):  # fmt: skip
     diff = a.let("diff", a.each(lambda x, y: x - y, input, target))
-    if beta == 0:
+    if a.is_zero(beta):
         return reduced(a, a.each(Abs, diff), reduction)
     size = a.let("distance", a.each(Abs, diff))
     bent = lambda d, n, e: where(n < e, d**2 / (2 * e), n - e / 2)  # noqa: E731
@@ -203,13 +203,13 @@ def _multilabel_soft_margin(a, input: Tensor, target: Tensor, weight: Tensor | N
 
 @op("cross_entropy", forms="F", also="cross_entropy_loss", of=FLOAT)
 def _cross_entropy(
-    a, input: Tensor, target: Index, weight: Tensor | None = None, *, ignore_index: Number = -100,
+    a, input: Tensor, target: AnyTensor, weight: Tensor | None = None, *, ignore_index: Number = -100,
     reduction: Reduction = "mean", label_smoothing: Number = 0.0,
 ):  # fmt: skip
     dim = min(input.rank - 1, 1)
     x = a.let("scores", input)
     logprobs = a.let("logprobs", a.each(lambda x, z: x - z, x, log_z(a, x, dim, True)))
-    smooth = None if label_smoothing == 0 else label_smoothing
+    smooth = None if a.is_zero(label_smoothing) else label_smoothing
     if target.rank < input.rank:
         return _of_labels(a, logprobs, target, dim, (weight, ignore_index, reduction, smooth))
     if smooth is not None:
@@ -222,7 +222,7 @@ def _cross_entropy(
 
 
 @op("nll_loss", forms="F", also="nll_loss_nd nll_loss2d", of=FLOAT)
-def _nll(a, input: Tensor, target: Index, weight: Tensor | None = None, *,
+def _nll(a, input: Tensor, target: AnyTensor, weight: Tensor | None = None, *,
          ignore_index: Number = -100, reduction: Reduction = "mean"):  # fmt: skip
     dim = min(input.rank - 1, 1)
     return _of_labels(a, input, target, dim, (weight, ignore_index, reduction, None))

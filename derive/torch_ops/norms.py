@@ -160,7 +160,7 @@ def equal_parts(a, x, dim: int, count: int):
 @op("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", forms="torch F",
     aten={"train": "training"}, gives="same")  # fmt: skip
 def _dropout(a, input: Tensor, p: Number = 0.5, training: Flag = True):
-    if training and p != 0:
+    if training and not a.is_zero(p):
         a.refuse(
             "dropout is random",
             "draw it outside the function and pass it as an argument, or call .eval() on the "

@@ -5,7 +5,7 @@ order and with the defaults that torch's documentation has. The annotation of an
 kind it is; a front end turns what it has into that kind, or refuses:
 
     Tensor            an array of the front end
-    Index             one of whole numbers, which may index an axis
+    AnyTensor         the same, whatever dtype the row asks of the others
     Tensors           several of them
     Number            an array without dimensions, or a number of Python's: both go into `each`
     Dim, Dims         one dimension, several (None: all), counted from the front
@@ -28,10 +28,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Index = Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
+AnyTensor = Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
 Numbers = Order = Reduction = Default = Any
 KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
-KINDS += ("Order", "Reduction", "Default", "Index", "Numbers")
+KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
 

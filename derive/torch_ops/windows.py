@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sympy import Expr, Integer, Rational, ceiling, floor, prod
+from sympy import Expr, Integer, Rational, ceiling, floor, fraction, prod, together
 
 from derive.torch_ops.formulas import Abs, both, held, where
 from derive.torch_ops.norms import behind
@@ -25,6 +25,11 @@ def each_of(a, value: Sequence | None, count: int, usual: Sequence = ()) -> list
     if any(n.is_integer is False for n in values):
         a.refuse(f"windows of {', '.join(map(str, values))}", WHOLE)
     return values
+
+
+def _down(ratio: Expr) -> Expr:
+    """Rounded down: what has no divisor is whole, as sizes are."""
+    return ratio if fraction(together(ratio))[1] == 1 else floor(ratio)
 
 
 # Convolutions
@@ -50,8 +55,7 @@ def _convolved(a, input, weight, groups, along, transposed: bool):
     if groups == 1:
         y = a.contracted(["nc" + places + inside, own + inside], "nd" + places, [x, weight])
     elif groups == channels and a.count(weight, [1]) == 1 and a.count(weight, [0]) == channels:
-        w = a.squeezed(weight, [1])
-        y = a.contracted(["nc" + places + inside, "c" + inside], "nc" + places, [x, w])
+        y = a.contracted(["nc" + places + inside, "cd" + inside], "nc" + places, [x, weight])
     else:
         x, w = a.apart(x, 1, groups), a.apart(weight, 0, groups)
         y = a.contracted(
@@ -90,7 +94,7 @@ def _enter_convolutions(count: int):
         along = []
         for k, (step, pad, hole) in enumerate(zip(steps, pads, holes, strict=True)):
             span = a.count(input, [first + k]) + 2 * pad - hole * (windows[k] - 1) - 1
-            along.append((floor(span / step) + 1, (step, hole, -pad)))
+            along.append((_down(span / step) + 1, (step, hole, -pad)))
         return _with_bias(a, _convolved(a, input, weight, groups, along, False), bias, count)
 
     @op(f"conv_transpose{count}d", forms="torch F", called="convolved", of=FLOAT)
@@ -121,8 +125,8 @@ def _pooled(a, input, shape, ceil_mode, fill):
         dim = input.rank - count + k
         size = a.count(input, [dim])
         span = (size + 2 * pad - hole * (wide - 1) - 1) / step
-        places = floor(span) + 1
-        if ceil_mode and not span.is_integer:
+        places = _down(span) + 1
+        if ceil_mode and places != span + 1:
             if not span.is_number:
                 a.refuse("windows that are cut off at the end", "pad first, with F.pad")
             places = ceiling(span) + 1
@@ -230,8 +234,7 @@ def adapted(a, input, sizes, count: int, between: Callable):
 
 def _beside(a, x, dim, size):
     """x with so many new places before a dimension, those places, and the ones along it."""
-    places = a.position(a.filled((size,), 0), 0)
-    return a.unsqueezed(x, dim), behind(a, places, x.rank - dim), a.position(x, dim)
+    return a.unsqueezed(x, dim), behind(a, a.counting(size), x.rank - dim), a.position(x, dim)
 
 
 def _between(a, x, dim, size, fill):
@@ -263,15 +266,16 @@ def _largest_between(a, x, dim, size):
 
 def nearest(a, x, dim, size, how):
     """By a whole factor: else torch's rounding decides which entry is the nearest."""
-    exactly, old = how[0], a.count(x, [dim])
-    up, down = size / old, old / size
+    in_the_middle, up = how
+    down = 1 / up
     if up.is_Integer:
         same = a.windows(x, dim, (size, up), (1 / up, -1 / up, Integer(0)))
         return a.sum(same, x.rank)
     if down.is_Integer:
-        start = floor(down / 2) if exactly else Integer(0)
-        return a.squeezed(a.windows(x, dim, (size, Integer(1)), (down, Integer(1), start)), [x.rank])
-    a.refuse(f"the nearest of {old} entries for {size}", "change a size by a whole factor")
+        start = floor(down / 2) if in_the_middle else Integer(0)
+        found = a.windows(x, dim, (size, Integer(1)), (down, Integer(1), start))
+        return a.squeezed(found, [x.rank])
+    a.refuse(f"the nearest of {a.count(x, [dim])} entries for {size}", "take a whole factor")
 
 
 def linear(a, x, dim, size, how):
@@ -297,12 +301,12 @@ def resized(a, input, sizes, factors, mode, corners=False):
     old = [a.count(input, [2 + k]) for k in range(count)]
     factors = None if factors is None else (list(factors) * count)[:count]
     if sizes is None:
-        sizes = [floor(n * f) for n, f in zip(old, factors, strict=True)]
+        sizes = [_down(n * f) for n, f in zip(old, factors, strict=True)]
     sizes = (list(sizes) * count)[:count]
     factors = factors or [m / n for m, n in zip(sizes, old, strict=True)]
     for k, (size, factor) in enumerate(zip(sizes, factors, strict=True)):
         if mode.startswith("nearest"):
-            x = nearest(a, x, 2 + k, size, (mode == "nearest-exact",))
+            x = nearest(a, x, 2 + k, size, (mode == "nearest-exact", factor))
         elif size != old[k]:
             x = linear(a, x, 2 + k, size, (corners, factor))
     return x
@@ -319,13 +323,13 @@ def _interpolate(
     if mode == "area":
         count = input.rank - 2
         sizes = size or [
-            floor(a.count(input, [2 + k]) * f)
+            _down(a.count(input, [2 + k]) * f)
             for k, f in enumerate((list(scale_factor) * count)[:count])
         ]
         return adapted(a, input, tuple(sizes), count, _mean_between)
     factors = None if recompute_scale_factor or size is not None else scale_factor
     if factors is None and size is None:
-        size = [floor(a.count(input, [2 + k]) * f) for k, f in enumerate(scale_factor)]
+        size = [_down(a.count(input, [2 + k]) * f) for k, f in enumerate(scale_factor)]
     return resized(a, input, size, factors, mode, bool(align_corners))
 
 
