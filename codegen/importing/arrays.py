@@ -165,6 +165,8 @@ class Named:
     def refuse(self, problem: str, remedy: str):
         raise Refused(problem, remedy)
 
+    misfit = refuse
+
 
 # Arguments
 

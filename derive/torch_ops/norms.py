@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from derive.torch_ops.formulas import held, sigmoid, sqrt, where
+from derive.torch_ops.formulas import sigmoid, sqrt, where
 from derive.torch_ops.reducing import length, mean, spread
-from derive.torch_ops.table import FLOAT, Dim, Flag, Number, Order, Size, Sizes, Tensor, op
+from derive.torch_ops.table import FLOAT, Dim, Flag, Number, Size, Sizes, Tensor, op
 from derive.torch_ops.trees import number
 
 LEAST = 2.220446049250313e-16  # torch's eps of an RMS norm that names none, in float64
@@ -63,7 +63,7 @@ def _over_channels(a, input, dims, statistics, more):
     return affine(a, y, to_channels(weight), to_channels(bias))
 
 
-@op("batch_norm", forms="F torch", called="normed", of=FLOAT)
+@op("batch_norm", forms="F", called="normed", of=FLOAT)
 def _batch_norm(
     a, input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
     weight: Tensor | None = None, bias: Tensor | None = None, training: Flag = False,
@@ -112,13 +112,6 @@ def _instance_norm(
     return _over_channels(a, input, tuple(range(2, input.rank)), statistics, (weight, bias, eps))
 
 
-@op("normalize", forms="F", of=FLOAT)
-def _normalize(a, input: Tensor, p: Order = 2, dim: Dim = 1, eps: Number = 1e-12):
-    x = a.let("u", input)
-    norm = a.let("norm", length(a, x, p, dim, True))
-    return a.each(lambda x, n, e: x / held(n, e), x, norm, eps)
-
-
 @op("local_response_norm", forms="F", called="normed", of=FLOAT)
 def _local_response_norm(a, input: Tensor, size: Size, alpha: Number = 1e-4, beta: Number = 0.75,
                          k: Number = 1.0):  # fmt: skip
@@ -157,7 +150,7 @@ def equal_parts(a, x, dim: int, count: int):
     return [a.part(x, dim, k * width, (k + 1) * width) for k in range(count)]
 
 
-@op("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout", forms="torch F",
+@op("dropout", "alpha_dropout", "feature_dropout", forms="torch F",
     aten={"train": "training"}, gives="same")  # fmt: skip
 def _dropout(a, input: Tensor, p: Number = 0.5, training: Flag = True):
     if training and not a.is_zero(p):

@@ -59,7 +59,7 @@ def _bilinear(a, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | 
 
 def _of_ranks(a, name, ranks, x, y):
     if (x.rank, y.rank) != ranks:
-        a.refuse(f"{name} of {x.rank} and {y.rank} dimensions", "write @")
+        a.misfit(f"{name} of {x.rank} and {y.rank} dimensions", "write @")
     return matmul(a, x, y)
 
 

@@ -42,11 +42,6 @@ def _convolved(a, input, weight, groups, along, transposed: bool):
     count = len(along)
     single = input.rank == count + 1
     x = a.unsqueezed(input, 0) if single else input
-    if weight.rank != count + 2 or x.rank != count + 2:
-        a.refuse(
-            f"a convolution of {input.rank} and {weight.rank} dimensions",
-            f"x has {count + 2} dimensions, and so have the weights",
-        )
     channels = a.count(x, [1])
     for k, (places, index) in enumerate(along):
         x = a.windows(x, 2 + k, (places, a.count(weight, [2 + k])), index)
@@ -63,6 +58,17 @@ def _convolved(a, input, weight, groups, along, transposed: bool):
         )
         y = a.together(y, 1)
     return a.squeezed(y, [0]) if single else y
+
+
+def _windows_of(a, input, weight, count):
+    """The sizes of the dimensions behind the channels, and of the windows."""
+    if weight.rank != count + 2 or input.rank not in (count + 1, count + 2):
+        a.misfit(
+            f"a convolution of {input.rank} and {weight.rank} dimensions",
+            f"x has {count + 2} dimensions, and so have the weights",
+        )
+    first = input.rank - count
+    return [(a.count(input, [first + k]), a.count(weight, [2 + k])) for k in range(count)]
 
 
 def _with_bias(a, y, bias, count):
@@ -89,11 +95,10 @@ def _enter_convolutions(count: int):
         padding: Numbers = zero, dilation: Numbers = one, groups: Size = Integer(1),
     ):  # fmt: skip
         steps, holes = each_of(a, stride, count, one), each_of(a, dilation, count, one)
-        windows = [a.count(weight, [2 + k]) for k in range(count)]
-        pads, first = _pads(a, padding, windows, holes, count), input.rank - count
-        along = []
-        for k, (step, pad, hole) in enumerate(zip(steps, pads, holes, strict=True)):
-            span = a.count(input, [first + k]) + 2 * pad - hole * (windows[k] - 1) - 1
+        sizes, along = _windows_of(a, input, weight, count), []
+        pads = _pads(a, padding, [wide for _, wide in sizes], holes, count)
+        for (size, wide), step, pad, hole in zip(sizes, steps, pads, holes, strict=True):
+            span = size + 2 * pad - hole * (wide - 1) - 1
             along.append((_down(span / step) + 1, (step, hole, -pad)))
         return _with_bias(a, _convolved(a, input, weight, groups, along, False), bias, count)
 
@@ -106,10 +111,10 @@ def _enter_convolutions(count: int):
         """The way back: what a window would have read is where it is added."""
         steps, holes = each_of(a, stride, count, one), each_of(a, dilation, count, one)
         pads, more = (each_of(a, v, count, zero) for v in (padding, output_padding))
-        along, first = [], input.rank - count
-        for k, (step, pad, hole) in enumerate(zip(steps, pads, holes, strict=True)):
-            reach = hole * (a.count(weight, [2 + k]) - 1) + more[k] + 1
-            places = (a.count(input, [first + k]) - 1) * step - 2 * pad + reach
+        sizes, along = _windows_of(a, input, weight, count), []
+        hows = zip(sizes, steps, pads, holes, more, strict=True)
+        for (size, wide), step, pad, hole, late in hows:
+            places = (size - 1) * step - 2 * pad + hole * (wide - 1) + late + 1
             along.append((places, (1 / step, -hole / step, pad / step)))
         return _with_bias(a, _convolved(a, input, weight, groups, along, True), bias, count)
 
