@@ -271,7 +271,6 @@ def test_a_size_that_is_none_is_refused(tmp_path):
 
 REFUSED = {
     "y = At(x, T, Position(T) ** 2)": "not affine in positions",
-    "y = At(x, T, Position(T) / 2)": "not affine in positions",
     "y = At(x, T, Position(T) * Sum(x, T))": "not affine in positions",
     "y = At(x, B, Position(T))": "there is no axis B in it",
     "y = At(x, T)": "is not an entry",

@@ -241,7 +241,8 @@ def rule_of(row: Op) -> Callable[..., Any]:
 
 def enter() -> None:
     for name, row in table.items():
-        own.rules[name] = rule_of(row)
+        if name not in own.before:
+            own.rules[name] = rule_of(row)
         if row.called:
             own.names[name] = row.called
 

@@ -175,9 +175,7 @@ def _triplet(
     eps: Number = 1e-6, swap: Flag = False, *, reduction: Reduction = "mean",
 ):  # fmt: skip
     pairs = ((anchor, positive), (anchor, negative), (positive, negative))
-    near, far, between = (
-        lambda x=x, y=y: distance(a, x, y, (p, eps, False)) for x, y in pairs
-    )
+    near, far, between = (lambda x=x, y=y: distance(a, x, y, (p, eps, False)) for x, y in pairs)
     return _triplets(a, near(), far(), between, (margin, swap, reduction))
 
 
@@ -203,8 +201,8 @@ def _multilabel_soft_margin(a, input: Tensor, target: Tensor, weight: Tensor | N
 
 @op("cross_entropy", forms="F", also="cross_entropy_loss", of=FLOAT)
 def _cross_entropy(
-    a, input: Tensor, target: AnyTensor, weight: Tensor | None = None, *, ignore_index: Number = -100,
-    reduction: Reduction = "mean", label_smoothing: Number = 0.0,
+    a, input: Tensor, target: AnyTensor, weight: Tensor | None = None, *,
+    ignore_index: Number = -100, reduction: Reduction = "mean", label_smoothing: Number = 0.0,
 ):  # fmt: skip
     dim = min(input.rank - 1, 1)
     x = a.let("scores", input)

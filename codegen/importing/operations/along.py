@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import sympy
 from sympy import Expr, Integer, floor
 

@@ -153,11 +153,3 @@ def _mul(r, x, other):
                 return _logic("and")(r, x, other)
             return r.chosen(condition, factor, 0)
     return r.pointwise(trees.product, x, other)
-
-
-@rule("prelu", called="hidden")
-def _prelu(r, x, weight):
-    if weight.rank == 1 and x.rank > 1:  # torch puts it along the second dimension
-        weight = weight.along((weight.dims[0], *((),) * (x.rank - 2)))
-    x = r.let(r.called(x), r.as_number(x))
-    return r.chosen(_compare(">")(r, x, 0), x, r.pointwise(trees.product, weight, x))
