@@ -13,36 +13,44 @@ ROWS = {
     "smooth_l1_loss(none)": (PAIRS, "F.smooth_l1_loss(x, y, reduction='none', beta=0)"),
     "poisson_nll_loss": (XY, "F.poisson_nll_loss(x, y)"),
     "poisson_nll_loss(full)": (
-        XY, "F.poisson_nll_loss(x**2, 1.5 + y**2, log_input=False, full=True)"
+        XY,
+        "F.poisson_nll_loss(x**2, 1.5 + y**2, log_input=False, full=True)",
     ),
     "gaussian_nll_loss": (THREE, "F.gaussian_nll_loss(x, y, z**2 + 0.1)"),
     "gaussian_nll_loss(full)": (
-        "x: N C, y: N C, z: N", "F.gaussian_nll_loss(x, y, z**2, full=True, eps=1e-3)"
+        "x: N C, y: N C, z: N",
+        "F.gaussian_nll_loss(x, y, z**2, full=True, eps=1e-3)",
     ),
     "hinge_embedding_loss": (PAIRS, "F.hinge_embedding_loss(x, y.sign(), margin=0.5)"),
     "cosine_embedding_loss": (
-        "x: N C, y: N C, t: N", "F.cosine_embedding_loss(x, y, t.sign(), margin=0.1)"
+        "x: N C, y: N C, t: N",
+        "F.cosine_embedding_loss(x, y, t.sign(), margin=0.1)",
     ),
     "triplet_margin_loss": (THREE, "F.triplet_margin_loss(x, y, z)"),
     "triplet_margin_loss(p)": (
-        THREE, "F.triplet_margin_loss(x, y, z, margin=0.5, p=1, reduction='none')"
+        THREE,
+        "F.triplet_margin_loss(x, y, z, margin=0.5, p=1, reduction='none')",
     ),
     "triplet_margin_loss(swap)": (THREE, "F.triplet_margin_loss(x, y, z, swap=True)"),
     "triplet_margin_with_distance_loss": (
-        THREE, "F.triplet_margin_with_distance_loss(x, y, z, margin=0.7)"
+        THREE,
+        "F.triplet_margin_with_distance_loss(x, y, z, margin=0.7)",
     ),
     "multilabel_soft_margin_loss": (
-        "x: N C, y: N C, w: C", "F.multilabel_soft_margin_loss(x, y, weight=w)"
+        "x: N C, y: N C, w: C",
+        "F.multilabel_soft_margin_loss(x, y, weight=w)",
     ),
     "cross_entropy": (LABELS, "F.cross_entropy(x, y)"),
     "cross_entropy(weight)": (WEIGHTED, "F.cross_entropy(x, y, weight=w**2, reduction='sum')"),
     "cross_entropy(smoothing)": (WEIGHTED, "F.cross_entropy(x, y, w**2, label_smoothing=0.1)"),
     "cross_entropy(none)": (WEIGHTED, "F.cross_entropy(x, y, w, reduction='none')"),
     "cross_entropy(transposed)": (
-        "x: N T C, y: N T int", "F.cross_entropy(x.transpose(1, 2), y, label_smoothing=0.1)"
+        "x: N T C, y: N T int",
+        "F.cross_entropy(x.transpose(1, 2), y, label_smoothing=0.1)",
     ),
     "cross_entropy(probabilities)": (
-        "x: N C, y: N C, w: C", "F.cross_entropy(x, y.softmax(1), weight=w, label_smoothing=0.2)"
+        "x: N C, y: N C, w: C",
+        "F.cross_entropy(x, y.softmax(1), weight=w, label_smoothing=0.2)",
     ),
     "nll_loss": (WEIGHTED, "F.nll_loss(F.log_softmax(x, 1), y, weight=w**2)"),
     "nll_loss(image)": ("x: N C H W, y: N H W int", "F.nll_loss(x, y, reduction='none')"),
@@ -61,7 +69,8 @@ ROWS = {
     ),
     "instance_norm": ("x: N C S, w: C, b: C", "F.instance_norm(x, weight=w, bias=b, eps=1e-3)"),
     "instance_norm(known)": (
-        "x: N C S, m: C, v: C", "F.instance_norm(x, m, v**2, use_input_stats=False)"
+        "x: N C S, m: C, v: C",
+        "F.instance_norm(x, m, v**2, use_input_stats=False)",
     ),
     "group_norm": ("x: N 6 S, w: 6, b: 6", "F.group_norm(x, 3, w, b, eps=1e-3)"),
     "local_response_norm": ("x: N 6 S", "F.local_response_norm(x, 2)"),
@@ -78,35 +87,39 @@ ROWS = {
         "F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)",
     ),
     "scaled_dot_product_attention(added)": (
-        f"{QKV}, m: T S", "F.scaled_dot_product_attention(q, k, v, m)"
+        f"{QKV}, m: T S",
+        "F.scaled_dot_product_attention(q, k, v, m)",
     ),
     "scaled_dot_product_attention(masked)": (
-        f"{QKV}, m: T S", "F.scaled_dot_product_attention(q, k, v, attn_mask=m > -9)"
+        f"{QKV}, m: T S",
+        "F.scaled_dot_product_attention(q, k, v, attn_mask=m > -9)",
     ),
     # Cells
     "gru_cell": (GATES.format(6).replace("s: N 2, ", ""), "torch.gru_cell(x, h, w, u, b, c)"),
     "lstm_cell": (GATES.format(8), "torch.lstm_cell(x, (h, s), w, u, b, c)[0]"),
     "lstm_cell(cell)": (
-        "x: N K, h: N 2, s: N 2, w: 8 K, u: 8 2", "torch.lstm_cell(x, (h, s), w, u)[1]"
+        "x: N K, h: N 2, s: N 2, w: 8 K, u: 8 2",
+        "torch.lstm_cell(x, (h, s), w, u)[1]",
     ),
     "rnn_tanh_cell": (
-        "x: N K, h: N 2, w: 3 K, u: 3 2, b: 3, c: 3", "torch.rnn_tanh_cell(x, h, w, u, b, c)"
+        "x: N K, h: N 3, w: 3 K, u: 3 2, b: 3",
+        "torch.rnn_tanh_cell(x, h, w, u @ u.T, b, b)",
     ),
-    "rnn_relu_cell": ("x: N K, h: N 2, w: 3 K, u: 3 2", "torch.rnn_relu_cell(x, h, w, u)"),
+    "rnn_relu_cell": ("x: N K, h: N 3, w: 3 K, u: 3 2", "torch.rnn_relu_cell(x, h, w, u @ u.T)"),
     # Convolutions
     "conv1d": ("x: N C T, w: D C K", "F.conv1d(x, w) + torch.conv1d(input=x, weight=w)"),
     "conv1d(options)": (
-        "x: N C T, w: D C K, b: D", "F.conv1d(x, w, b, stride=2, padding=1, dilation=2)"
+        "x: N C T, w: D C K, b: D",
+        "F.conv1d(x, w, b, stride=2, padding=1, dilation=2)",
     ),
     "conv1d(same)": ("x: N C T, w: D C 3, b: D", "F.conv1d(x, w, bias=b, padding='same')"),
     "conv1d(unbatched)": ("x: C T, w: D C 3, b: D", "F.conv1d(x, w, b)"),
     "conv1d(depthwise)": (
-        "x: N C T, w: C 3", "F.conv1d(x, w[:, None], padding=2, groups=x.shape[1])[..., :-2]"
+        "x: N C T, w: C 3",
+        "F.conv1d(x, w[:, None], padding=2, groups=x.shape[1])[..., :-2]",
     ),
     "conv1d(groups)": ("x: N 6 T, w: 4 3 2, b: 4", "F.conv1d(x, w, b, groups=2)"),
-    "conv2d": (
-        "x: N C H W, w: D C 2 3, b: D", "F.conv2d(x, w, b, stride=(2, 1), padding=(0, 1))"
-    ),
+    "conv2d": ("x: N C H W, w: D C 2 3, b: D", "F.conv2d(x, w, b, stride=(2, 1), padding=(0, 1))"),
     "conv2d(pointwise)": ("x: N C H W, w: D C", "F.conv2d(x, w[:, :, None, None])"),
     "conv3d": ("x: N C H W T, w: D C 2 3 4", "F.conv3d(x, w)"),
     "conv_transpose1d": ("x: N C T, w: C D K", "F.conv_transpose1d(x, w, dilation=2)"),
@@ -115,13 +128,15 @@ ROWS = {
         "F.conv_transpose1d(x, w, b, stride=2, padding=1, output_padding=1)",
     ),
     "conv_transpose2d": (
-        "x: N C H W, w: C D 2 3, b: D", "F.conv_transpose2d(x, w, b, stride=(2, 1))"
+        "x: N C H W, w: C D 2 3, b: D",
+        "F.conv_transpose2d(x, w, b, stride=(2, 1))",
     ),
     "conv_transpose3d": ("x: N C H W T, w: C D 2 3 4", "F.conv_transpose3d(x, w, padding=1)"),
     # Pools
     "avg_pool1d": (SEQUENCE, "F.avg_pool1d(x, 3, 2, 1)"),
     "avg_pool1d(counted)": (
-        SEQUENCE, "F.avg_pool1d(x, 3, stride=1, padding=1, count_include_pad=False)"
+        SEQUENCE,
+        "F.avg_pool1d(x, 3, stride=1, padding=1, count_include_pad=False)",
     ),
     "avg_pool1d(cut off)": ("x: N C 6", "F.avg_pool1d(x, 3, stride=2, ceil_mode=True)"),
     "avg_pool2d": (IMAGE, "F.avg_pool2d(x, (2, 3), divisor_override=3)"),
@@ -144,18 +159,24 @@ ROWS = {
     # Sizes that are changed
     "interpolate": (SEQUENCE, "F.interpolate(x, scale_factor=2)"),
     "interpolate(area)": ("x: N C 6", "F.interpolate(x, size=3, mode='area')"),
-    "upsample_nearest1d": (SEQUENCE, "F.interpolate(x, scale_factor=0.5, mode='nearest')"),
+    "interpolate(half)": (SEQUENCE, "F.interpolate(x, scale_factor=0.5)"),
+    "interpolate(middle)": (IMAGE, "F.interpolate(x, scale_factor=0.5, mode='nearest-exact')"),
+    "interpolate(linear)": (SEQUENCE, "F.interpolate(x, scale_factor=2, mode='linear')"),
+    "interpolate(corners)": (
+        "x: N C 4",
+        "F.interpolate(x, size=7, mode='linear', align_corners=True)",
+    ),
+    "interpolate(bilinear)": (IMAGE, "F.interpolate(x, scale_factor=2, mode='bilinear')"),
+    "upsample_nearest1d": ("x: N C 6", "F.interpolate(x, size=12)"),
     "upsample_nearest2d": (IMAGE, "F.interpolate(x, scale_factor=(2, 3))"),
     "upsample_nearest3d": (VOLUME, "F.interpolate(x, scale_factor=2)"),
     "_upsample_nearest_exact1d": (
-        SEQUENCE, "F.interpolate(x, scale_factor=0.5, mode='nearest-exact')"
+        SEQUENCE,
+        "F.interpolate(x, scale_factor=0.5, mode='nearest-exact')",
     ),
     "_upsample_nearest_exact2d": (IMAGE, "F.interpolate(x, scale_factor=2, mode='nearest-exact')"),
     "_upsample_nearest_exact3d": (VOLUME, "F.interpolate(x, scale_factor=2, mode='nearest-exact')"),
-    "upsample_linear1d": (SEQUENCE, "F.interpolate(x, scale_factor=2, mode='linear')"),
-    "upsample_linear1d(corners)": (
-        "x: N C 4", "F.interpolate(x, size=7, mode='linear', align_corners=True)"
-    ),
+    "upsample_linear1d": (SEQUENCE, "F.interpolate(x, scale_factor=3, mode='linear')"),
     "upsample_bilinear2d": (IMAGE, "F.interpolate(x, scale_factor=2, mode='bilinear')"),
     "upsample_trilinear3d": (VOLUME, "F.interpolate(x, scale_factor=2, mode='trilinear')"),
     # Products
@@ -181,11 +202,14 @@ ROWS = {
     "cdist(batch)": ("x: N T K, y: C K", "torch.cdist(x, y, 2.0)"),
     "embedding_bag": ("y: N T int, w: V E", "F.embedding_bag(y, w)"),
     "embedding_bag(weights)": (
-        "y: N T int, w: V E, p: N T", "F.embedding_bag(y, w, per_sample_weights=p, mode='sum')"
+        "y: N T int, w: V E, p: N T",
+        "F.embedding_bag(y, w, per_sample_weights=p, mode='sum')",
     ),
 }
+RESIZED = [name for name in ROWS if "upsample" in name]
 IMPORTED_ALONE = dict.fromkeys(
     (
+        *RESIZED,
         "_native_batch_norm_legit",
         "_native_batch_norm_legit_no_training",
         "_weight_norm",

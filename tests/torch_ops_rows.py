@@ -3,6 +3,8 @@
 ``name(more)`` is a further line of the same row.
 """
 
+import torch_ops_networks as networks
+
 X, XY, MATRIX, PAIRS = "x: N", "x: N, y: N", "x: N C", "x: N C, y: N C"
 F_OF_ONE = "softplus gelu elu leaky_relu hardtanh softshrink logsigmoid hardsigmoid hardswish mish "
 F_OF_ONE += "silu relu6 tanhshrink softsign hardshrink celu selu"
@@ -142,3 +144,8 @@ DECOMPOSED = {
     "softmin",
     "normalize",
 }  # traced as the operations they are made of
+
+ROWS |= networks.ROWS
+IMPORTED_ALONE |= networks.IMPORTED_ALONE
+READ_ALONE |= networks.READ_ALONE
+DECOMPOSED |= networks.DECOMPOSED

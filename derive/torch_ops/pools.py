@@ -65,14 +65,13 @@ def _counts(a, x, input, shape, with_pads):
         )
         place = a.position(x, input.rank - count + k), a.position(x, input.rank + k)
         ones = a.each(is_one, *place)
-        found = ONEs if found is None else a.each(lambda m, n: m * n, found, ones)
+        found = ones if found is None else a.each(lambda m, n: m * n, found, ones)
     return a.sum(found, tuple(range(found.rank - count, found.rank)))
 
 
 def _averages(a, input, shape, options):
     ceil_mode, with_pads, divisor = options
     kernel, _, pads, _ = shape
-    count = len(kernel)
     x, cut = _pooled(a, input, shape, ceil_mode, 0)
     total = a.sum(x, tuple(range(input.rank, x.rank)))
     if divisor is None and (cut or (any(pads) and not with_pads)):

@@ -84,14 +84,14 @@ def _interpolate(
 def _enter_resizing(name: str, mode: str, takes_corners: bool):
     if not takes_corners:
 
-        @op(name, called="resized", of=FLOAT)
+        @op(also=name, called="resized", of=FLOAT)
         def _nearest(a, input: Tensor, output_size: Sizes | None = None,
                      scale_factors: Numbers | None = None):  # fmt: skip
             return resized(a, input, output_size, scale_factors, mode)
 
         return
 
-    @op(name, called="resized", of=FLOAT)
+    @op(also=name, called="resized", of=FLOAT)
     def _linear(a, input: Tensor, output_size: Sizes | None, align_corners: Flag,
                 scale_factors: Numbers | None = None):  # fmt: skip
         return resized(a, input, output_size, scale_factors, mode, align_corners)
