@@ -10,7 +10,7 @@ ROWS = {
     # Losses
     "smooth_l1_loss": (PAIRS, "F.smooth_l1_loss(x, y)"),
     "smooth_l1_loss(beta)": (PAIRS, "F.smooth_l1_loss(x, y, beta=0.3, reduction='sum')"),
-    "smooth_l1_loss(none)": (PAIRS, "F.smooth_l1_loss(x, y, reduction='none', beta=0)"),
+    "smooth_l1_loss(none)": (PAIRS, "F.smooth_l1_loss(x, y, reduction='none', beta=0.5)"),
     "poisson_nll_loss": (XY, "F.poisson_nll_loss(x, y)"),
     "poisson_nll_loss(full)": (
         XY,
