@@ -40,6 +40,12 @@ ROWS = {
         "x: N C, y: N C, w: C",
         "F.multilabel_soft_margin_loss(x, y, weight=w)",
     ),
+    "multi_margin_loss": (WEIGHTED, "F.multi_margin_loss(x, y, p=2, margin=0.5, weight=w)"),
+    "kl_div(batchmean)": (
+        PAIRS,
+        "F.kl_div(x, y.softmax(1), reduction='batchmean')",
+    ),
+    "mse_loss(weight)": (THREE, "F.mse_loss(x, y, weight=z**2) + F.huber_loss(x, y, weight=z)"),
     "cross_entropy": (LABELS, "F.cross_entropy(x, y)"),
     "cross_entropy(weight)": (WEIGHTED, "F.cross_entropy(x, y, weight=w**2, reduction='sum')"),
     "cross_entropy(smoothing)": (WEIGHTED, "F.cross_entropy(x, y, w**2, label_smoothing=0.1)"),
@@ -80,6 +86,7 @@ ROWS = {
     "dropout": (MATRIX, "F.dropout(x, 0.5, training=False) + torch.dropout(x, 0.5, False)"),
     "dropout(none)": (MATRIX, "x * F.dropout(x, p=0.0)"),
     "native_dropout": (MATRIX, "torch.native_dropout(x, 0.5, False)[0]"),
+    "rrelu": (MATRIX, "F.rrelu(x)"),
     # Attention
     "scaled_dot_product_attention": (QKV, "F.scaled_dot_product_attention(q, k, v)"),
     "scaled_dot_product_attention(causal)": (
@@ -179,7 +186,11 @@ ROWS = {
     "upsample_linear1d": (SEQUENCE, "F.interpolate(x, scale_factor=3, mode='linear')"),
     "upsample_bilinear2d": (IMAGE, "F.interpolate(x, scale_factor=2, mode='bilinear')"),
     "upsample_trilinear3d": (VOLUME, "F.interpolate(x, scale_factor=2, mode='trilinear')"),
+    "pixel_shuffle": ("x: N 8 H W", "F.pixel_shuffle(x, 2)"),
+    "pixel_unshuffle": ("x: N C 4 6", "F.pixel_unshuffle(x, 2)"),
+    "channel_shuffle": ("x: N 6 T", "F.channel_shuffle(x, 2)"),
     # Products
+    "kron": ("x: 2 3, y: 4 2", "torch.kron(x, y)"),
     "mm": ("x: N K, y: K C", "torch.mm(x, y) + x.mm(mat2=y)"),
     "bmm": ("x: N C K, y: N K D", "x.bmm(y)"),
     "mv": ("x: N K, y: K", "torch.mv(x, y)"),

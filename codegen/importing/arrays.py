@@ -230,6 +230,8 @@ def rule_of(row: Op) -> Callable[..., Any]:
                 place.append(value)
         found = row.meaning(Named(r), *place, **keywords)
         found = list(found) if isinstance(found, tuple) else [found]
+        if str(getattr(r.node.meta["val"], "dtype", "")) == "torch.bool":
+            found = [r.as_condition(found[0])]
         more = len(r.node.target._schema.returns) - len(found)
         return found[0] if len(found) == 1 and more < 1 else [*found, *[OUTSIDE] * more]
 

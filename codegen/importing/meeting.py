@@ -120,14 +120,15 @@ class Meeting:
         return [self.moved(v, target) for v in spread], tuple(target)
 
     def _chosen(self, at: Sequence[Value], i: int, used: set[str]) -> Dim:
-        """Which of the dimensions that meet the others become: a single axis, one that is not met
-        yet, one whose name is the user's, one along which something varies.
+        """Which of the dimensions that meet the others become: a part of labels, a single axis, one
+        that is not met yet, one whose name is the user's, one along which something varies.
         """
 
         def rank(v: Value) -> tuple[bool, ...]:
             dim = v.dims[i]
             varies = bool(set(dim) & v.tree.free)
             return (
+                v.kind != LABEL or not {*dim} & self.not_siblings,  # no label can be shifted
                 len(dim) != 1,
                 *(bool({*dim} & own) for own in (self.not_siblings, used, self.guessed)),
                 not varies,
@@ -139,7 +140,7 @@ class Meeting:
                 f"axes flattened in different ways meet: {shown}", "flatten them the same way"
             )
         alike = len({len(v.dims[i]) for v in at}) == 1
-        key = rank if not alike else lambda v: rank(v)[1:]
+        key = rank if not alike else lambda v: (rank(v)[0], *rank(v)[2:])
         return min(at, key=key).dims[i]
 
     def _free(self, axis: str, target: Iterable[Dim], values: Iterable[Value]) -> str:

@@ -110,8 +110,8 @@ def _scalars(reader: Reader) -> Iterator[tuple[str, str]]:
 def _declaration(declared: Declared, kept: frozenset[str]) -> str:
     axes = ", ".join(axis for dim in declared.dims for axis in (dim or (ONE_AXIS,)))
     if declared.kind == LABELS:
-        ignored = "" if declared.ignored is None else f", ignored={declared.ignored}"
-        return f"Label({axes}{ignored})"
+        ignored = [] if declared.ignored is None else [f"ignored={declared.ignored}"]
+        return f"Label({', '.join([*[axes] * bool(axes), *ignored])})"
     given = declared.kind == GIVEN or declared.name in kept
     return f"{'Given' if given else 'Input'}({axes})"
 

@@ -18,8 +18,24 @@ LOWEST_LOG = -100  # torch's binary_cross_entropy holds its logarithms above it
 def reduced(a, losses, reduction):
     if reduction == "none":
         return losses
+    if reduction == "batchmean":
+        a.refuse("a mean over the batch", "kl_div alone has it")
     losses = a.let("losses", losses)
     return mean(a, losses) if reduction == "mean" else a.sum(losses)
+
+
+def times(w, e):
+    return w * e
+
+
+def weighed(a, losses, weight, reduction):
+    """The mean is over the weights."""
+    if weight is None:
+        return reduced(a, losses, reduction)
+    losses = a.each(times, weight, losses)
+    if reduction != "mean":
+        return reduced(a, losses, reduction)
+    return a.each(lambda e, w: e / w, a.sum(a.let("losses", losses)), a.sum(weight))
 
 
 def loss(name: str, formula):
@@ -32,9 +48,10 @@ def loss(name: str, formula):
 
 def loss_of_difference(name: str, formula):
     @op(name, forms="F", of=FLOAT)
-    def meaning(a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean"):
+    def meaning(a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean",
+                weight: Tensor | None = None):  # fmt: skip
         diff = a.let("diff", a.each(lambda x, y: x - y, input, target))
-        return reduced(a, a.each(formula, diff), reduction)
+        return weighed(a, a.each(formula, diff), weight, reduction)
 
 
 loss_of_difference("mse_loss", lambda d: d**2)
@@ -43,11 +60,13 @@ loss("soft_margin_loss", lambda x, y: log(1 + exp(-y * x)))
 
 
 @op("huber_loss", forms="F", of=FLOAT)
-def _huber(a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean", delta: Number = 1.0):
+def _huber(a, input: Tensor, target: Tensor, reduction: Reduction = "mean", delta: Number = 1.0,
+           weight: Tensor | None = None):  # fmt: skip
     diff = a.let("diff", a.each(lambda x, y: x - y, input, target))
     size = a.let("distance", a.each(Abs, diff))
     bent = lambda d, n, e: where(n < e, d**2 / 2, e * (n - e / 2))  # noqa: E731
-    return reduced(a, a.each(bent, diff, size, delta), reduction)
+    losses = a.each(bent, diff, size, delta)
+    return reduced(a, losses if weight is None else a.each(times, weight, losses), reduction)
 
 
 @op("binary_cross_entropy", forms="F", of=FLOAT)
@@ -58,7 +77,7 @@ def _binary(
         return -(y * held(log(p), LOWEST_LOG) + (1 - y) * held(log(1 - p), LOWEST_LOG))
 
     losses = a.each(formula, a.let("p", input), target)
-    losses = losses if weight is None else a.each(lambda w, e: w * e, weight, losses)
+    losses = losses if weight is None else a.each(times, weight, losses)
     return reduced(a, losses, reduction)
 
 
@@ -71,7 +90,7 @@ def _binary_of_logits(
     yes = a.each(lambda y, z: y * -softplus(-z), target, z)
     yes = yes if pos_weight is None else a.each(lambda w, e: w * e, pos_weight, yes)
     losses = a.each(lambda e, y, z: -(e + (1 - y) * -softplus(z)), yes, target, z)
-    losses = losses if weight is None else a.each(lambda w, e: w * e, weight, losses)
+    losses = losses if weight is None else a.each(times, weight, losses)
     return reduced(a, losses, reduction)
 
 
@@ -80,10 +99,13 @@ def _kl_div(
     a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean", log_target: Flag = False
 ):
     t = a.let("target", target)
-    if log_target:
-        return reduced(a, a.each(lambda t, x: exp(t) * (t - x), t, input), reduction)
-    formula = lambda t, x: where(equal(t, 0), 0, t * log(t)) - t * x  # noqa: E731
-    return reduced(a, a.each(formula, t, input), reduction)
+    of_log = lambda t, x: exp(t) * (t - x)  # noqa: E731
+    of_share = lambda t, x: where(equal(t, 0), 0, t * log(t)) - t * x  # noqa: E731
+    losses = a.each(of_log if log_target else of_share, t, input)
+    if reduction != "batchmean":
+        return reduced(a, losses, reduction)
+    count = a.count(input, [0])
+    return a.each(lambda e: e / count, reduced(a, losses, "sum"))
 
 
 @op("margin_ranking_loss", forms="F", of=FLOAT)
@@ -192,7 +214,7 @@ def _multilabel_soft_margin(a, input: Tensor, target: Tensor, weight: Tensor | N
                             reduction: Reduction = "mean"):  # fmt: skip
     yes = lambda x, y: y * softplus(-x) + (1 - y) * softplus(x)  # noqa: E731
     losses = a.each(yes, a.let("z", input), target)
-    losses = losses if weight is None else a.each(lambda e, w: w * e, losses, weight)
+    losses = losses if weight is None else a.each(times, weight, losses)
     return reduced(a, mean(a, losses, input.rank - 1), reduction)
 
 
@@ -214,7 +236,7 @@ def _cross_entropy(
         count = a.count(input, [dim])
         target = a.each(lambda t, s: (1 - s) * t + s / count, target, smooth)
     if weight is not None:
-        logprobs = a.each(lambda w, p: w * p, _facing(a, weight, input.rank - dim), logprobs)
+        logprobs = a.each(times, _facing(a, weight, input.rank - dim), logprobs)
     losses = a.each(lambda e: -e, a.sum(a.each(lambda t, p: t * p, target, logprobs), dim))
     return reduced(a, losses, reduction)
 
@@ -239,7 +261,7 @@ def _of_labels(a, logprobs, labels, dim, how):
     terms = a.let("logprobs", logprobs)
     if weight is not None:
         faced = _facing(a, weight, terms.rank - dim)
-        terms = a.let("weighted", a.each(lambda w, p: w * p, faced, terms))
+        terms = a.let("weighted", a.each(times, faced, terms))
     found = a.squeezed(a.picked(terms, dim, a.unsqueezed(labels, dim)), [dim])
     kept, losses = a.counted(labels, ignored, a.each(lambda e: -e, found))
     if smoothing is not None:
@@ -247,8 +269,24 @@ def _of_labels(a, logprobs, labels, dim, how):
         smooth = a.each(lambda s: s / count, a.sum(terms, dim))
         smooth = smooth if kept is None else a.each(lambda k, s: k * s, kept, smooth)
         losses = a.each(lambda e, t, s: (1 - s) * e - s * t, losses, smooth, smoothing)
-    if reduction != "mean" or (weight is None and kept is None):
+    if reduction != "mean" or (weight is None and (kept is None or not labels.rank)):
         return reduced(a, losses, reduction)
     if weight is not None:
         kept = a.counted(labels, ignored, a.selected(weight, 0, labels))[1]
     return a.each(lambda e, n: e / n, a.sum(a.let("losses", losses)), a.sum(kept))
+
+
+@op("multi_margin_loss", forms="F", of=FLOAT)
+def _multi_margin(
+    a, input: Tensor, target: AnyTensor, p: Order = 1, margin: Number = 1.0,
+    weight: Tensor | None = None, *, reduction: Reduction = "mean",
+):  # fmt: skip
+    """Of all classes but that of the label, whose term is margin**p."""
+    dim = input.rank - 1
+    own = a.picked(input, dim, a.unsqueezed(target, dim))
+    terms = a.each(lambda x, y, m: held(m - y + x, 0) ** p, input, own, margin)
+    count = a.count(input, [dim])
+    losses = a.each(lambda s, m: (s - m**p) / count, a.sum(terms, dim), margin)
+    if weight is not None:
+        losses = a.each(times, a.selected(weight, 0, target), losses)
+    return reduced(a, losses, reduction)

@@ -134,6 +134,15 @@ def _prelu(a, input: Tensor, weight: Tensor):
     return a.each(lambda x, w: where(x > 0, x, w * x), input, slope)
 
 
+@op("rrelu", forms="torch F", called="hidden", of=FLOAT)
+def _rrelu(a, input: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: Flag = False):
+    """Evaluated: the slope is the mean of those that are drawn."""
+    if training:
+        a.refuse("rrelu is random", "call .eval() on the module first")
+    bent = lambda x, low, high: where(x > 0, x, (low + high) / 2 * x)  # noqa: E731
+    return a.each(bent, input, lower, upper)
+
+
 @op("glu", forms="F", called="hidden", of=FLOAT)
 def _glu(a, input: Tensor, dim: Dim = -1):
     value, gate = halves(a, input, dim)
@@ -150,8 +159,8 @@ def equal_parts(a, x, dim: int, count: int):
     return [a.part(x, dim, k * width, (k + 1) * width) for k in range(count)]
 
 
-@op("dropout", "alpha_dropout", "feature_dropout", forms="torch F",
-    aten={"train": "training"}, gives="same")  # fmt: skip
+@op("dropout", "alpha_dropout", "feature_dropout", "dropout1d", "dropout2d", "dropout3d",
+    forms="torch F", aten={"train": "training"}, gives="same")  # fmt: skip
 def _dropout(a, input: Tensor, p: Number = 0.5, training: Flag = True):
     if training and not a.is_zero(p):
         a.refuse(

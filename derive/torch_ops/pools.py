@@ -101,6 +101,7 @@ def _enter_pools(count: int):
     def _max_pool(
         a, input: Tensor, kernel_size: Numbers, stride: Numbers | None = None,
         padding: Numbers = ZERO, dilation: Numbers = ONE, ceil_mode: Flag = False,
+        return_indices: Default = False,
     ):  # fmt: skip
         shape = _shape(a, kernel_size, stride, padding, dilation, count)
         return _largest(a, input, shape, ceil_mode)
@@ -123,7 +124,7 @@ def _enter_pools(count: int):
 
     @op(f"adaptive_max_pool{count}d", called="pooled", of=FLOAT,
         forms="torch F" if count == 1 else "F")  # fmt: skip
-    def _adaptive_max_pool(a, input: Tensor, output_size: Sizes):
+    def _adaptive_max_pool(a, input: Tensor, output_size: Sizes, return_indices: Default = False):
         return adapted(a, input, output_size, count, _largest_between)
 
 

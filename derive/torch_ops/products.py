@@ -21,6 +21,7 @@ from derive.torch_ops.table import (
     op,
 )
 
+LONGEST = 60  # letters and commas of an einsum
 DOTS, GREEK = "...", "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6"
 BATCH, INNER, LEFT, RIGHT = "uvwxyz", "abcdef", "ijklmn", "opqrst"
 
@@ -140,6 +141,8 @@ def _multi_dot(a, tensors: Tensors):
 
 @op("einsum", forms="torch", called="product", gives=SAME, aten={"tensors": "operands"})
 def _einsum(a, equation: Word, *operands: Tensors):
+    if len(equation) > LONGEST:
+        a.refuse("einsum of too many letters", "write products of fewer tensors")
     left, arrow, output = equation.replace(" ", "").partition("->")
     labels = left.split(",")
     if len(labels) != len(operands):
@@ -200,6 +203,10 @@ def _tensordot(a, input: Tensor, other: Tensor, dims: Size = 2,
 @op("cosine_similarity", forms="torch F", called="similarity", of=FLOAT)
 def _cosine_similarity(a, x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Number = 1e-8):
     """The norms are held above eps each, as torch does."""
+    if x1.rank < x2.rank:
+        a.refuse("the first has fewer dimensions", "add some: x1[None]")
+    for _ in range(x1.rank - x2.rank):
+        x2 = a.unsqueezed(x2, 0)
     norms = [a.let("norm", length(a, x, 2, dim, False)) for x in (x1, x2)]
     dots = a.sum(a.each(lambda x, y: x * y, x1, x2), dim)
     over = lambda d, n, m, e: d / (held(n, e) * held(m, e))  # noqa: E731
@@ -224,3 +231,18 @@ def _cdist(a, x1: Tensor, x2: Tensor, p: Order = 2, compute_mode: Word | None = 
     """Of every row with every row; how torch computes it is no matter."""
     rows = a.unsqueezed(x1, x1.rank - 1), a.unsqueezed(x2, x2.rank - 2)
     return distance(a, *rows, (p, 0, False))
+
+
+@op("kron", called="product", gives=SAME)
+def _kron(a, input: Tensor, other: Tensor):
+    """Each entry times all of the other."""
+    x, y = input, other
+    while x.rank != y.rank:
+        x, y = (a.unsqueezed(v, 0) if v.rank < max(x.rank, y.rank) else v for v in (x, y))
+    left, right = LEFT[: x.rank], RIGHT[: x.rank]
+    whole = a.contracted(
+        [left, right], "".join(map("".join, zip(left, right, strict=True))), [x, y]
+    )
+    for dim in range(x.rank):
+        whole = a.together(whole, dim)
+    return whole

@@ -7,7 +7,7 @@ from sympy import Integer, Rational, floor
 from derive.torch_ops.convolutions import rounded_down
 from derive.torch_ops.formulas import Abs, held
 from derive.torch_ops.pools import adapted, beside, mean_between
-from derive.torch_ops.table import FLOAT, Flag, Numbers, Sizes, Tensor, Word, op
+from derive.torch_ops.table import FLOAT, Flag, Numbers, Size, Sizes, Tensor, Word, op
 
 HALF = Rational(1, 2)
 
@@ -95,6 +95,34 @@ def _enter_resizing(name: str, mode: str, takes_corners: bool):
     def _linear(a, input: Tensor, output_size: Sizes | None, align_corners: Flag,
                 scale_factors: Numbers | None = None):  # fmt: skip
         return resized(a, input, output_size, scale_factors, mode, align_corners)
+
+
+# Channels and places
+
+
+@op("pixel_shuffle", forms="torch F", gives="same")
+def _pixel_shuffle(a, input: Tensor, upscale_factor: Size):
+    """Channels become a square of places, in rows."""
+    c = input.rank - 3
+    x = a.apart(input, c, a.count(input, [c]) / upscale_factor**2)
+    x = a.apart(x, c + 1, upscale_factor)
+    x = a.permuted(x, [*range(c + 1), c + 3, c + 1, c + 4, c + 2])
+    return a.together(a.together(x, c + 3), c + 1)
+
+
+@op("pixel_unshuffle", forms="torch F", gives="same")
+def _pixel_unshuffle(a, input: Tensor, downscale_factor: Size):
+    c, r = input.rank - 3, downscale_factor
+    x = a.apart(input, c + 1, a.count(input, [c + 1]) / r)
+    x = a.apart(x, c + 3, a.count(input, [c + 2]) / r)
+    x = a.permuted(x, [*range(c + 1), c + 2, c + 4, c + 1, c + 3])
+    return a.together(a.together(x, c), c)
+
+
+@op("channel_shuffle", forms="torch F", gives="same")
+def _channel_shuffle(a, input: Tensor, groups: Size):
+    x = a.apart(input, 1, groups)
+    return a.together(a.permuted(x, [0, 2, 1, *range(3, x.rank)]), 1)
 
 
 for _count, _linear_mode in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):

@@ -5,27 +5,15 @@ from __future__ import annotations
 from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused
 from derive.torch_ops import trees
-from derive.torch_ops.trees import ONE, ZERO, Tree
+from derive.torch_ops.trees import Tree
 
 
 def exp(x: Tree) -> Tree:
     return trees.call("exp", x)
 
 
-def log(x: Tree) -> Tree:
-    return trees.call("log", x)
-
-
 def sqrt(x: Tree) -> Tree:
     return trees.call("sqrt", x)
-
-
-def sigmoid(x: Tree) -> Tree:
-    return trees.quotient(ONE, trees.sum_of(ONE, exp(trees.minus(x))))
-
-
-def relu(x: Tree) -> Tree:
-    return trees.choice((ZERO, trees.compared("<=", x, ZERO)), otherwise=x)
 
 
 def held(x: Tree, low: Tree | None, high: Tree | None) -> Tree:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from codegen.importing.operations.pointwise import exp, larger, log, smaller, sqrt
+from codegen.importing.operations.pointwise import exp, larger, smaller, sqrt
 from codegen.importing.operations.table import rule
 from codegen.importing.values import ARGMAX, Refused, Value
 from derive.torch_ops import trees
 from derive.torch_ops.trees import ZERO
 
 ARG_MAX_ONLY = "use the values; indices of maxima may only index, as in x.gather(1, index)"
-
-
-def spread(r, x, dims, keepdim, correction) -> tuple[Value, Value]:
-    """The variance and the mean, with a statement for each step."""
-    x = r.let("u", r.as_number(x))
-    whole = r.mean(x, dims, keepdim=True)
-    mean = r.let("mean", whole)
-    diff = r.let("diff", r.sum_like(trees.difference, x, mean))
-    squares = r.sum(r.pointwise(trees.square, diff), dims, keepdim)
-    count = r.number(r.count(x, dims) - correction)
-    var = squares.of(trees.quotient(squares.tree, count))
-    if keepdim:
-        return var, mean
-    gone = r.positions(x, dims)
-    return var, Value(mean.tree, tuple(d for i, d in enumerate(mean.dims) if i not in gone))
 
 
 @rule("linalg_vector_norm", called="norm")
@@ -106,19 +91,3 @@ def exponentials(r, x) -> tuple[Value, Value]:
     taken = [(ZERO if v == masked else exp(v), c) for v, c in pairs]
     last = ZERO if otherwise == masked else exp(otherwise)
     return x, r.let("counts", Value(trees.choice(*taken, otherwise=last), x.dims))
-
-
-def softmax(r, x, dim) -> Value:
-    _, counts = exponentials(r, x)
-    return r.pointwise(trees.quotient, counts, r.sum(counts, dim, keepdim=True))
-
-
-def log_sum_exp(r, x, dim, keepdim=False) -> tuple[Value, Value]:
-    """(scores, the logarithm of the sum of their exponentials)."""
-    x, counts = exponentials(r, x)
-    return x, r.pointwise(log, r.sum(counts, dim, keepdim))
-
-
-def log_softmax(r, x, dim) -> Value:
-    x, whole = log_sum_exp(r, x, dim, keepdim=True)
-    return r.sum_like(trees.difference, x, whole)
