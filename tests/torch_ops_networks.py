@@ -5,6 +5,10 @@ LABELS, WEIGHTED = "x: N C, y: N int", "x: N C, y: N int, w: C"
 SEQUENCE, IMAGE, VOLUME = "x: N C T", "x: N C H W", "x: N C H W T"
 GATES = "x: N K, h: N 2, s: N 2, w: {0} K, u: {0} 2, b: {0}, c: {0}"
 QKV = "q: N T E, k: N S E, v: N S D"
+HEADS = (
+    "F.multi_head_attention_forward(x, x, x, 6, 2, torch.cat([w, w[:6]]), torch.cat([b, b[:6]]),"
+    " None, None, False, 0.0, o[:, :6]"
+)
 
 ROWS = {
     # Losses
@@ -100,6 +104,22 @@ ROWS = {
     "scaled_dot_product_attention(masked)": (
         f"{QKV}, m: T S",
         "F.scaled_dot_product_attention(q, k, v, attn_mask=m > -9)",
+    ),
+    "scaled_dot_product_attention(groups)": (
+        "q: N 4 T E, k: N 2 S E, v: N 2 S D",
+        "F.scaled_dot_product_attention(q, k, v, enable_gqa=True)",
+    ),
+    "multi_head_attention_forward": (
+        "x: T N 6, w: 12 6, o: 6 12, b: 12, m: N T",
+        f"{HEADS}, o[0, :6], key_padding_mask=m > 9)[0]",
+    ),
+    "multi_head_attention_forward(mask)": (
+        "x: T N 6, w: 12 6, o: 6 12, b: 12, m: T",
+        f"{HEADS}, None, need_weights=False, attn_mask=m[:, None] - m)[0]",
+    ),
+    "multi_head_attention_forward(weights)": (
+        "x: T 6, w: 12 6, o: 6 12, b: 12",
+        f"{HEADS}, None)[1]",
     ),
     # Cells
     "gru_cell": (GATES.format(6).replace("s: N 2, ", ""), "torch.gru_cell(x, h, w, u, b, c)"),
@@ -234,3 +254,4 @@ READ_ALONE: dict[str, str] = {
 # Traced as the operations that they are made of.
 DECOMPOSED = {"triplet_margin_with_distance_loss", "multilabel_soft_margin_loss", "interpolate"}
 DECOMPOSED |= {"local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d"}
+DECOMPOSED |= {"multi_head_attention_forward"}

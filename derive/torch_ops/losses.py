@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from derive.torch_ops.formulas import Abs, equal, exp, held, log, sqrt, unequal, where
+from derive.torch_ops.formulas import Abs, equal, exp, function, held, log, sqrt, unequal, where
 from derive.torch_ops.pointwise import softplus
 from derive.torch_ops.products import distance
 from derive.torch_ops.reducing import log_z, mean
@@ -147,9 +147,10 @@ def _gaussian(
     a, input: Tensor, target: Tensor, var: Tensor, full: Flag = False, eps: Number = 1e-6,
     reduction: Reduction = "mean",
 ):  # fmt: skip
-    """A variance below eps is taken for eps, and moves nothing: torch holds it without gradient."""
+    """A variance below eps counts as eps; its gradient passes, as torch has it."""
     var = var if var.rank == input.rank else a.unsqueezed(var, var.rank)
-    v = a.let("var", a.each(lambda v, e: where(v < e, e, v), var, eps))
+    detach = function("Detach")
+    v = a.let("var", a.each(lambda v, e: v + detach(where(v < e, e - v, 0)), var, eps))
     halves = lambda x, y, v: (log(v) + (x - y) ** 2 / v) / 2  # noqa: E731
     losses = a.each(halves, input, target, v)
     if full:
