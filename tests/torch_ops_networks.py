@@ -49,7 +49,10 @@ ROWS = {
         PAIRS,
         "F.kl_div(x, y.softmax(1), reduction='batchmean')",
     ),
-    "mse_loss(weight)": (THREE, "F.mse_loss(x, y, weight=z**2) + F.huber_loss(x, y, weight=z)"),
+    "mse_loss(weight)": (
+        THREE,
+        "F.mse_loss(x, y) + F.mse_loss(x, y, weight=z**2) + F.huber_loss(x, y, weight=z)",
+    ),
     "cross_entropy": (LABELS, "F.cross_entropy(x, y)"),
     "cross_entropy(weight)": (WEIGHTED, "F.cross_entropy(x, y, weight=w**2, reduction='sum')"),
     "cross_entropy(smoothing)": (WEIGHTED, "F.cross_entropy(x, y, w**2, label_smoothing=0.1)"),
@@ -61,6 +64,10 @@ ROWS = {
     "cross_entropy(probabilities)": (
         "x: N C, y: N C, w: C",
         "F.cross_entropy(x, y.softmax(1), weight=w, label_smoothing=0.2)",
+    ),
+    "linear_cross_entropy": (
+        "x: N K, z: C K, y: N int, b: C",
+        "F.linear_cross_entropy(x, z, y, linear_bias=b, label_smoothing=0.1)",
     ),
     "nll_loss": (WEIGHTED, "F.nll_loss(F.log_softmax(x, 1), y, weight=w**2)"),
     "nll_loss(image)": ("x: N C H W, y: N H W int", "F.nll_loss(x, y, reduction='none')"),
@@ -90,6 +97,15 @@ ROWS = {
     "dropout": (MATRIX, "F.dropout(x, 0.5, training=False) + torch.dropout(x, 0.5, False)"),
     "dropout(none)": (MATRIX, "x * F.dropout(x, p=0.0)"),
     "native_dropout": (MATRIX, "torch.native_dropout(x, 0.5, False)[0]"),
+    "native_layer_norm": (
+        "x: N C, w: C, b: C",
+        "torch.native_layer_norm(x, w.shape, w, b, 1e-3)[0]",
+    ),
+    "native_group_norm": (
+        "x: N 6 S, w: 6, b: 6",
+        "torch.native_group_norm(x, w, b, x.shape[0], 6, x.shape[2], 3, 1e-3)[0]",
+    ),
+    "renorm": (MATRIX, "torch.renorm(x, 2, 0, 1.5)"),
     "rrelu": (MATRIX, "F.rrelu(x)"),
     # Attention
     "scaled_dot_product_attention": (QKV, "F.scaled_dot_product_attention(q, k, v)"),
@@ -111,7 +127,7 @@ ROWS = {
     ),
     "multi_head_attention_forward": (
         "x: T N 6, w: 12 6, o: 6 12, b: 12, m: N T",
-        f"{HEADS}, o[0, :6], key_padding_mask=m > 9)[0]",
+        f"{HEADS}, None, key_padding_mask=m > 9)[0]",
     ),
     "multi_head_attention_forward(mask)": (
         "x: T N 6, w: 12 6, o: 6 12, b: 12, m: T",
@@ -209,7 +225,10 @@ ROWS = {
     "pixel_shuffle": ("x: N 8 H W", "F.pixel_shuffle(x, 2)"),
     "pixel_unshuffle": ("x: N C 4 6", "F.pixel_unshuffle(x, 2)"),
     "channel_shuffle": ("x: N 6 T", "F.channel_shuffle(x, 2)"),
+    "upsample_nearest": (IMAGE, "F.upsample_nearest(x, scale_factor=2)"),
+    "upsample_bilinear": ("x: N C 3 4", "F.upsample_bilinear(x, size=(5, 7))"),
     # Products
+    "linalg_vecdot": (PAIRS, "torch.linalg.vecdot(x, y) + torch.linalg.vecdot(x, y, dim=1)"),
     "kron": ("x: 2 3, y: 4 2", "torch.kron(x, y)"),
     "mm": ("x: N K, y: K C", "torch.mm(x, y) + x.mm(mat2=y)"),
     "bmm": ("x: N C K, y: N K D", "x.bmm(y)"),
@@ -237,7 +256,7 @@ ROWS = {
         "F.embedding_bag(y, w, per_sample_weights=p, mode='sum')",
     ),
 }
-RESIZED = [name for name in ROWS if "upsample" in name]
+RESIZED = [name for name in ROWS if "upsample" in name and name[-1] == "d"]
 IMPORTED_ALONE = dict.fromkeys(
     (
         *RESIZED,
@@ -245,6 +264,8 @@ IMPORTED_ALONE = dict.fromkeys(
         "_native_batch_norm_legit_no_training",
         "_weight_norm",
         "native_dropout",
+        "native_layer_norm",
+        "native_group_norm",
     ),
     "only ATen has it",
 )
@@ -254,4 +275,5 @@ READ_ALONE: dict[str, str] = {
 # Traced as the operations that they are made of.
 DECOMPOSED = {"triplet_margin_with_distance_loss", "multilabel_soft_margin_loss", "interpolate"}
 DECOMPOSED |= {"local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d"}
-DECOMPOSED |= {"multi_head_attention_forward"}
+DECOMPOSED |= {"multi_head_attention_forward", "upsample_nearest", "upsample_bilinear"}
+DECOMPOSED |= {"linear_cross_entropy"}

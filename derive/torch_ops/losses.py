@@ -6,9 +6,19 @@ import sympy
 
 from derive.torch_ops.formulas import Abs, equal, exp, function, held, log, sqrt, unequal, where
 from derive.torch_ops.pointwise import softplus
-from derive.torch_ops.products import distance
+from derive.torch_ops.products import distance, linear
 from derive.torch_ops.reducing import log_z, mean
-from derive.torch_ops.table import FLOAT, AnyTensor, Flag, Number, Order, Reduction, Tensor, op
+from derive.torch_ops.table import (
+    FLOAT,
+    AnyTensor,
+    Default,
+    Flag,
+    Number,
+    Order,
+    Reduction,
+    Tensor,
+    op,
+)
 from derive.torch_ops.trees import Tree, number
 
 PI, TINY = number(sympy.pi), number(sympy.Rational(1, 10**12))
@@ -240,6 +250,20 @@ def _cross_entropy(
         logprobs = a.each(times, _facing(a, weight, input.rank - dim), logprobs)
     losses = a.each(lambda e: -e, a.sum(a.each(lambda t, p: t * p, target, logprobs), dim))
     return reduced(a, losses, reduction)
+
+
+@op("linear_cross_entropy", forms="F", of=FLOAT)
+def _linear_cross_entropy(
+    a, input: Tensor, linear_weight: Tensor, target: AnyTensor, *,
+    linear_bias: Tensor | None = None, weight: Tensor | None = None,
+    reduction: Reduction = "mean", ignore_index: Number = -100, label_smoothing: Number = 0.0,
+    options: Default = None,
+):  # fmt: skip
+    if linear_weight.rank != 2 or input.rank > 2:
+        a.refuse("scores along several dimensions", "write F.linear and F.cross_entropy")
+    scores = linear(a, input, linear_weight, linear_bias)
+    more = {"ignore_index": ignore_index, "reduction": reduction}
+    return _cross_entropy(a, scores, target, weight, label_smoothing=label_smoothing, **more)
 
 
 @op("nll_loss", forms="F", also="nll_loss_nd nll_loss2d", of=FLOAT)

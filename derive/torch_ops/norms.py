@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from derive.torch_ops.formulas import sigmoid, sqrt, where
 from derive.torch_ops.reducing import length, mean, spread
-from derive.torch_ops.table import FLOAT, Dim, Flag, Number, Size, Sizes, Tensor, op
+from derive.torch_ops.table import FLOAT, Dim, Flag, Number, Order, Size, Sizes, Tensor, op
 from derive.torch_ops.trees import number
 
 LEAST = 2.220446049250313e-16  # torch's eps of an RMS norm that names none, in float64
+RENORMED = 1e-7  # what torch's renorm adds to a norm
 NATIVE = "_native_batch_norm_legit"
 
 
@@ -41,6 +42,12 @@ def _layer_norm(
 ):  # fmt: skip
     dims = tuple(range(input.rank - len(normalized_shape), input.rank))
     return affine(a, normalized(a, input, dims, eps), weight, bias)
+
+
+@op(also="native_layer_norm", called="normed")
+def _native_layer_norm(a, input: Tensor, normalized_shape: Sizes, weight: Tensor | None,
+                       bias: Tensor | None, eps: Number):  # fmt: skip
+    return _layer_norm(a, input, normalized_shape, weight, bias, eps)
 
 
 @op("rms_norm", forms="F torch", called="normed", of=FLOAT)
@@ -85,7 +92,7 @@ def _statistics(a, running_mean, running_var, of_batch):
     return running_mean, running_var
 
 
-@op(NATIVE, f"{NATIVE}_functional", called="normed")
+@op(NATIVE, f"{NATIVE}_functional", also="native_batch_norm", called="normed")
 def _native(
     a, input: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
     running_mean: Tensor | None = None, running_var: Tensor | None = None, training: Flag = True,
@@ -183,3 +190,20 @@ def _group_norm(a, input: Tensor, num_groups: Size, weight: Tensor | None = None
     parts = a.apart(a.let("u", input), 1, num_groups)
     y = a.together(normalized(a, parts, tuple(range(2, parts.rank)), eps), 1)
     return affine(a, y, *(None if v is None else behind(a, v, y.rank - 2) for v in (weight, bias)))
+
+
+@op(also="native_group_norm", called="normed")
+def _native_group_norm(
+    a, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,
+    group: Size, eps: Number,
+):  # fmt: skip
+    return _group_norm(a, input, group, weight, bias, eps)
+
+
+@op("renorm", called="held", of=FLOAT)
+def _renorm(a, input: Tensor, p: Order, dim: Dim, maxnorm: Number):
+    """Each part along a dimension, shortened where it is longer."""
+    others = tuple(i for i in range(input.rank) if i != dim)
+    norm = a.let("norm", length(a, input, p, others, True))
+    held_at = lambda x, n, m: where(n > m, x * (m / (n + RENORMED)), x)  # noqa: E731
+    return a.each(held_at, input, norm, maxnorm)

@@ -246,3 +246,8 @@ def _kron(a, input: Tensor, other: Tensor):
     for dim in range(x.rank):
         whole = a.together(whole, dim)
     return whole
+
+
+@op("linalg_vecdot", called="product", gives=SAME)
+def _vecdot(a, x: Tensor, y: Tensor, *, dim: Dim = -1):
+    return a.sum(a.each(lambda x, y: x * y, x, y), dim)

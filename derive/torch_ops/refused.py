@@ -48,6 +48,12 @@ REASONS: dict[tuple[str, str], str] = {
     ("memory that is read by strides", "write slices, unfold or diagonal"): (
         "as_strided as_strided_copy as_strided_scatter"
     ),
+    ("pairs of rows one after the other", "write torch.cdist, and what is above its diagonal"): (
+        "pdist"
+    ),
+    ("what a maximum left out", "write to the places that a comparison with the maximum finds"): (
+        "max_unpool1d max_unpool2d max_unpool3d"
+    ),
     ("the bits of a float", "no forward has them: compute them outside"): "frexp nextafter signbit",
 }
 refused = {name: reason for reason, names in REASONS.items() for name in names.split()}

@@ -81,6 +81,20 @@ def _interpolate(
     return resized(a, input, size, factors, mode, bool(align_corners))
 
 
+@op("upsample_nearest", forms="F", called="resized", of=FLOAT)
+def _upsample_nearest(
+    a, input: Tensor, size: Numbers | None = None, scale_factor: Numbers | None = None
+):
+    return _interpolate(a, input, size, scale_factor)
+
+
+@op("upsample_bilinear", forms="F", called="resized", of=FLOAT)
+def _upsample_bilinear(
+    a, input: Tensor, size: Numbers | None = None, scale_factor: Numbers | None = None
+):
+    return _interpolate(a, input, size, scale_factor, "bilinear", True)
+
+
 def _enter_resizing(name: str, mode: str, takes_corners: bool):
     if not takes_corners:
 
