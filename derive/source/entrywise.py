@@ -57,7 +57,7 @@ def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: Reader) -> st
         if row:
             return line(row, found)
         return text(make(**{n: each.tree for n, each in found.items()}), str)
-    except (Unclear, Unsaid, TypeError):
+    except (Unclear, Unsaid, TypeError, IndexError):
         return ""
 
 
