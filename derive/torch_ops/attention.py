@@ -23,6 +23,8 @@ def turned(a, x):
 def mixed(a, query, key, value, how):
     """(what is looked up, the weights of it)."""
     mask, is_causal, scale = how
+    if min(query.rank, key.rank, value.rank) < 2:
+        a.misfit("attention of vectors", "it takes matrices, of a row for each place")
     scores = matmul(a, query, turned(a, key))
     if scale is None:
         root = number(sympy.sqrt(a.count(query, [query.rank - 1])))

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from sympy import Expr, Integer, floor, fraction, together
 
 from derive.torch_ops.norms import behind
-from derive.torch_ops.table import FLOAT, Numbers, Size, Tensor, op
+from derive.torch_ops.table import FLOAT, Numbers, Size, Tensor, Word, op
 
 PLACES, INSIDE = "opq", "klm"  # letters of the dimensions of windows
 ZERO, ONE = (Integer(0),), (Integer(1),)
 
 
-def each_of(a, value: Sequence | None, count: int, usual: Sequence = ()) -> list[Expr]:
-    """A number for each dimension."""
+def each_of(a, value: Sequence | None, count: int, usual: Sequence = ONE) -> list[Expr]:
+    """A number for each dimension; one that is usually above 0 is."""
     values = list(value or usual)
     values = values * count if len(values) == 1 else values
     if len(values) != count:
         a.refuse(f"{len(values)} numbers for {count} dimensions", "write one, or one for each")
-    if any(n.is_integer is False for n in values):
+    if any(n.is_integer is False or (n.is_zero and usual == ONE) for n in values):
         a.refuse(f"windows of {', '.join(map(str, values))}", "write whole numbers")
     return values
 
@@ -82,7 +82,7 @@ def _enter_convolutions(count: int):
     @op(f"conv{count}d", forms="torch F", called="convolved", of=FLOAT)
     def _conv(
         a, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = ONE,
-        padding: Numbers = ZERO, dilation: Numbers = ONE, groups: Size = 1,
+        padding: Numbers | Word = ZERO, dilation: Numbers = ONE, groups: Size = 1,
     ):  # fmt: skip
         steps, holes = each_of(a, stride, count, ONE), each_of(a, dilation, count, ONE)
         sizes, along = _windows_of(a, input, weight, count), []

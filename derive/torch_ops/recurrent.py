@@ -56,6 +56,8 @@ def _gru_cell(a, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
 @op("lstm_cell", forms="torch", called="h", of=FLOAT)
 def _lstm_cell(a, input: Tensor, hx: Tensors, w_ih: Tensor, w_hh: Tensor,
                b_ih: Tensor | None = None, b_hh: Tensor | None = None):  # fmt: skip
+    if len(hx) != 2:
+        a.refuse(f"a state of {len(hx)} tensors", "write (h, c)")
     h, c = hx
     whole = a.let("gates", a.each(plus, *_both(a, input, h, (w_ih, w_hh, b_ih, b_hh))))
     names = ("enter", "forget", "candidate", "leave")

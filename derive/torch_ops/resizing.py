@@ -33,7 +33,8 @@ def linear(a, x, dim, size, how):
     ratio = last / (size - 1) if corners and size != 1 else Integer(0) if corners else 1 / factor
     at = lambda i: i * ratio if corners else held((i + HALF) * ratio - HALF, 0, last)  # noqa: E731
     x, i, j = beside(a, x, dim, size)
-    weight = a.each(lambda i, j: held(1 - Abs(at(i) - j), 0), i, j)
+    source = a.let("source", a.each(at, i))
+    weight = a.each(lambda s, j: held(1 - Abs(s - j), 0), source, j)
     return a.sum(a.each(lambda x, w: w * x, x, weight), dim + 1)
 
 
@@ -68,6 +69,8 @@ def _interpolate(
 ):  # fmt: skip
     if antialias or (mode not in RESIZED and mode != "area"):
         a.refuse(f"interpolation: {mode}", f"supported are area, {', '.join(RESIZED)}")
+    if size is None and scale_factor is None:
+        a.refuse("interpolation to no size", "write size=, or scale_factor=")
     if mode == "area":
         count = input.rank - 2
         sizes = size or [

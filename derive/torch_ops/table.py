@@ -11,7 +11,7 @@ kind it is; a front end turns what it has into that kind, or refuses:
     Dim, Dims         one dimension, several (None: all), counted from the front
     NewDim            the place of a dimension that is added
     Size, Sizes       whole numbers and sizes of axes, as SymPy's expressions
-    Numbers           one or several numbers of Python's and sizes, as SymPy's; or a word
+    Numbers           one or several numbers of Python's and sizes, as SymPy's
     Flag, Word        True or False; text
     Order             of a norm: a number of Python's
     Reduction         "none", "mean" or "sum"
@@ -68,7 +68,7 @@ def op(*names: str, forms="method torch", called="", gives=FLOAT, of="", aten=No
         own = frozenset(also.split())
         row = Op(known, meaning, frozenset(forms.split()), called, gives, of, aten or {}, own)
         for parameter in row.arguments:
-            kind = parameter.annotation.removesuffix(" | None")
+            kind = parameter.annotation.partition(" | ")[0]
             if kind not in KINDS:
                 raise TypeError(f"{names[0]}: no argument is a {kind}: {parameter.name}")
         if twice := table.keys() & set(known):
