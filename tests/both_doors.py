@@ -43,13 +43,16 @@ def definition_of(axes: str, folder: Path):
     classes = next(a for a in (*LABELS_OF, *every) if a in every)
     lines, used = [], []
     for argument in arguments:
-        along = ", ".join(map(name_of, argument.axes))
+        own = [name_of(a) for a in argument.axes]
+        for i, axis in enumerate(own):
+            if axis in own[:i]:  # a twin of it
+                own[i] = f"{axis}_{i}"
+                declared.append(f'{own[i]} = Axis("{own[i]}", {axis})')
+        along = ", ".join(own)
         role = {"int": "Label", "bool": "Given"}.get(argument.kind, "Input")
         lines.append(f"{argument.name} = {role}({along})")
         read = f"OneHot({argument.name}, {classes})" if role == "Label" else argument.name
-        axes_of = ", ".join(
-            dict.fromkeys([*map(name_of, argument.axes)] + [classes] * (role == "Label"))
-        )
+        axes_of = ", ".join(dict.fromkeys(own + [classes] * (role == "Label")))
         used.append(f"Sum({read}, {axes_of})" if axes_of else read)
     if all(line.split(" = ")[1].startswith("Label") for line in lines):
         raise ValueError(axes)
