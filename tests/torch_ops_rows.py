@@ -81,6 +81,7 @@ ROWS = {
     "normalize": (MATRIX, "F.normalize(x) + F.normalize(x, p=1, dim=0)"),
     "nanmean": (MATRIX, "x - torch.nanmean(x, dim=1, keepdim=True)"),
     "nansum": (MATRIX, "torch.nansum(x, 1)"),
+    "corrcoef": (MATRIX, "torch.corrcoef(x)"),
     "cov": ("x: N C", "torch.cov(x) + x.cov(correction=0)"),
     "tensordot(dims)": ("x: N C T, y: T C K", "torch.tensordot(x, y, ([1, 2], [1, 0]))"),
     "amax": (MATRIX, "x.amax(1)"),
@@ -137,7 +138,10 @@ ROWS = {
 IMPORTED_ALONE: dict[str, str] = {
     "special_ndtri": "only torch.special has it",
 }
-READ_ALONE: dict[str, str] = {"cov": "torch asks for values while it is traced"}
+READ_ALONE: dict[str, str] = {
+    "corrcoef": "as cov",
+    "cov": "torch asks for values while it is traced",
+}
 DECOMPOSED = {
     "softsign",
     "tanhshrink",

@@ -6,7 +6,7 @@ from derive.torch_ops.refused import REASONS
 from derive.torch_ops.table import table
 
 WIDTH = 100  # of a line
-DOTTED = ("special_", "linalg_", "fft_")
+DOTTED = ("special_", "linalg_", "fft_", "sparse_")
 
 
 def spelled(names) -> list[str]:

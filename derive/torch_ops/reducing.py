@@ -105,18 +105,24 @@ def _nansum(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
     return a.sum(input, dim, keepdim)
 
 
-def covariances(a, input, correction):
-    """Of the rows of a matrix."""
-    diff = a.let("diff", a.each(lambda x, m: x - m, input, mean(a, input, 1, True)))
-    count = a.count(input, 1)
-    products = a.contracted(["ik", "jk"], "ij", [diff, diff])
-    return a.each(lambda s, n: s / (count - n), products, correction)
+def centred(a, input):
+    return a.let("diff", a.each(lambda x, m: x - m, input, mean(a, input, 1, True)))
 
 
 @op("cov", of=FLOAT)
 def _cov(a, input: Tensor, *, correction: Number = 1, fweights: Default = None,
          aweights: Default = None):  # fmt: skip
-    return covariances(a, input, correction)
+    """Of the rows of a matrix."""
+    diff, count = centred(a, input), a.count(input, 1)
+    products = a.contracted(["ik", "jk"], "ij", [diff, diff])
+    return a.each(lambda s, n: s / (count - n), products, correction)
+
+
+@op("corrcoef", of=FLOAT)
+def _corrcoef(a, input: Tensor):
+    diff = centred(a, input)
+    unit = a.let("unit", a.each(lambda d, n: d / n, diff, length(a, diff, 2, 1, True)))
+    return a.contracted(["ik", "jk"], "ij", [unit, unit])
 
 
 @op("amax", called="largest", gives=SAME)

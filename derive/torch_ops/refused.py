@@ -54,6 +54,12 @@ REASONS: dict[tuple[str, str], str] = {
     ("what a maximum left out", "write to the places that a comparison with the maximum finds"): (
         "max_unpool1d max_unpool2d max_unpool3d"
     ),
+    ("torch.masked and sparse tensors", "write torch.where with the mask, or dense tensors"): (
+        "masked_amax masked_amin masked_cumprod masked_cumsum masked_log_softmax masked_logaddexp"
+        " masked_logsumexp masked_mean masked_median masked_norm masked_normalize masked_prod"
+        " masked_softmax masked_softmin masked_std masked_sum masked_var sparse_mm"
+        " sparse_sampled_addmm"
+    ),
     ("the bits of a float", "no forward has them: compute them outside"): "frexp nextafter signbit",
 }
 refused = {name: reason for reason, names in REASONS.items() for name in names.split()}
