@@ -139,13 +139,15 @@ def windows(r, x: Value, i: int, sizes: tuple, index: tuple, fill: Expr = sympy.
 def floor_text(length: Expr) -> str:
     """A length that is rounded down, as Python has it."""
     rounded = sorted(length.atoms(floor), key=str)
-    written = {n: sympy.Symbol(_divided(n.args[0])) for n in rounded}
+    alone = isinstance(length, floor) or (length.is_Add and len(rounded) == 1)
+    signs = "{}" if alone else "({})"
+    written = {n: sympy.Symbol(signs.format(_divided(n.args[0]))) for n in rounded}
     return number_text(length.xreplace(written))
 
 
 def _divided(ratio: Expr) -> str:
-    above, below = sympy.fraction(sympy.together(ratio))
-    return f"({number_text(above)}) // {number_text(below)}"
+    above, below = map(number_text, sympy.fraction(sympy.together(ratio)))
+    return f"{above if above.isidentifier() else f'({above})'} // {below}"
 
 
 def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, str, Expr]:
