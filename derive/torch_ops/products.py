@@ -146,7 +146,7 @@ def _einsum(a, equation: Word, *operands: Tensors):
     left, arrow, output = equation.replace(" ", "").partition("->")
     labels = left.split(",")
     if len(labels) != len(operands):
-        a.refuse(f"einsum of {len(operands)} tensors by {left}", "write letters for each")
+        a.misfit(f"einsum of {len(operands)} tensors by {left}", "write letters for each")
     labels, front = _without_dots(a, labels, operands)
     letters = "".join(labels)
     if not arrow:
@@ -166,7 +166,7 @@ def _without_dots(a, labels, operands):
     if min(ranks, default=0) < 0 or any(
         n and DOTS not in own for n, own in zip(ranks, labels, strict=True)
     ):
-        a.refuse(f"einsum: {','.join(labels)} does not fit the shapes", "a letter per dimension")
+        a.misfit(f"einsum: {','.join(labels)} does not fit the shapes", "a letter per dimension")
     front = GREEK[: max(dotted, default=0)]
     pairs = zip(labels, ranks, strict=True)
     return [own.replace(DOTS, front[len(front) - n :] if n else "") for own, n in pairs], front
@@ -178,7 +178,7 @@ def _without_twice(a, x, own: str):
         while own.count(c) > 1:
             i, j = own.index(c), own.rindex(c)
             if a.count(x, [i]) != a.count(x, [j]):
-                a.refuse(f"einsum: {c} stands for different sizes", "give them one size")
+                a.misfit(f"einsum: {c} stands for different sizes", "give them one size")
             places = a.position(x, i), a.position(x, j)
             kept = a.each(lambda x, k, m: where(equal(k, m), x, 0), x, *places)
             x, own = a.sum(kept, j), own[:j] + own[j + 1 :]
