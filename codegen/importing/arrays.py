@@ -159,6 +159,9 @@ class Named:
     def like(self, x: Value, value: Any) -> Value:
         return like(self.r, x, value)
 
+    def expect(self, x: Value, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
+        """The trace has run."""
+
     def changed(self, *values: Value | None) -> None:
         """The trace shows what is written."""
 

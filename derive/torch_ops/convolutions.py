@@ -67,11 +67,14 @@ def _with_bias(a, y, bias, count):
     return y if bias is None else a.each(lambda y, b: y + b, y, behind(a, bias, count))
 
 
-def _pads(a, padding, windows, holes, count):
+def _pads(a, padding, windows, how, count):
     if not isinstance(padding, str):
         return each_of(a, padding, count, ZERO)
     if padding == "valid":
         return [Integer(0)] * count
+    steps, holes = how
+    if padding == "same" and any(step != 1 for step in steps):
+        a.refuse('padding="same" of windows with a stride', "pad first, with F.pad")
     pads = [hole * (wide - 1) / 2 for hole, wide in zip(holes, windows, strict=True)]
     if padding != "same" or not all(pad.is_Integer for pad in pads):
         a.refuse("padding that depends on the size of the window", "write padding=1, or pad first")
@@ -86,7 +89,7 @@ def _enter_convolutions(count: int):
     ):  # fmt: skip
         steps, holes = each_of(a, stride, count, ONE), each_of(a, dilation, count, ONE)
         sizes, along = _windows_of(a, input, weight, count), []
-        pads = _pads(a, padding, [wide for _, wide in sizes], holes, count)
+        pads = _pads(a, padding, [wide for _, wide in sizes], (steps, holes), count)
         for (size, wide), step, pad, hole in zip(sizes, steps, pads, holes, strict=True):
             span = size + 2 * pad - hole * (wide - 1) - 1
             along.append((rounded_down(span / step) + 1, (step, hole, -pad)))

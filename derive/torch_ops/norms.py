@@ -35,12 +35,19 @@ def behind(a, x, count: int):
     return x
 
 
+def _last(a, input, sizes):
+    """The last dimensions, which have these sizes."""
+    dims = tuple(range(input.rank - len(sizes), input.rank))
+    a.expect(input, dims, sizes)
+    return dims
+
+
 @op("layer_norm", forms="F torch", called="normed", of=FLOAT)
 def _layer_norm(
     a, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None,
     bias: Tensor | None = None, eps: Number = 1e-5,
 ):  # fmt: skip
-    dims = tuple(range(input.rank - len(normalized_shape), input.rank))
+    dims = _last(a, input, normalized_shape)
     return affine(a, normalized(a, input, dims, eps), weight, bias)
 
 
@@ -53,7 +60,7 @@ def _native_layer_norm(a, input: Tensor, normalized_shape: Sizes, weight: Tensor
 @op("rms_norm", forms="F torch", called="normed", of=FLOAT)
 def _rms_norm(a, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None,
               eps: Number = LEAST):  # fmt: skip
-    dims = tuple(range(input.rank - len(normalized_shape), input.rank))
+    dims = _last(a, input, normalized_shape)
     x = a.let("u", input)
     square = a.let("ms", mean(a, a.each(lambda x: x**2, x), dims, True))
     return affine(a, a.each(lambda x, s, e: x / sqrt(s + e), x, square, eps), weight, None)
@@ -116,6 +123,8 @@ def _instance_norm(
     momentum: Number = 0.1, eps: Number = 1e-5,
 ):  # fmt: skip
     statistics = _statistics(a, running_mean, running_var, use_input_stats)
+    if input.rank < 3:
+        a.misfit("an instance norm of channels alone", "it is over the dimensions behind them")
     return _over_channels(a, input, tuple(range(2, input.rank)), statistics, (weight, bias, eps))
 
 
