@@ -284,6 +284,8 @@ def _positive(a, input: Tensor):
 
 @op("round", "special_round", called="rounded", gives=SAME, of="number")
 def _round(a, input: Tensor, *, decimals: Number = 0):
+    if a.is_zero(decimals):
+        return a.each(function("Round"), input)
     return a.each(lambda x, n: function("Round")(x * 10**n) / 10**n, input, decimals)
 
 
