@@ -6,7 +6,12 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, forward_file, generated, pages
 
+from codegen.targets.torch.interpret import Interpreter
 from derive import NotationError, check, derive, forward_from
+from derive.reading.names import Names
+from derive.reading.program import Program
+from derive.reading.source import Source
+from derive.reading.values import Space
 
 AXES = 'from derive import Axes\n\nN = Axes("N")\n\n\n'
 NLL = """
@@ -232,3 +237,44 @@ def test_nothing_is_divided_by_what_is_zero_where_a_label_is_ignored(name, tmp_p
     function, _, _ = generated(forward_file(tmp_path, name, body), tmp_path)
     hot = torch.eye(4, dtype=torch.float64)[LABELS.clamp(min=0)] * (LABELS != -100)[:, None]
     assert_same_gradients(lambda x: function(x, LABELS), lambda x: reference(x, hot), draw(6, 4))
+
+
+READ = [
+    "F.cross_entropy(logits, labels)",
+    "F.cross_entropy(logits, labels, reduction='none', ignore_index=-100)",
+    "F.cross_entropy(logits, labels, weight=weight, label_smoothing=0.1)",
+    "F.nll_loss(logits, labels, ignore_index=ignore_index)",
+]
+
+
+def run_as_text(file, text):
+    definition = forward_from(file).definition
+    source = Source(f"result = {text}", "text")
+    space = Space(definition)
+    program = Program(source, space, Names(definition, {}), definition.differentiable[0])
+    program.run(source.parsed().body)
+    return space.definition, program.cells["result"]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    found = tmp_path_factory.mktemp("read") / "mine.py"
+    found.write_text(HEAD + AXES + NLL)
+    return found
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_loss_that_is_read_ignores_the_labels_of_the_mathematics(file, text):
+    definition, cell = run_as_text(file, text)
+    given = {"logits": draw(6, 3), "labels": LABELS, "weight": draw(3).abs()}
+    expected = eval(text, {"F": F, "ignore_index": -100, **given})
+    given |= {"labels": LABELS.clamp(min=0), "labels_kept": (LABELS != -100).double()}
+    found = Interpreter(definition, given)
+    found.run()
+    read = found.value(cell.value.expression)
+    torch.testing.assert_close(read.reshape(expected.shape), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_labels_that_the_mathematics_keeps_are_not_left_out(file):
+    _, cell = run_as_text(file, "F.cross_entropy(logits, labels, ignore_index=0)")
+    assert "labels that are 0 are left out" in str(cell.broken.problem)
