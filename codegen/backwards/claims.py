@@ -23,7 +23,7 @@ from codegen.importing.asked import GIVEN, KINDS, Argument
 from codegen.importing.comparing import Scalars
 from codegen.importing.double import in_double, run_in_double
 from codegen.importing.driver import read_back
-from codegen.importing.examples import Example, axes_in, drawn, example_of
+from codegen.importing.examples import Example, drawn, example_of
 from codegen.importing.made import Floats, functions_keep
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.relations import relations_of
@@ -166,7 +166,7 @@ class _Backward:
         lines = [*turn.made, *behind]
         mapped = Expressed(reader, definition, lines, times_upstream=len(ys) > 1)
         said = tuple(self._said(reader, mapped, traced, grads, noted))
-        related = relations_of(mapped.definition, reader.sizes, axes_in(self.arguments))
+        related = relations_of(mapped.definition, reader.sizes, self.arguments)
         return Backward(
             definition=mapped.definition,
             said=said,
@@ -175,7 +175,7 @@ class _Backward:
             both=Both(self.subject, self.arguments, self.needs, Seen()),
             inputs=reader.inputs[: len(self.arguments)],
             indexed=reader.indices,
-            of_axis=dict(reader.sizes.of_axis),
+            of_axis=reader.sizes.of_all,
             unignored=not reader.ignoring and any(map(_ignores, traced.nodes)),
             outputs=tuple(tuple(dim[0] if dim else None for dim in dims) for dims in turn.along),
             needs=related.words,

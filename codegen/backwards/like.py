@@ -11,8 +11,9 @@ import torch
 
 from codegen.backwards.functions import FunctionSubject
 from codegen.backwards.numeric import TRIED, WITHIN, distance
-from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument, axes_of
 from codegen.importing.examples import FIRST, axes_in, drawn
+from codegen.importing.lengths import fitted
 from derive.language.errors import QuestionError
 
 
@@ -54,6 +55,7 @@ def in_numbers(
     axes = axes_in(arguments)
     for row in (FIRST, *TRIED):
         chosen = {a: row[i % len(row)] for i, a in enumerate(axes)} | dict(sizes)
+        chosen = fitted(axes_of(arguments), chosen, sizes)
         for found in _beside(subject, reference, arguments, chosen):
             before = worst.get(found.name)
             if before is None or found.distance > before.distance:

@@ -14,10 +14,11 @@ import torch
 from codegen.backwards.claims import Backward
 from codegen.backwards.functions import Both, FunctionSubject, Seen
 from codegen.backwards.refused import Raises, misshapen
-from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument, axes_of
 from codegen.importing.comparing import FACTORS, other_than
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import Example, axes_in, drawn
+from codegen.importing.lengths import fitted
 from codegen.importing.relations import few_enough, fit, sizes_of_all
 from codegen.importing.trace import quiet
 from codegen.targets.torch.check import DRAWS
@@ -230,6 +231,7 @@ def straight_through(
     """
     axes = axes_in(arguments)
     chosen = {a: TRIED[0][i % len(TRIED[0])] for i, a in enumerate(axes)} | dict(sizes)
+    chosen = fitted(axes_of(arguments), chosen, sizes)
     differ = [a.kind not in (LABELS, MASK, GIVEN) for a in arguments]
     both = Both(subject, arguments, [True] * len(subject.parameters), Seen())
     made: dict[str, bool] = {}

@@ -36,7 +36,7 @@ def spoken_for(
     arriving = {n: ARRIVING if called in met else called for n, called in upstreams.items()}
     total = adjoint_of(definition.output).name
     users = axes_in(arguments)
-    sizes = reader.sizes.of_axis
+    sizes = reader.sizes.of_all
     return Spoken(
         names=names | {n: called for n, called in arriving.items() if n != total},
         arriving=arriving,

@@ -1,7 +1,7 @@
 """What the user says of the arguments: axes and, where wanted, sizes.
 
 ``x: N C, labels: N int, w: C given`` names the axes of three tensors; a whole number is a fixed
-size. After the axes may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask),
+size, an expression the size of one axis that is made of others: ``x: N 2*E, w: E``. After the axes may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask),
 ``given`` (no gradient). Without it that is found by running the function.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codegen.importing.lengths import axis_said
 from derive.language.errors import QuestionError
 
 NUMBERS, LABELS, MASK, GIVEN = "numbers", "int", "bool", "given"
@@ -29,7 +30,7 @@ OPTION = re.compile(r"--(\w+)(?: (\"[^\"]*\"|[A-Z]+\b))?")
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor: its axes, where a whole number is a fixed size; ``kind`` is "" if nobody said."""
+    """A tensor: its axes, by name, by size or by expression; ``kind`` is "" if nobody said."""
 
     name: str
     axes: tuple[str, ...]
@@ -38,6 +39,11 @@ class Argument:
     @property
     def rank(self) -> int:
         return len(self.axes)
+
+
+def axes_of(arguments: Sequence[Argument]) -> list[str]:
+    """The axes of all arguments, those too that are called by a number or an expression."""
+    return list(dict.fromkeys(axis for argument in arguments for axis in argument.axes))
 
 
 def arguments_of(axes: str | Mapping[str, str]) -> tuple[Argument, ...]:
@@ -133,12 +139,7 @@ def _argument(name: str, words: list[str]) -> Argument:
         raise QuestionError(f"--axes: {name!r} is not the name of an argument", f"write {EXAMPLE}")
     kind = words.pop() if words and words[-1] in KINDS else ""
     words = [] if words == ["()"] else words  # a tensor without dimensions
-    for axis in words:
-        if not (axis.isidentifier() or axis.isdigit()) or axis == "0" or axis.startswith("_"):
-            raise QuestionError(
-                f"--axes: {axis!r} of {name} is neither a name nor a size", f"write {EXAMPLE}"
-            )
-    return Argument(name, tuple(words), kind)
+    return Argument(name, tuple(axis_said(word, name) for word in words), kind)
 
 
 def in_python(error: QuestionError) -> QuestionError:

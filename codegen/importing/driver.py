@@ -22,10 +22,11 @@ from typing import Any
 import sympy
 import torch
 
-from codegen.importing.asked import GIVEN, arguments_of, options_of, sizes_of
+from codegen.importing.asked import GIVEN, arguments_of, axes_of, options_of, sizes_of
 from codegen.importing.comparing import Agreement, Beside, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
+from codegen.importing.lengths import fitted
 from codegen.importing.made import Floats, functions_keep, with_names
 from codegen.importing.reader import Reader
 from codegen.importing.relations import relations_of
@@ -122,14 +123,14 @@ def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -
     names = file.names
     inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
     high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
-    sizes_of_axes = reader.sizes.of_axis
+    sizes_of_axes = reader.sizes.of_all
     own = {t.name for t, _ in forward.definition.scalars}
     scalars = {p: names.get(n, n) for p, n in reader.scalars.items() if names.get(n, n) in own}
     beside = Beside(
         subject, arguments, forward.definition, inputs, high, sizes_of_axes,
         {name: (path, floats[path]) for path, name in scalars.items()},
     )  # fmt: skip
-    related = relations_of(forward.definition, reader.sizes, axes_in(arguments))
+    related = relations_of(forward.definition, reader.sizes, arguments)
     example = replace(example, recipe=related.over(example.recipe))
     agreement = compared(beside, example, _beyond(reader))
     return Imported(subject, forward, file.text, agreement, needs=related.words)
@@ -203,6 +204,7 @@ def _again(subject: Subject, example: Example, reader: Reader) -> None:
     axes = axes_in(example.arguments)
     row = SECOND[: len(axes)][::-1]
     other = {**dict(zip(axes, row, strict=False)), **example.asked}
+    other = fitted(axes_of(example.arguments), other, example.asked, apart=True)
     sizes = next((way for way in example.ways(other) if _runs(subject, example, way)), None)
     floats = Floats(reader.floats.defaults, trace=1)
     if sizes is None:
@@ -232,7 +234,7 @@ def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
     """Where a line of the user's asked for sizes, and these are others."""
     known = {sympy.Symbol(axis): n for axis, n in sizes.items()}
     for relied, place in reader.traced.guards:
-        held = relied.xreplace(reader.sizes.symbols).subs(known)
+        held = reader.sizes.of_users(relied.xreplace(reader.sizes.symbols)).subs(known)
         if place and isinstance(relied, sympy.Eq) and held != sympy.true:
             raise QuestionError(NUMBER_HERE, OF_SIZES, place)
         if place and held == sympy.false:
@@ -257,7 +259,7 @@ def _beyond(reader: Reader) -> list[tuple[dict[str, int], Place | None]]:
     found: list[tuple[dict[str, int], Place | None]] = []
     known = reader.traced.sizes
     for relied, place in reader.traced.guards:
-        condition = relied.xreplace(reader.sizes.symbols)
+        condition = reader.sizes.of_users(relied.xreplace(reader.sizes.symbols))
         for axis in sorted(map(str, condition.free_symbols)):
             sizes = _violated(condition, axis, known) if axis in known else None
             if sizes is not None and (sizes, place) not in found:

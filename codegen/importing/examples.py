@@ -16,8 +16,9 @@ from math import prod
 
 import torch
 
-from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, LABELS, MASK, Argument, axes_of
 from codegen.importing.double import run_in_double
+from codegen.importing.lengths import fitted, names_in, size_at, unfit
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
 from codegen.importing.ways import OnlyEqual, Recipe, is_merged, shaped, ways, with_made
@@ -49,7 +50,7 @@ class Example:
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """These sizes, with what is made of them."""
-        return with_made(sizes, self.recipe)
+        return with_made(fitted(axes_of(self.arguments), sizes, self.asked), self.recipe)
 
     def ways(self, sizes: Mapping[str, int]) -> list[dict[str, int]]:
         """The same, as they are and with the module's own."""
@@ -58,7 +59,8 @@ class Example:
 
 
 def axes_in(arguments: Sequence[Argument]) -> list[str]:
-    return list(dict.fromkeys(a for arg in arguments for a in arg.axes if not a.isdigit()))
+    """The names of all sizes."""
+    return list(dict.fromkeys(name for axis in axes_of(arguments) for name in names_in(axis)))
 
 
 def drawn(
@@ -72,7 +74,7 @@ def drawn(
     below ``highest``, 0 where that is not known."""
     generator, found = torch.Generator().manual_seed(seed), []
     for argument in arguments:
-        shape = [int(a) if a.isdigit() else sizes[a] for a in argument.axes]
+        shape = [size_at(axis, sizes) for axis in argument.axes]
         if argument.kind == LABELS:
             high = (highest or {}).get(argument.name, 1)
             found.append(torch.randint(high, shape, generator=generator))
@@ -119,7 +121,7 @@ def example_of(
     fixed = {
         a: n for arg in arguments for a, n in zip(arg.axes, _shape(subject, arg), strict=False)
     }
-    known = {**{a: n for a, n in fixed.items() if not a.isdigit()}, **sizes}
+    known = {**{a: n for a, n in fixed.items() if a in axes}, **sizes}
     numbers = literal | {n for t in subject.of_module.values() for n in t.shape}
     search = _Search(subject, tuple(arguments), axes, numbers - {1})
     apart = _told_apart(known, [a for a in axes if a in sizes])
@@ -164,6 +166,9 @@ class _Search:
         unused = itertools.chain(FIRST, itertools.count(FIRST[-1] + 1))
         unused = (n for n in unused if n not in {*known.values(), *self.numbers})
         base = {axis: known[axis] if axis in known else next(unused) for axis in self.axes}
+        base = fitted(axes_of(self.arguments), base, known, apart=True)
+        if missing := unfit(axes_of(self.arguments), base):
+            raise QuestionError(f"--axes: {missing}, which is no size", "choose others with --sizes")
         held = {axis: known[axis] for axis in self.axes if axis in asked}
         open_axes = [a for a in self.axes if a not in known or a in free]
         for recipe in ways(open_axes, self.axes, self.arguments, self.numbers):
@@ -194,8 +199,10 @@ class _Search:
 
     def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
         """Whether no size is left, or more than anybody waits for."""
-        shapes = ([int(a) if a.isdigit() else sizes[a] for a in arg.axes] for arg in self.arguments)
-        return min(sizes.values(), default=1) < 1 or sum(map(prod, shapes)) > MOST_ENTRIES
+        if min(sizes.values(), default=1) < 1 or unfit(axes_of(self.arguments), sizes):
+            return True
+        shapes = ([size_at(axis, sizes) for axis in a.axes] for a in self.arguments)
+        return sum(map(prod, shapes)) > MOST_ENTRIES
 
     def _refuse_merged(self, recipe: Recipe) -> None:
         """Axes that somebody named differently, or said to be of a fixed length, stay so."""

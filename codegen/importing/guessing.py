@@ -37,7 +37,8 @@ def guessed_for(
     )
     renamed = {found.get(axis, axis): n for axis, n in example.sizes.items()}
     made = {a: m.formula for a, m in example.recipe.items() if not m.formula.is_Integer}
-    made |= {s.name: size for s, size in reader.sizes.equal.items()}
+    equal = reader.sizes.equal.items()
+    made |= {s.name: reader.sizes.of_users(n) for s, n in equal if s not in reader.sizes.said}
     recipe = {found.get(a, a): Made(_renamed(size, found)) for a, size in made.items()}
     recipe = {a: m for a, m in recipe.items() if m.formula != sympy.Symbol(a)}
     held = {axis: renamed[axis] for axis in axes_in([a for a in arguments if a.name not in given])}
@@ -87,6 +88,7 @@ def named(reader: Reader, known: Sequence[str]) -> dict[str, str]:
         if isinstance(size, sympy.Symbol) and size.name in same:
             same[root(axis)] = root(size.name)
     users: dict[str, str] = {root(axis): axis for axis in known}
+    users |= {root(own): axis for axis, own in reader.sizes.called.items()}
     for a, b in reader.met:
         one, other = root(a), root(b)
         if one == other or (one in users and other in users):

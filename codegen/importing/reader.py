@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 
-from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument
+from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument, axes_of
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
 from codegen.importing.made import NONE
+from codegen.importing.lengths import is_made
 from codegen.importing.meeting import name_of
 from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_name
 from codegen.importing.shaping import Shaping
@@ -69,6 +70,7 @@ class Reader(Shaping):
         self.node: torch.fx.Node | None = None
         self.sizes.taken |= {*taken, *(axis for a in traced.arguments for axis in a.axes)}
         self.assigned = assigned_names(traced.nodes, traced.file)
+        self._call_axes()
         for argument, node in zip(traced.arguments, traced.placeholders, strict=False):
             self.declare(argument, node)
         self.scalars = named.called(lambda name: self.free_name(name, argument=True))
@@ -76,6 +78,17 @@ class Reader(Shaping):
             self._lifted(name, constant)
 
     # Inputs
+
+    def _call_axes(self) -> None:
+        """Names for the axes that are called by expressions; what these are made of comes first."""
+        made = [axis for axis in axes_of(self.traced.arguments) if is_made(axis)]
+        if made:
+            self.sizes.taken |= {*self.traced.sizes}
+            for argument, node in zip(self.traced.arguments, self.traced.placeholders, strict=False):
+                for axis, size in zip(argument.axes, node.meta["val"].shape, strict=True):
+                    if axis.isidentifier():
+                        self.sizes.declare(axis, size)
+            self.sizes.call(made)
 
     def declare(self, argument: Argument, node: torch.fx.Node) -> None:
         """An argument as an input of the forward, and as the value of its placeholder."""
@@ -90,6 +103,7 @@ class Reader(Shaping):
                 fixed = self.sizes.plain(int(axis))
                 dims.append((self.sizes.axis_of(fixed, used),))
                 continue
+            axis = self.sizes.called.get(axis, axis)
             self.sizes.declare(axis, size)
             if axis.startswith(GUESSED):
                 self.guessed.add(axis)
@@ -271,9 +285,9 @@ class Reader(Shaping):
         to: dict[str, str] = {}
         for axis in value.axes:
             size = self.sizes.of_axis[axis]
-            same = (a for a in self.traced.sizes if a in users and self.sizes.of_axis[a] == size)
+            same = (a for a in self.sizes.hints if a in users and self.sizes.of_axis[a] == size)
             home = next((a for a in same if a not in {*value.axes, *to.values()}), None)
-            if home and axis not in self.traced.sizes and axis not in self.windows:
+            if home and axis not in self.sizes.hints and axis not in self.windows:
                 to[axis] = home
         return self.moved(value, [tuple(to.get(axis, axis) for axis in dim) for dim in value.dims])
 

@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from sympy import Expr, Integer, Max, Mul, Symbol, floor
+from sympy import Expr, Integer, Max, Mul, Symbol, denom, floor, together
 
+from codegen.importing.asked import Argument
+from codegen.importing.examples import axes_in
+from codegen.importing.lengths import length_of
 from codegen.importing.sizes import Sizes
 from codegen.importing.ways import Made, Recipe
 from derive.notation.definition import Definition
@@ -35,30 +38,61 @@ class Relations:
         return found | dict(self.recipe)
 
 
-def relations_of(definition: Definition, sizes: Sizes, users: Sequence[str]) -> Relations:
-    """What the sizes of the ``users`` axes have to be for a forward that was read."""
+def relations_of(
+    definition: Definition, sizes: Sizes, arguments: Sequence[Argument]
+) -> Relations:
+    """What the user's sizes have to be for a forward that was read."""
+    users, of_all = axes_in(arguments), sizes.of_all
+    said = {own: length_of(axis) for axis, own in sizes.called.items()}
     words: dict[str, str] = {}
     recipe: dict[str, Made] = {}
     for axis in users:
-        size = sizes.of_axis.get(axis, Symbol(axis))
+        size = of_all.get(axis, Symbol(axis))
         if size != Symbol(axis) and _are(size, users):
             words[axis], recipe[axis] = f"{axis} = {size}", Made(size)
+    demands = [(length, Integer(1)) for length in said.values()]
     for flat, parts in definition.flattened:
         axis = definition.size(flat).name
         own = [definition.size(part) for part in parts]
-        known = [p for p in own if p.length is not None or p.name in users]
+        known = [p for p in own if p.length is not None or p.name in {*users, *said}]
+        whole = Mul(*(said.get(p.name, Integer(p.length or 0) or Symbol(p.name)) for p in known))
+        if axis in said and not (recipe.keys() & set(map(str, said[axis].free_symbols))):
+            demands.append((said[axis], whole))
         if axis not in users or axis in recipe:
             continue
-        whole = Mul(*(Integer(p.length) if p.length else Symbol(p.name) for p in known))
-        if len(known) == len(own):
+        if len(known) == len(own) and whole != Symbol(axis):
             words[axis], recipe[axis] = f"{axis} = {whole}", Made(whole)
-        elif whole != 1:
-            words[axis] = f"{axis} a multiple of {whole}"
-            recipe[axis] = Made(whole * Max(LEAST, floor(Symbol(axis) / whole)))
+        elif whole not in (1, Symbol(axis)):
+            words[axis], recipe[axis] = _multiple(axis, whole)
+    for length, whole in demands:
+        name, needed = _demanded(length, whole)
+        if name in recipe or needed == 1:
+            continue
+        if name:
+            words[name], recipe[name] = _multiple(name, needed)
+        else:
+            words[str(length)] = f"{length} a multiple of {whole}"
     for number, axis in sizes.fixed.items():
-        if axis in users:
+        if axis in users or axis in said:
             words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))
-    return Relations(tuple(words[axis] for axis in users if axis in words), recipe)
+    order = [*users, *words]
+    return Relations(tuple(words[axis] for axis in sorted(words, key=order.index)), recipe)
+
+
+def _multiple(axis: str, of: Expr) -> tuple[str, Made]:
+    return f"{axis} a multiple of {of}", Made(of * Max(LEAST, floor(Symbol(axis) / of)))
+
+
+def _demanded(length: Expr, whole: Expr) -> tuple[str, Expr]:
+    """A size, and what it has to be a multiple of for ``length`` to be one of ``whole``; no name
+    where that is none of a size alone.
+    """
+    per = denom(together(length / whole))
+    names = length.free_symbols
+    if per == 1 or len(names) != 1 or length.as_coeff_Mul()[1] not in names or whole.free_symbols:
+        return "", per
+    (name,) = names
+    return str(name), per
 
 
 def _are(size: Expr, users: Collection[str]) -> bool:

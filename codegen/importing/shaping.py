@@ -40,6 +40,8 @@ class Shaping(Meeting):
     def formulas(self) -> dict[str, str]:
         """How the user's axes are declared that are made of others, and are not split into them."""
         split = {axis for axis, _ in self.splits}
+        pairs = [(Symbol(axis), part) for (axis, _), own in self.splits.items() for part in own]
+        split |= {p for axis, p in pairs if axis in self.sizes.of_axis[p].free_symbols}
         of_user = {a: self.sizes.of_axis.get(a, Symbol(a)) for a in self.sizes.hints}
         return {
             axis: number_text(size)

@@ -8,6 +8,7 @@ import sympy
 import torch
 from sympy import Expr, Integer, Symbol
 
+from codegen.importing.lengths import length_of, names_in
 from codegen.importing.trace import FREE_VALUES
 from codegen.importing.values import Dim, Refused
 
@@ -49,14 +50,15 @@ class Sizes:
         self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
         self.taken: set[str] = set()  # names that no new axis may have
         self.formulas: dict[str, str] = {}  # of axes with a length of their own, as it is typed
+        self.called: dict[str, str] = {}  # axes that the user called by expressions, by these
+        self.said: dict[Symbol, Expr] = {}  # what of these has sizes in it that no tensor tells
 
     # Axes
 
     def declare(self, axis: str, size: torch.SymInt | int) -> None:
         """An axis of the user's, and what its size is in the trace."""
-        own = Symbol(axis)
         again = axis in self.of_axis
-        self.of_axis.setdefault(axis, own)
+        own = self.of_axis.setdefault(axis, Symbol(axis))
         expression = size.node.expr if isinstance(size, torch.SymInt) else Integer(size)
         if expression.is_Integer:
             self.fixed.setdefault(int(expression), axis)
@@ -65,8 +67,43 @@ class Sizes:
         if len(unknown) == 1:
             known = _converted(expression.xreplace(self.symbols), lambda size: 0)
             self.symbols[unknown[0]] = sympy.solve(known - own, unknown[0])[0]
+        elif not unknown and axis in self.called.values():
+            self.assume(own, self.plain(expression))
         elif not unknown and not again:
             self.of_axis[axis] = self.plain(expression)
+
+    def call(self, axes: Iterable[str]) -> None:
+        """Axes that are called by expressions get a name; a size in one of these that is of no
+        axis follows from them.
+        """
+        for axis in axes:
+            self.called[axis] = own = self._new(_named_by(length_of(axis)), Symbol("?"))
+            self.hints[own] = self.hint(length_of(axis))
+        waiting = [*self.called]
+        while waiting:
+            axis = min(waiting, key=lambda a: len(self._untold(a)))
+            waiting.remove(axis)
+            own, untold = self.called[axis], self._untold(axis)
+            length = length_of(axis).xreplace({Symbol(a): n for a, n in self.of_axis.items()})
+            self.of_axis[own] = Symbol(own) if untold else length
+            if untold:
+                self.said[Symbol(own)] = length_of(axis)
+            if len(untold) == 1:
+                (name,) = untold
+                found = sympy.solve(length - Symbol(own), Symbol(name))
+                self.of_axis |= {name: n for n in found if self.hint(n) == self.hints[name]}
+
+    def _untold(self, axis: str) -> set[str]:
+        return {*names_in(axis)} - self.of_axis.keys()
+
+    def of_users(self, e: sympy.Basic) -> sympy.Basic:
+        """What is made of sizes of axes, over the names that the user said."""
+        return e.xreplace(self.said)
+
+    @property
+    def of_all(self) -> dict[str, Expr]:
+        """The sizes of all axes over the names that the user said."""
+        return {axis: self.of_users(size) for axis, size in self.of_axis.items()}
 
     def like(self, axis: str) -> str:
         """A new axis of the size of another."""
@@ -164,6 +201,14 @@ class Sizes:
         """Whether two axes have one size, in the example if not always."""
         one, other = self.of_axis[a], self.of_axis[b]
         return self.same(one, other) or self.hint(one) == self.hint(other)
+
+
+def _named_by(length: Expr) -> str:
+    """What an axis is called that is as long as others together: ``TwoE``, ``GP``."""
+    times, rest = length.as_coeff_Mul()
+    if rest.is_Add or rest.is_Pow or not (times == 1 or times in NUMBERS):
+        return PART
+    return NUMBERS.get(int(times), "") + "".join(sorted(map(str, rest.free_symbols)))
 
 
 def _converted(e: Expr, hint: Callable[[Expr], int]) -> Expr:

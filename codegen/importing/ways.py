@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from sympy import Expr, Integer, Symbol
+from sympy import Expr, I, Integer, Symbol, solve
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -18,8 +18,9 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
-from codegen.importing.asked import GUESSED, LABELS, MASK, Argument
+from codegen.importing.asked import GUESSED, LABELS, MASK, Argument, axes_of
 from codegen.importing.double import run_in_double
+from codegen.importing.lengths import NAME, axis_said, is_made, length_of, size_at
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
 from derive.language.errors import QuestionError
@@ -66,7 +67,9 @@ def ways(
     simple.
     """
     known = [Integer(n) for n in sorted(numbers)]
+    lengths = [length_of(axis) for axis in axes_of(arguments) if is_made(axis)]
     fixed = [(axis, Made(n)) for axis in free for n in known]
+    fixed += _solved(free, lengths, known)
     of_numbers = [(axis, Made(k * n)) for axis in free for n in known for k in MULTIPLES]
     multiples, near = (
         [(axis, Made(of(a, k))) for axis in free for k in each for a in axes if a != axis]
@@ -85,6 +88,7 @@ def ways(
     # a module's parameters have the sizes that they have; a literal size is the user's
     of_module = any(axis.startswith(GUESSED) for axis in axes)
     single = [*fixed * of_module, *multiples, *of_numbers, *products, *unnamed, *near]
+    single += _solved(free, lengths, [*lengths, *(Symbol(a) for a in axes if a not in free)])
     merging = [pair for pair in equal if pair not in unnamed] + fixed * (not of_module)
     found = itertools.chain(
         [{}],
@@ -96,6 +100,20 @@ def ways(
         _pairs([*multiples, *products, *unnamed]),
     )
     return itertools.islice(found, MOST_WAYS)
+
+
+def _solved(
+    free: Sequence[str], lengths: Sequence[Expr], others: Sequence[Expr]
+) -> list[tuple[str, Made]]:
+    """The sizes at which lengths that are made of them are others."""
+    return [
+        (str(name), Made(found))
+        for length, other in itertools.product(lengths, others)
+        for name in sorted(length.free_symbols - other.free_symbols, key=str)
+        if str(name) in free
+        for found in solve(length - other, name)
+        if not found.has(I)
+    ]
 
 
 def _times(axis: str, k: int) -> Expr:
@@ -119,7 +137,7 @@ def _by_position(free: Sequence[str], arguments: Sequence[Argument]) -> Iterator
     found: dict[str, Made] = {}
     for place in range(max((a.rank for a in arguments), default=0)):
         there = [a.axes[-1 - place] for a in arguments if a.rank > place]
-        there = list(dict.fromkeys(axis for axis in there if not axis.isdigit()))
+        there = list(dict.fromkeys(axis for axis in there if axis.isidentifier()))
         found |= {a: Made(Symbol(there[0])) for a in there[1:] if a in free and a not in found}
     if len(found) > 1:
         yield found
@@ -166,7 +184,8 @@ class OnlyEqual(QuestionError):
 def said(arguments: Sequence[Argument], merged: Recipe) -> str:
     """The axes as they are typed, with one name for those that are equal."""
     names = {axis: str(made.formula) for axis, made in merged.items()}
-    named = [" ".join(names.get(axis, axis) for axis in a.axes) for a in arguments]
+    renamed = [NAME.sub(lambda m: names.get(m[0], m[0]), " ".join(a.axes)) for a in arguments]
+    named = [" ".join(axis_said(axis, "") for axis in axes.split()) for axes in renamed]
     kinds = [f" {a.kind}" if a.kind else "" for a in arguments]
     pairs = zip(arguments, named, kinds, strict=True)
     return f'--axes "{", ".join(f"{a.name}: {axes}{kind}" for a, axes, kind in pairs)}"'
@@ -185,4 +204,4 @@ def shaped(subject: Subject, arguments: Sequence[Argument], sizes: Mapping[str, 
 
 def _empty(argument: Argument, sizes: Mapping[str, int]) -> torch.Tensor:
     dtype = {LABELS: torch.int64, MASK: torch.bool}.get(argument.kind, torch.float64)
-    return torch.empty([int(a) if a.isdigit() else sizes[a] for a in argument.axes], dtype=dtype)
+    return torch.empty([size_at(axis, sizes) for axis in argument.axes], dtype=dtype)
