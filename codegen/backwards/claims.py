@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from sympy import Expr
 
-from codegen.backwards.expressed import Expressed
+from codegen.backwards.expressed import Expressed, with_told
 from codegen.backwards.functions import BACKWARD, Both, FunctionSubject, Seen
 from codegen.backwards.lines import returning
 from codegen.backwards.refused import misshapen, raised
@@ -163,6 +163,7 @@ class _Backward:
         text = written(reader, self.subject, given)
         known = {text.names.get(d.name, d.name): d for d in reader.inputs[: len(self.arguments)]}
         definition = _with_idle(read_back(text, self.subject).definition, known)
+        definition = with_told(definition, reader)
         lines = [*turn.made, *behind]
         mapped = Expressed(reader, definition, lines, times_upstream=len(ys) > 1)
         said = tuple(self._said(reader, mapped, traced, grads, noted))

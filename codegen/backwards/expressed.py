@@ -102,6 +102,22 @@ class Expressed:
         )
 
 
+def with_told(definition: Definition, reader: Reader) -> Definition:
+    """With the sizes that follow from an axis that is called by an expression: those at which one
+    of them is no whole number are none of the user's.
+    """
+    known = {axis.name: axis for axis in definition.axes}
+    told = []
+    for name in {n for e in reader.sizes.said.values() for n in map(str, e.free_symbols)} - {
+        *known
+    }:
+        size = reader.sizes.of_axis.get(name)
+        sizes = {s: known.get(str(s)) for s in size.free_symbols} if size is not None else {}
+        if sizes and all(sizes.values()):
+            told.append(Axis(name, size.xreplace(sizes)))
+    return replace(definition, axes=(*definition.axes, *told))
+
+
 def _numbers_in(tree: trees.Tree) -> set[Expr]:
     if tree.kind == "number":
         return {abs(tree.args[0])} if tree.args[0].is_Rational else set()

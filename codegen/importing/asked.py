@@ -1,15 +1,16 @@
 """What the user says of the arguments: axes and, where wanted, sizes.
 
 ``x: N C, labels: N int, w: C given`` names the axes of three tensors; a whole number is a fixed
-size, an expression the size of one axis that is made of others: ``x: N 2*E, w: E``. After the axes may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask),
-``given`` (no gradient). Without it that is found by running the function.
+size, an expression the size of one axis that is made of others: ``x: N 2*E, w: E``. After the axes
+may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask), ``given`` (no gradient).
+Without it that is found by running the function.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 

@@ -20,7 +20,8 @@ EXAMPLES = """\
 """
 STATUS = "0 written; 1 unproved (--emit); 2 not understood, or not expressible in the notation"
 SAID_OF_AXES = """\
-axes: a name for each dimension, the same name for the same size; an integer is a fixed size. They
+axes: a name for each dimension, the same name for the same size; an integer is a fixed size, an
+expression a size made of others: "x: B 2*E, w: E G*P" (+ - * and an exact //, no spaces). They
 may be followed by int (labels), bool (a mask) or given (no gradient). Parameters of a module need
 none.
 """

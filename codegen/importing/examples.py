@@ -168,7 +168,9 @@ class _Search:
         base = {axis: known[axis] if axis in known else next(unused) for axis in self.axes}
         base = fitted(axes_of(self.arguments), base, known, apart=True)
         if missing := unfit(axes_of(self.arguments), base):
-            raise QuestionError(f"--axes: {missing}, which is no size", "choose others with --sizes")
+            raise QuestionError(
+                f"--axes: {missing}, which is no size", "choose others with --sizes"
+            )
         held = {axis: known[axis] for axis in self.axes if axis in asked}
         open_axes = [a for a in self.axes if a not in known or a in free]
         for recipe in ways(open_axes, self.axes, self.arguments, self.numbers):

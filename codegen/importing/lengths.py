@@ -23,7 +23,7 @@ SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 SIGNS |= {ast.Div: operator.truediv, ast.FloorDiv: operator.truediv, ast.Pow: operator.pow}
 NAME = re.compile(r"[^\W\d]\w*")
 SOME = (1, 60, 10**6)  # sizes, of which some combination makes a length positive if any does
-MOST_POWER = 3
+MOST_POWER = 3  # of a size: E**2
 FURTHEST = 64  # how much larger a size is made for a length to be whole
 
 
@@ -32,10 +32,7 @@ def axis_said(word: str, tensor: str) -> str:
 
     Raises `QuestionError` for what can be no length.
     """
-    if word.isidentifier() or word.isdigit():
-        plain = word
-    else:
-        plain = _plain(word, tensor)
+    plain = word if word.isidentifier() or word.isdecimal() else _plain(word, tensor)
     if plain == "0" or plain.startswith("_"):
         raise QuestionError(
             f"--axes: {word!r} of {tensor} is neither a name nor a size", f"write {EXAMPLE}"

@@ -2,6 +2,8 @@
 
 Every node becomes a `Value`: an expression over named axes, and what each dimension is. What an
 operation means is a rule of ``operations``; this loop knows none.
+
+Long: one class, the state of one pass.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ import torch
 from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument, axes_of
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
-from codegen.importing.made import NONE
 from codegen.importing.lengths import is_made
+from codegen.importing.made import NONE
 from codegen.importing.meeting import name_of
 from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_name
 from codegen.importing.shaping import Shaping
@@ -84,7 +86,9 @@ class Reader(Shaping):
         made = [axis for axis in axes_of(self.traced.arguments) if is_made(axis)]
         if made:
             self.sizes.taken |= {*self.traced.sizes}
-            for argument, node in zip(self.traced.arguments, self.traced.placeholders, strict=False):
+            for argument, node in zip(
+                self.traced.arguments, self.traced.placeholders, strict=False
+            ):
                 for axis, size in zip(argument.axes, node.meta["val"].shape, strict=True):
                     if axis.isidentifier():
                         self.sizes.declare(axis, size)

@@ -38,9 +38,7 @@ class Relations:
         return found | dict(self.recipe)
 
 
-def relations_of(
-    definition: Definition, sizes: Sizes, arguments: Sequence[Argument]
-) -> Relations:
+def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argument]) -> Relations:
     """What the user's sizes have to be for a forward that was read."""
     users, of_all = axes_in(arguments), sizes.of_all
     said = {own: length_of(axis) for axis, own in sizes.called.items()}
@@ -71,7 +69,8 @@ def relations_of(
         if name:
             words[name], recipe[name] = _multiple(name, needed)
         else:
-            words[str(length)] = f"{length} a multiple of {whole}"
+            of = "a whole number" if whole == 1 else f"a multiple of {whole}"
+            words[str(length)] = f"{length} {of}"
     for number, axis in sizes.fixed.items():
         if axis in users or axis in said:
             words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))

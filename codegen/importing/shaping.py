@@ -16,7 +16,7 @@ from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
 from codegen.importing.values import LABEL, Dim, Refused, Value
 from derive.torch_ops import reads, trees
-from derive.torch_ops.text import number_text
+from derive.torch_ops.text import length_text
 from derive.torch_ops.trees import Tree
 
 MOST_PARTS = 16  # that a slice is taken to be one of
@@ -44,7 +44,7 @@ class Shaping(Meeting):
         split |= {p for axis, p in pairs if axis in self.sizes.of_axis[p].free_symbols}
         of_user = {a: self.sizes.of_axis.get(a, Symbol(a)) for a in self.sizes.hints}
         return {
-            axis: number_text(size)
+            axis: length_text(size)
             for axis, size in of_user.items()
             if axis not in split and size != Symbol(axis) and not size.is_Integer
         }
@@ -271,7 +271,7 @@ class Shaping(Meeting):
         (key,) = x.dims[i]
         _, low, high = self.windows[key]
         size = sympy.expand(high - low)
-        own = self.sizes.formed(size, number_text(size), x.axes)
+        own = self.sizes.formed(size, length_text(size), x.axes)
         return x.with_dim(i, (own,)).of(self._cut(x, key, own))
 
     def _cut(self, v: Value, key: str, own: str) -> Tree:

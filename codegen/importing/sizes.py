@@ -91,7 +91,8 @@ class Sizes:
             if len(untold) == 1:
                 (name,) = untold
                 found = sympy.solve(length - Symbol(own), Symbol(name))
-                self.of_axis |= {name: n for n in found if self.hint(n) == self.hints[name]}
+                size = next((n for n in found if self.hint(n) == self.hints[name]), None)
+                self.of_axis |= {} if size is None else {name: size}
 
     def _untold(self, axis: str) -> set[str]:
         return {*names_in(axis)} - self.of_axis.keys()

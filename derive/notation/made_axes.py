@@ -93,7 +93,9 @@ def flattened_in(expressions, twins: Mapping[Axis, Axis]) -> dict[Axis, tuple[Ax
         flat = twins.get(node.flat, node.flat)
         parts = node.axes if isinstance(node, Flatten) else node.into
         parts = tuple(twins.get(axis, axis) for axis in parts)
-        own = next((a for a in parts if a.formula is not None and flat in a.formula.atoms(Axis)), None)
+        own = next(
+            (a for a in parts if a.formula is not None and flat in a.formula.atoms(Axis)), None
+        )
         if own is not None:
             raise NotationError(
                 f"{node}: {own} has its size from {flat}, of which it is a part",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import sympy
-from sympy import Expr
+from sympy import Expr, factor_terms
 from sympy.printing.str import StrPrinter
 
 from derive.torch_ops.reads import at_text
@@ -43,6 +43,11 @@ class _Exact(StrPrinter):
 
 def number_text(e: Expr) -> str:
     return _Exact().doprint(e)
+
+
+def length_text(size: Expr) -> str:
+    """The length of an axis, in which no fraction stands alone."""
+    return number_text(factor_terms(size))
 
 
 def text(e: Tree, spare: Spare) -> str:
