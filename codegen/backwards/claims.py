@@ -24,6 +24,7 @@ from codegen.importing.comparing import Scalars
 from codegen.importing.double import in_double, run_in_double
 from codegen.importing.driver import read_back
 from codegen.importing.examples import Example, drawn, example_of
+from codegen.importing.lattices import refuse_lattice
 from codegen.importing.made import Floats, functions_keep
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.relations import relations_of
@@ -95,6 +96,7 @@ def backward_of(
     order = {p.name: i for i, p in enumerate(subject.parameters)}
     arguments = tuple(sorted(arguments, key=lambda a: order[a.name]))
     example = example_of(subject, arguments, sizes)
+    refuse_lattice(subject, example)
     found = _Backward(subject, example, Floats(floats)).read()
     if floats:
         again = _Backward(subject, example, Floats(floats, trace=1)).read()

@@ -22,6 +22,10 @@ from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import COUNT, INDEX, PLACE, Space, Value, entries, held_as
 
 WHOLE = "write it with whole tensors instead of a loop"
+ANTI_DIAGONALS = (
+    "write a forward that goes along one axis, from anti-diagonal to anti-diagonal: "
+    "docs/notation.md#recurrences"
+)
 ADDS, OWN = "adds to all", "writes at its own place"
 
 
@@ -60,7 +64,8 @@ class Loops:
         """Raises `Refusal` where a round would read what another one wrote."""
         for axis, names in zip(self.axes, self.written, strict=True):
             if name in names and axis not in made_in:
-                raise Refusal("an iteration of the loop reads what another one wrote", WHOLE)
+                way = WHOLE if len(self.axes) == 1 else f"{WHOLE}, or {ANTI_DIAGONALS}"
+                raise Refusal("an iteration of the loop reads what another one wrote", way)
 
     def outside(self, made_in: Sequence[Axis]) -> list[Axis]:
         """The axes of the loops that a tensor is older than."""

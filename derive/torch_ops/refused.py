@@ -42,7 +42,7 @@ REASONS: dict[tuple[str, str], str] = {
         "grid_sample grid_sampler grid_sampler_2d grid_sampler_3d _upsample_bilinear2d_aa"
         " upsample_bicubic2d"
     ),
-    ("a recurrence along two axes", "write it as a scan along anti-diagonals: docs/scans.md"): (
+    ("a recurrence along two axes", "write it by anti-diagonals: docs/notation.md#recurrences"): (
         "ctc_loss _ctc_loss"
     ),
     ("memory that is read by strides", "write slices, unfold or diagonal"): (

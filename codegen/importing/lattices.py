@@ -1,0 +1,77 @@
+"""Recurrences along two axes, written as loops: soft-DTW, edit distances, lattices of transducers.
+
+A trace has one step for each pair of places, and so holds for the sizes of the example alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+
+import sympy
+
+from codegen.importing.examples import Example, axes_in, drawn
+from codegen.importing.subjects import Subject
+from codegen.importing.trace import trace
+from derive.language.errors import QuestionError
+from derive.reading.loops import ANTI_DIAGONALS
+
+FEW = 3  # entries along the first axis, one more along each other
+
+
+def refuse_lattice(subject: Subject, example: Example) -> None:
+    """Raises `QuestionError` where a size becomes the number of rounds of such a loop; found with
+    few of them, as they are slow to trace.
+    """
+    loops = [*_loops(subject.file)]
+    if not loops:
+        return
+    arguments = example.arguments
+    sizes = example.at({axis: FEW + i for i, axis in enumerate(axes_in(arguments))})
+    try:
+        module, tensors = subject.module(arguments), drawn(arguments, sizes)
+        traced = trace(module, arguments, tensors, sizes, subject.file)
+    except (QuestionError, ValueError):
+        return  # said of the example
+    asked = [place for e, place in traced.guards if place and isinstance(e, sympy.Eq)]
+    for loop, read in loops:
+        places = [p for p in asked if loop.lineno <= p.line <= (loop.end_lineno or 0)]
+        if places:
+            raise QuestionError(
+                f"a recurrence along two axes: {ast.unparse(read)} is of another round",
+                ANTI_DIAGONALS,
+                min(places, key=lambda place: place.line),
+            )
+
+
+def _loops(file: str) -> Iterator[tuple[ast.For, ast.Subscript]]:
+    """Those along two axes, each with what it reads of another round."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # of a notebook
+        return
+    for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For)):
+        read = next(_neighbours(loop), None)
+        if read is not None:
+            yield loop, read
+
+
+def _neighbours(outer: ast.For) -> Iterator[ast.Subscript]:
+    """What is read of neighbours, of what two loops inside of each other write."""
+    for inner in (n for n in ast.walk(outer) if isinstance(n, ast.For) and n is not outer):
+        counts = {ast.unparse(loop.target) for loop in (outer, inner)}
+        found = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript)]
+        wrote = {ast.unparse(n.value) for n in found if isinstance(n.ctx, ast.Store)}
+        for n in found:
+            reads = isinstance(n.ctx, ast.Load) and ast.unparse(n.value) in wrote
+            if reads and counts <= _names(n.slice) and _moved(n.slice):
+                yield n
+
+
+def _names(e: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}
+
+
+def _moved(e: ast.AST) -> bool:
+    return any(isinstance(n, ast.BinOp) for n in ast.walk(e))
