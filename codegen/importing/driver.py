@@ -26,7 +26,6 @@ from codegen.importing.asked import GIVEN, arguments_of, axes_of, options_of, si
 from codegen.importing.comparing import Agreement, Beside, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
-from codegen.importing.lattices import refuse_lattice
 from codegen.importing.lengths import fitted
 from codegen.importing.made import Floats, functions_keep, with_names
 from codegen.importing.reader import Reader
@@ -110,7 +109,6 @@ def imported(
 def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -> Imported:
     """With these floats as scalars."""
     arguments = example.arguments
-    refuse_lattice(subject, example)
     reader = read(subject, example, example.sizes, Floats(floats))
     _again(subject, example, reader)
     buffers = frozenset(

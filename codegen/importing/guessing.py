@@ -9,6 +9,7 @@ import sympy
 
 from codegen.importing.asked import GIVEN, GUESSED, Argument
 from codegen.importing.examples import Example, axes_in, example_of
+from codegen.importing.lattices import refuse_lattice
 from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject
 from codegen.importing.ways import Made
@@ -28,6 +29,7 @@ def guessed_for(
     own = [_unnamed(n, t.shape, subject) for n, t in subject.of_module.items() if n not in given]
     arguments = (*arguments, *_numbered(own))
     example = example_of(subject, arguments, sizes)
+    refuse_lattice(subject, example)
     if not own:
         return example.arguments, example
     reader = read(subject, example, example.sizes)
