@@ -38,13 +38,13 @@ class ByLoops(torch.autograd.Function):
         return dy * ctx.saved_tensors[0]
 
 
-def in_small_squares(cost):
+def in_a_dictionary(cost):
+    n, m = cost.shape
     r = {}
-    for i in range(2):
-        for j in range(2):
-            before = [r[p] for p in ((i - 1, j), (i, j - 1)) if p in r]
-            r[i, j] = cost[i, j] + sum(before)
-    return r[1, 1]
+    for i in range(n):
+        for j in range(m):
+            r[i, j] = cost[i, j] + (r[i - 1, j] if i else 0) + (r[i, j - 1] if j else 0)
+    return r[n - 1, m - 1]
 
 
 @pytest.fixture
@@ -81,7 +81,9 @@ def _read_at_places(cost):
 
 
 @pytest.mark.parametrize(
-    ("door", "asked"), [(imported, by_loops), (check_function, ByLoops)], ids=["import", "check"]
+    ("door", "asked"),
+    [(imported, by_loops), (imported, in_a_dictionary), (check_function, ByLoops)],
+    ids=["import", "import of a dictionary", "check"],
 )
 def test_two_loops_are_refused_with_the_way(door, asked):
     with pytest.raises(QuestionError, match="a recurrence along two axes") as raised:
@@ -104,4 +106,4 @@ def test_pasted_loops_are_refused_with_the_way():
 
 
 def test_loops_over_numbers_are_read():
-    assert "OneHot" in imported(in_small_squares, "cost: 2 2").text
+    assert "OneHot" in imported(in_a_dictionary, "cost: 2 2").text

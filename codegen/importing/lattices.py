@@ -14,9 +14,10 @@ import sympy
 from codegen.importing.examples import Example, axes_in, drawn
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import trace
-from derive.language.errors import QuestionError
+from derive.language.errors import Place, QuestionError
 from derive.reading.loops import ANTI_DIAGONALS
 
+UNHASHABLE = "unhashable type: non-nested SymInt"  # says torch
 FEW = 3  # entries along the first axis, one more along each other
 
 
@@ -29,14 +30,17 @@ def refuse_lattice(subject: Subject, example: Example) -> None:
         return
     arguments = example.arguments
     sizes = example.at({axis: FEW + i for i, axis in enumerate(axes_in(arguments))})
+    keys: list[Place] = []
     try:
         module, tensors = subject.module(arguments), drawn(arguments, sizes)
         traced = trace(module, arguments, tensors, sizes, subject.file)
-    except (QuestionError, ValueError):
-        return  # said of the example
-    asked = [place for e, place in traced.guards if place and isinstance(e, sympy.Eq)]
+        asked = [place for e, place in traced.guards if place and isinstance(e, sympy.Eq)]
+    except QuestionError as error:  # other than of a key in a dictionary it is the example's
+        asked = keys = [error.place] if error.place and UNHASHABLE in error.problem else []
+    except ValueError:
+        return
     for loop, read in loops:
-        places = [p for p in asked if loop.lineno <= p.line <= (loop.end_lineno or 0)]
+        places = keys or [p for p in asked if loop.lineno <= p.line <= (loop.end_lineno or 0)]
         if places:
             raise QuestionError(
                 f"a recurrence along two axes: {ast.unparse(read)} is of another round",
