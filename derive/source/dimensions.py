@@ -77,7 +77,6 @@ def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
 
 
 def _line(name, x: ast.AST, views: list[View], axes, given, torchs: bool) -> str:
-    """Long: what a call is, and what of it is meant."""
     if name in SIZES:
         return " * ".join(axes)
     real = [axis.name for axis in max(views, key=len) if axis is not None]

@@ -178,10 +178,7 @@ def in_order(name: str, rest: list[ast.AST]) -> tuple[str, ...]:
 
 
 def along(name: str, x: ast.AST, axes: Sequence[str], dims: Sequence[str], given, torchs: bool):
-    """The line of a row along axes that are meant. Raises `Unclear`.
-
-    Long: a part of a line, its axes, those meant, the other arguments, whose defaults hold.
-    """
+    """The line of a row along axes that are meant. Raises `Unclear`."""
     row = table[ROWS.get(name, name)]
     found: dict[str, Any] = {}
     for parameter in row.arguments:

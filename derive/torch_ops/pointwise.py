@@ -21,7 +21,7 @@ from derive.torch_ops.formulas import (
     tanh,
     where,
 )
-from derive.torch_ops.table import FLOAT, INTEGRAL, SAME, Number, Size, Tensor, Word, op
+from derive.torch_ops.table import FLOAT, INTEGRAL, SAME, TENSORS, Number, Size, Tensor, Word, op
 from derive.torch_ops.trees import Tree, number
 
 SELU = 1.6732632423543772, 1.0507009873554805  # slope and scale: Klambauer et al. (2017)
@@ -226,7 +226,7 @@ def _ldexp(a, input: Tensor, other: Number):
     return a.each(lambda x, n: x * number(2) ** n, input, other)
 
 
-@op("addcmul", gives=SAME)
+@op("addcmul", gives=TENSORS)
 def _addcmul(a, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1):
     return a.each(lambda x, y, z, v: x + v * (y * z), input, tensor1, tensor2, value)
 

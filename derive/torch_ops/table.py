@@ -34,6 +34,7 @@ KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes"
 KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
+TENSORS = "tensors"  # that of the tensors, to which numbers are cut
 
 
 @dataclass(frozen=True)
