@@ -29,8 +29,6 @@ from derive.reading.entries_at import OPTIONS
 from derive.reading.matrices import MATRICES
 from derive.reading.names import Names
 from derive.reading.notation import CALLS, SCANS, uses_notation
-from derive.reading.operations.along import along
-from derive.reading.operations.joining import joining
 from derive.reading.operations.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
 from derive.reading.program import Program
 from derive.reading.refusals import Refusal
@@ -398,7 +396,7 @@ def test_every_word_that_is_read_is_in_one_of_the_texts():
     missing |= {name for name in (*ATTRIBUTES, *FILLS, *BUILTINS, *CALLS) if name not in words}
     elsewhere = {"Kept", "Identity", "Diagonal", *SCANS, *MATRICES, *SEGMENTS}
     elsewhere |= {*table}  # the lines of rows: torch_ops_rows.py
-    elsewhere |= {*along, *joining, *OPTIONS, "Axis", "unflatten"}
+    elsewhere |= {*OPTIONS, "Axis", "unflatten"}
     elsewhere |= {"empty", "empty_like", "eye"}  # these lines: test_reading_parts.py
     assert functions and not missing - elsewhere
 

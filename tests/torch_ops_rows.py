@@ -4,6 +4,7 @@
 """
 
 import torch_ops_networks as networks
+import torch_ops_shapes as shapes
 
 X, XY, MATRIX, PAIRS = "x: N", "x: N, y: N", "x: N C", "x: N C, y: N C"
 F_OF_ONE = "softplus gelu elu leaky_relu hardtanh softshrink logsigmoid hardsigmoid hardswish mish "
@@ -149,7 +150,7 @@ DECOMPOSED = {
     "normalize",
 }  # traced as the operations they are made of
 
-ROWS |= networks.ROWS
+ROWS |= networks.ROWS | shapes.ROWS
 IMPORTED_ALONE |= networks.IMPORTED_ALONE
 READ_ALONE |= networks.READ_ALONE
 DECOMPOSED |= networks.DECOMPOSED

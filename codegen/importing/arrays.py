@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import sympy
 from sympy import Expr
 
 from codegen.importing.examples import IGNORED
@@ -21,6 +22,7 @@ from derive.torch_ops.table import Op, table
 from derive.torch_ops.trees import Tree
 
 REDUCTIONS = ("none", "mean", "sum")  # by torch's numbers for them
+DEFAULTS = ("Dim", "Size", "NewDim", "Dims", "Sizes")  # kinds whose defaults are brought to form
 SUMS = ("sum_of", "difference")
 
 
@@ -106,8 +108,14 @@ class Named:
         return x.along(d for i, d in enumerate(x.dims) if d or i not in places)
 
     def part(self, x: Value, dim: int, start, stop, step: int = 1) -> Value:
+        if set(x.dims[dim]) & self.r.windows.keys():
+            x = self.r.plain(x, dim)
         size = self.r.sizes.of(x.dims[dim])
-        return self.r.sliced(x, dim, start, size if stop is None else stop)
+        stop = size if stop is None else stop
+        if step == 1 or not x.dims[dim]:
+            return self.r.sliced(x, dim, start, stop)
+        ends = (self.r.bound(end, size) for end in (start, stop))
+        return along.strided(self.r, x, dim, (*ends, step))
 
     def entry(self, x: Value, dim: int, index: Expr) -> Value:
         return self.r.entry(x, dim, index)
@@ -123,10 +131,10 @@ class Named:
         return x.of(along.reversed_along(x.tree, x.dims[dim][0], along.size_of(self.r, x, dim)))
 
     def stacked(self, values: Sequence[Value], dim: int) -> Value:
-        return joining._stack(self.r, values, dim)
+        return joining.stack(self.r, values, dim)
 
     def joined(self, values: Sequence[Value], dim: int) -> Value:
-        return joining._cat(self.r, values, dim)
+        return joining.cat(self.r, values, dim)
 
     def picked(self, x: Value, dim: int, index: Value) -> Value:
         return picking.gathered(self.r, x, dim, index)
@@ -140,6 +148,85 @@ class Named:
             return None, losses
         self.r.ignore(labels, ignored)
         return Value(trees.kept(labels.tree), labels.dims), losses
+
+    def hots(self, index: Value, x: Value, dim: int) -> Value:
+        (axis,) = self.r.single(x, dim).dims[dim] or ("",)
+        if not axis:
+            raise Refused("an index into a dimension of size 1", "leave it out")
+        if axis in index.axes:
+            axis = self.r.sibling(axis, index.axes)
+        return Value(picking.hot(self.r, index, axis), (*index.dims, (axis,)))
+
+    def identity(self, x: Value, one: int, other: int) -> Value:
+        return self.each(
+            lambda i, j: trees.indicator(trees.compared("==", i, j)),
+            *(self.position(x, dim) for dim in (one, other)),
+        )
+
+    def written(self, x: Value, dim: int, part: tuple, values: Value) -> Value:
+        raise Refused("writing a part of a dimension", "combine parts with torch.cat")
+
+    def compared(self, relation: str, x, y) -> Value:
+        found = self.each(lambda p, q: trees.compared(relation, p, q), x, y)
+        return Value(found.tree, found.dims, CONDITION)
+
+    def extremes(self, values: Value, indices: Value | None) -> tuple:
+        return values, OUTSIDE if indices is None else indices
+
+    def on_diagonal(self, x: Value) -> Value:
+        """The notation knows how long the second axis is by the entries along it."""
+        i = x.rank - 1
+        x = self.r.plain(x, i)
+        (a,) = x.dims[i] or ("",)
+        if not a:
+            return x.along((*x.dims, ()))
+        b = self.r.sibling(a, x.axes)
+        here = trees.compared("==", trees.position(a), trees.position(b))
+        tree = trees.choice((trees.renamed(x.tree, {a: b}), here), otherwise=trees.ZERO)
+        return Value(tree, (*x.dims, (b,)))
+
+    def shape(self, x: Value) -> list[Expr]:
+        return [self.r.sizes.of(dim) for dim in x.dims]
+
+    def same(self, one: Expr, other: Expr) -> bool:
+        return self.r.sizes.same(one, other)
+
+    def known(self, size: Expr) -> int | None:
+        sizes = self.r.sizes
+        fixed = str(size) in sizes.fixed.values() or sympy.sympify(size).is_Integer
+        return sizes.hint(size) if fixed else None
+
+    def divided(self, size: Expr, by: Expr) -> Expr:
+        """What divides another size in the example does so at all sizes that are looked at."""
+        sizes = self.r.sizes
+        if sizes.hint(size) % sizes.hint(by):
+            raise Refused(f"{size} is not a multiple of {by}", "slice it")
+        return sympy.simplify(size / by)
+
+    def divided_up(self, size: Expr, by: Expr) -> Expr:
+        return self.r.sizes.plain(self.r.node.meta["val"].shape[0])
+
+    def need(self, length: Expr, least: int) -> None:
+        """The trace has run."""
+
+    def reshaped(self, x: Value, sizes: Sequence[Expr]) -> Value:
+        known = [size for size in sizes if size != -1]
+        rest = sympy.cancel(sympy.Mul(*self.shape(x)) / sympy.Mul(*known))
+        return self.r.reshaped(x, [rest if size == -1 else size for size in sizes])
+
+    def expanded(self, x: Value, sizes: Sequence[Expr]) -> Value:
+        dims = [()] * (len(sizes) - x.rank) + list(x.dims)
+        for i, size in enumerate(sizes):
+            if not dims[i] and self.r.sizes.hint(size) not in (1, -1):
+                used = {axis for dim in dims for axis in dim}
+                dims[i] = (self.r.sizes.axis_of(size, {*used, *self.r.windows}),)
+        return x.along(dims)
+
+    def copied(self, x: Value) -> Value:
+        return x
+
+    def read(self, x: Value, dim: int, length: Expr, step, offset, fill=0) -> Value:
+        return along.read(self.r, x, dim, (length, step, offset), fill)
 
     def position(self, x: Value, dim: int) -> Value:
         if not x.dims[dim]:
@@ -181,6 +268,11 @@ def _number(r, value) -> Expr:
 def _of_kind(r, x: Value | None, kind: str, value) -> Any:
     if value is None:
         return None
+    if kind == "DimOrTensor" and isinstance(value, Value):
+        return value
+    if kind == "Parts" and not isinstance(value, (list, tuple)):
+        return r.sizes.plain(value)
+    kind = {"DimOrTensor": "Dim", "Parts": "Sizes"}.get(kind, kind)
     if kind == "Dim":
         return value % max(x.rank, 1)
     if kind == "NewDim":
@@ -191,7 +283,8 @@ def _of_kind(r, x: Value | None, kind: str, value) -> Any:
     if kind == "Size":
         return r.sizes.plain(value)
     if kind == "Sizes":
-        return tuple(map(r.sizes.plain, value))
+        values = value if isinstance(value, (list, tuple)) else [value]
+        return tuple(map(r.sizes.plain, values))
     if kind == "Numbers":
         values = value if isinstance(value, (list, tuple)) else [value]
         return value if isinstance(value, str) else [_number(r, v) for v in values]
@@ -209,7 +302,9 @@ def rule_of(row: Op) -> Callable[..., Any]:
     def rule(r, **given):
         given = {also.get(name, name): value for name, value in given.items()}
         given = {("x" if n == "input" else n): v for n, v in given.items()}
-        place, keywords, x = [], {}, next((v for v in given.values() if isinstance(v, Value)), None)
+        place, keywords = [], {}
+        met = (v[0] if isinstance(v, (list, tuple)) and v else v for v in given.values())
+        x = next((v for v in met if isinstance(v, Value)), None)
         for name, parameter in names.items():
             kind, _, optional = parameter.annotation.partition(" | ")
             if name not in given or (
@@ -223,7 +318,11 @@ def rule_of(row: Op) -> Callable[..., Any]:
             value = (
                 _of_kind(r, x, kind, value)
                 if value is not parameter.default
-                else (_of_kind(r, x, kind, value) if kind in ("Dim", "Size") else value)
+                else (
+                    _of_kind(r, x, kind, value)
+                    if kind in ("Dim", "Size", "NewDim", "Dims", "Sizes")
+                    else value
+                )
             )
             if parameter.kind is parameter.VAR_POSITIONAL:
                 place += value or ()

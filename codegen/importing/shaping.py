@@ -215,7 +215,7 @@ class Shaping(Meeting):
         if v.kind == LABEL:
             raise Refused(f"a single entry of labels along {axis}", "pass that label on its own")
         size, tree = self.sizes.of_axis[axis], self.as_number(v).tree
-        at = self._bound(index, size)
+        at = self.bound(index, size)
         if size.is_Integer:
             picked = trees.product(trees.one_hot(trees.number(at), axis), tree)
         else:
@@ -226,7 +226,7 @@ class Shaping(Meeting):
 
     def sliced(self, v: Value, i: int, start: object, stop: object) -> Value:
         size = self.sizes.of(v.dims[i])
-        low, high = self._bound(start, size), self._bound(stop, size)
+        low, high = self.bound(start, size), self.bound(stop, size)
         width = sympy.expand(high - low)
         if width == size:
             return v
@@ -243,7 +243,7 @@ class Shaping(Meeting):
             raise Refused("a slice of a slice", "slice once")
         return self.window(v, i, low, high)
 
-    def _bound(self, bound: object, size: Expr) -> Expr:
+    def bound(self, bound: object, size: Expr) -> Expr:
         """Counted from the beginning; one past the end, however far beyond it."""
         at = self.sizes.plain(bound)
         hint, length = self.sizes.hint(at), self.sizes.hint(size)

@@ -162,7 +162,9 @@ class Sizes:
         if e.is_Integer and int(e) in self.fixed:
             return Symbol(self.fixed[int(e)])
         e = _converted(e.xreplace(self.symbols), self.hint).xreplace(self.equal)
-        strange = e.atoms(sympy.Function) or e.free_symbols - {Symbol(a) for a in self.of_axis}
+        strange = e.atoms(sympy.Function) - e.atoms(sympy.floor) or e.free_symbols - {
+            Symbol(a) for a in self.of_axis
+        }
         if any(str(s)[:1] in "uz" and not s.is_Function for s in strange):
             raise Refused("this depends on the values of a tensor", FREE_VALUES)
         if strange:

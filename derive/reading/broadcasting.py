@@ -7,10 +7,11 @@ other, and an axis that would appear twice (``x @ x.T``) gets a twin of the same
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sympy import Add, Expr, Integer, Mul
 
-from derive.language.nodes import renamed
+from derive.language.nodes import Position, renamed
 from derive.language.symbols import Axis
 from derive.reading.composed import total
 from derive.reading.lengths import shown
@@ -141,6 +142,12 @@ def _dims_by_name(space: Space, values: Sequence[Value]) -> Dims:
     return space.definition.in_order(set(axes))
 
 
+def places_of(count: Value) -> Value:
+    """0, 1, 2, ... along its axis, as numbers."""
+    place = next((Position(axis) for axis in count.axes), Integer(0))
+    return replace(count, expression=place, kind=TENSOR, whole=True)
+
+
 def pointwise(
     space: Space,
     build: Callable[..., Expr],
@@ -151,8 +158,9 @@ def pointwise(
     """``build`` of the entries of ``values``, broadcast, as entries of ``dtype``, or of that of the
     values together.
     """
+    values = [places_of(value) if value.kind == COUNT else value for value in values]
     for value in values:
-        if value.kind in (INDEX, COUNT, IGNORED, PLACE):
+        if value.kind in (INDEX, IGNORED, PLACE):
             raise Refusal(
                 "an index cannot be used as a number",
                 "use a one-hot, F.one_hot(labels, C), or index with it: x[range(n), labels]",

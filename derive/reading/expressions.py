@@ -30,6 +30,7 @@ from derive.reading.operations.vocabulary import (
     FILLS,
     MODULES,
     NUMPY,
+    OF_TENSORS,
     OPERATIONS,
     RELATIONS,
     allowed,
@@ -226,7 +227,8 @@ class Expressions:
             new = filled_with(self.space, x, *map(self.value, node.args))
             return self.write(func, x, new)
         found = numpys.get(name) if self.space.numpy else None
-        found = found or OPERATIONS.get(name.removesuffix("_") if written else name)
+        own = name.removesuffix("_") if written else name
+        found = found or OF_TENSORS.get(own) or OPERATIONS.get(own)
         if found is None or "method" not in found.forms:
             raise self._no_attribute(func, x)
         result = self._applied(found, name, [x], node)

@@ -17,6 +17,7 @@ from derive.reading.lines import Line, assigned_in, check_annotation, writes
 from derive.reading.loops import WHOLE, Loops
 from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.reading.names import Names
+from derive.reading.operations.entries import Extremes
 from derive.reading.refusals import Mismatch, Refusal, printable
 from derive.reading.source import Source
 from derive.reading.unread import STATEMENTS
@@ -154,6 +155,8 @@ class Program(Writes):
             found = len(node.value.elts)
         else:
             value = self.expressions.read(node.value)
+            if isinstance(value, Extremes):
+                value = (value.values, value.indices)
             if isinstance(value, tuple) and len(value) == count:
                 return [self.memory.new(part, node) for part in value]
             found = len(value) if isinstance(value, tuple) else 1

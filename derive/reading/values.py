@@ -245,12 +245,16 @@ class Space:
         return self._add_twin(Axis(name), self.definition.size(axis))
 
     def _made_twin(self, original: Axis) -> Axis:
+        return self._add_twin(Axis(self._free_name(original.name, 2)), original)
+
+    def _free_name(self, base: str, first: int = 1) -> str:
+        """A name that no axis and no tensor has."""
         known = {axis.name for axis in self.definition.axes} | set(self.definition.position)
-        names = (f"{original.name}_{i}" for i in range(2, MOST_TWINS))
+        names = (f"{base}_{i}" if i > 1 else base for i in range(first, MOST_TWINS))
         name = next((name for name in names if name not in known), None)
         if name is None:
             raise Refusal("too many dimensions of the same size", "check it in smaller parts")
-        return self._add_twin(Axis(name), original)
+        return name
 
     def _add_twin(self, twin: Axis, original: Axis) -> Axis:
         axes = self.definition.axes
@@ -269,6 +273,19 @@ class Space:
             if sorted(self.definition.size(axis).name for axis in own) == sizes:
                 return flat
         return None
+
+    def flattened(self, parts: Sequence[Axis]) -> Axis:
+        """A new axis that these become together."""
+        own = tuple(map(self.definition.size, parts))
+        flat = Axis(self._free_name("_".join(axis.name for axis in own)))
+        axes = self.definition.axes
+        place = max(map(axes.index, own)) + 1
+        self.definition = replace(
+            self.definition,
+            axes=(*axes[:place], flat, *axes[place:]),
+            flattened=(*self.definition.flattened, (flat, own)),
+        )
+        return flat
 
     def parts_of(self, flat: Axis) -> tuple[Axis, ...]:
         return dict(self.definition.flattened).get(self.definition.size(flat), ())

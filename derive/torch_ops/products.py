@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import reduce
 
+from sympy import Integer
+
 from derive.torch_ops.formulas import equal, held, where
 from derive.torch_ops.reducing import length
 from derive.torch_ops.table import (
@@ -251,3 +253,11 @@ def _kron(a, input: Tensor, other: Tensor):
 @op("linalg_vecdot", called="product", gives=SAME)
 def _vecdot(a, x: Tensor, y: Tensor, *, dim: Dim = -1):
     return a.sum(a.each(lambda x, y: x * y, x, y), dim)
+
+
+@op("cross", "linalg_cross", called="product")
+def _cross(a, input: Tensor, other: Tensor, dim: Dim = -1):
+    (x, y, z), (u, v, w) = ([a.entry(t, dim, Integer(k)) for k in range(3)] for t in (input, other))
+    minor = lambda p, q, r, s: p * q - r * s  # noqa: E731
+    parts = [a.each(minor, y, w, z, v), a.each(minor, z, u, x, w), a.each(minor, x, v, y, u)]
+    return a.stacked(parts, dim)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from sympy import Integer, S
 
-from derive.torch_ops.formulas import Abs, exp, held, log, sqrt, where
+from derive.torch_ops.choosing import maximum, minimum
+from derive.torch_ops.formulas import Abs, equal, exp, held, log, sqrt, where
 from derive.torch_ops.table import (
+    BOOL,
     FLOAT,
     INT,
     SAME,
     Default,
     Dim,
+    DimOrTensor,
     Dims,
     Flag,
     Number,
     Order,
     Size,
     Tensor,
+    Word,
     op,
 )
 from derive.torch_ops.trees import as_tree, compared
@@ -77,7 +81,9 @@ def length(a, x, p, dim, keepdim):
         return a.sum(a.each(Abs, x), dim, keepdim)
     if p == 2:
         return a.each(sqrt, a.sum(a.each(lambda x: x**2, x), dim, keepdim))
-    if p <= 0 or p == float("inf"):
+    if p == float("inf"):
+        return a.largest(a.each(Abs, x), dim, keepdim)
+    if p <= 0:
         a.refuse(f"the norm of order {p}", "use x.abs().amax(), or a positive order")
     powers = a.sum(a.each(lambda x: Abs(x) ** p, x), dim, keepdim)
     return a.each(lambda s: s ** (as_tree(1) / p), powers)
@@ -125,6 +131,34 @@ def _corrcoef(a, input: Tensor):
     return a.contracted(["ik", "jk"], "ij", [unit, unit])
 
 
+@op("dist", called="distance", of=FLOAT)
+def _dist(a, input: Tensor, other: Tensor, p: Order = 2):
+    return length(a, a.each(lambda x, y: x - y, input, other), p, None, False)
+
+
+@op("linalg_vector_norm", called="norm", of=FLOAT)
+def _vector_norm(a, input: Tensor, ord: Order = 2, dim: Dims = None, keepdim: Flag = False):
+    return length(a, input, ord, dim, keepdim)
+
+
+@op("linalg_norm", "frobenius_norm", called="norm", of=FLOAT)
+def _linalg_norm(
+    a, input: Tensor, ord: Order | None = None, dim: Dims = None, keepdim: Flag = False
+):
+    """Of a matrix by an order it would be a singular value."""
+    one = input.rank == 1 if dim is None else len(dim) == 1
+    if ord is not None and not one:
+        a.refuse("an order is supported along one dimension", "write .norm(dim=1)")
+    return length(a, input, 2 if ord is None else ord, dim, keepdim)
+
+
+@op("linalg_matrix_norm", called="norm", of=FLOAT)
+def _matrix_norm(a, input: Tensor, ord: Word = "fro", dim: Dims = (-2, -1), keepdim: Flag = False):
+    if ord != "fro":
+        a.refuse(f"the norm {ord} of a matrix", "supported is that of Frobenius")
+    return length(a, input, 2, dim, keepdim)
+
+
 @op("amax", called="largest", gives=SAME)
 def _amax(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
     return a.largest(input, dim, keepdim)
@@ -146,9 +180,9 @@ def _argmin(a, input: Tensor, dim: Dim, keepdim: Flag = False):
 
 
 @op("count_nonzero", gives=INT)
-def _count_nonzero(a, input: Tensor, dim: Dims = None):
+def _count_nonzero(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
     nonzero = lambda x: where(compared("!=", x, as_tree(0)), 1, 0)  # noqa: E731
-    return a.sum(a.each(nonzero, input), dim)
+    return a.sum(a.each(nonzero, input), dim, keepdim)
 
 
 # Softmax and its like
@@ -215,9 +249,86 @@ def _diff(
     return x
 
 
-@op("flip", called="reversed", gives=SAME)
-def _flip(a, input: Tensor, *dims: Dims):
+def largest_so_far(a, x, dim):
+    return a.scan("CumMax", x, dim)
+
+
+@op("cummax", called="largest_so_far", gives=SAME)
+def _cummax(a, input: Tensor, dim: Dim):
+    return a.extremes(largest_so_far(a, input, dim), None)
+
+
+@op("cummin", called="smallest_so_far", gives=SAME)
+def _cummin(a, input: Tensor, dim: Dim):
+    most = largest_so_far(a, a.each(lambda x: -x, input), dim)
+    return a.extremes(a.each(lambda m: -m, most), None)
+
+
+@op("prod", called="product", gives=SAME)
+def _prod(a, input: Tensor, dim: Dim | None = None, keepdim: Flag = False):
+    """The last of the products so far: its derivative divides by nothing."""
     x = input
-    for dim in dims:
-        x = a.flipped(x, dim)
+    for place in range(x.rank)[::-1] if dim is None else [dim]:
+        x = a.entry(a.scan("CumProd", x, place), place, a.shape(x)[place] - 1)
+        x = a.unsqueezed(x, place) if keepdim else x
     return x
+
+
+def areas(a, y, x, dx, dim):
+    """Between each two points that are neighbours."""
+    late, early = a.part(y, dim, S.One, None), a.part(y, dim, S.Zero, Integer(-1))
+    if x is None:
+        return a.each(lambda p, q, d: (p + q) * d / 2, late, early, dx)
+    place = dim if x.rank == y.rank else 0
+    widths = a.each(
+        lambda p, q: p - q,
+        a.part(x, place, S.One, None),
+        a.part(x, place, S.Zero, Integer(-1)),
+    )
+    for _ in range(y.rank - 1 - dim if x.rank < y.rank else 0):
+        widths = a.unsqueezed(widths, widths.rank)
+    return a.each(lambda p, q, d: (p + q) * d / 2, late, early, widths)
+
+
+@op("trapezoid", "trapz", forms="torch", called="area", of=FLOAT)
+def _trapezoid(a, y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: Dim = -1):
+    return a.sum(areas(a, y, x, dx, dim), dim)
+
+
+@op("cumulative_trapezoid", forms="torch", called="area_so_far", of=FLOAT)
+def _cumulative_trapezoid(a, y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: Dim = -1):
+    return a.scan("CumSum", areas(a, y, x, dx, dim), dim)
+
+
+# Of two, along a dimension with the indices, or of all entries
+
+
+@op("max", called="largest", gives=SAME)
+def _max(a, input: Tensor, dim: DimOrTensor | None = None, keepdim: Flag = False, *,
+         other: Tensor | None = None):  # fmt: skip
+    if dim is None and other is None:
+        return a.largest(input)
+    if not isinstance(dim, int):
+        return maximum(a, input, dim if other is None else other)
+    return a.extremes(a.largest(input, dim, keepdim), a.index_of_largest(input, dim, keepdim))
+
+
+@op("min", called="smallest", gives=SAME)
+def _min(a, input: Tensor, dim: DimOrTensor | None = None, keepdim: Flag = False, *,
+         other: Tensor | None = None):  # fmt: skip
+    if dim is None and other is None:
+        return _amin(a, input)
+    if not isinstance(dim, int):
+        return minimum(a, input, dim if other is None else other)
+    return a.extremes(_amin(a, input, dim, keepdim), _argmin(a, input, dim, keepdim))
+
+
+@op("any", gives=BOOL)
+def _any(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    return a.compared(">", _count_nonzero(a, input, dim, keepdim), 0)
+
+
+@op("all", gives=BOOL)
+def _all(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
+    zero = a.each(lambda x: where(equal(x, 0), 1, 0), input)
+    return a.compared("==", a.sum(zero, dim, keepdim), 0)

@@ -1,11 +1,12 @@
-"""Dimensions moved, added and joined; tensors that are made of nothing."""
+"""Dimensions moved, added, joined, taken apart and repeated."""
 
 from __future__ import annotations
 
-from sympy import Integer, S
+from sympy import Integer, Mul
 
-from derive.torch_ops.formulas import equal, where
-from derive.torch_ops.table import SAME, Default, Dim, Dims, NewDim, Number, Size, Sizes, Tensor, op
+from derive.torch_ops.table import SAME, Dim, Dims, NewDim, Size, Sizes, Tensor, Tensors, op
+
+REST = Integer(-1)  # the size that follows from the others; where it is expanded, its own
 
 
 @op("permute", gives=SAME)
@@ -20,6 +21,13 @@ def _transpose(a, input: Tensor, dim0: Dim, dim1: Dim):
     return a.permuted(input, places)
 
 
+@op("t", gives=SAME)
+def _t(a, input: Tensor):
+    if input.rank > 2:
+        a.refuse("t of more than two dimensions", "write .mT, or .transpose(0, 1)")
+    return a.permuted(input, range(input.rank)[::-1])
+
+
 @op("movedim", "moveaxis", gives=SAME)
 def _movedim(a, input: Tensor, source: Dims, destination: Dims):
     moved = dict(zip(destination, source, strict=True))
@@ -32,91 +40,121 @@ def _unsqueeze(a, input: Tensor, dim: NewDim):
     return a.unsqueezed(input, dim)
 
 
-@op("narrow", gives=SAME)
-def _narrow(a, input: Tensor, dim: Dim, start: Size, length: Size):
-    return a.part(input, dim, start, start + length)
+@op("squeeze", gives=SAME)
+def _squeeze(a, input: Tensor, dim: Dims = None):
+    return a.squeezed(input, range(input.rank) if dim is None else dim)
 
 
-@op("select", gives=SAME)
-def _select(a, input: Tensor, dim: Dim, index: Size):
-    return a.entry(input, dim, index)
+def at_least(a, x, rank: int):
+    """With dimensions of size 1 in front, of three the last behind, as numpy has it."""
+    if x.rank == 0 and rank:
+        return at_least(a, a.unsqueezed(x, 0), rank)
+    if x.rank < min(rank, 2):
+        x = a.unsqueezed(x, 0)
+    return a.unsqueezed(x, 2) if x.rank < rank else x
 
 
-@op("gather", called="picked", gives=SAME)
-def _gather(a, input: Tensor, dim: Dim, index: Tensor):
-    return a.picked(input, dim, index)
+def _atleast(rank: int):
+    @op(f"atleast_{rank}d", forms="torch", gives=SAME, aten={"tensors": "input"})
+    def of(a, input: Tensor):
+        return at_least(a, input, rank)
 
 
-@op("index_select", called="picked", gives=SAME)
-def _index_select(a, input: Tensor, dim: Dim, index: Tensor):
-    return a.selected(input, dim, index)
+for _rank in (1, 2, 3):
+    _atleast(_rank)
 
 
-@op("embedding", forms="F", called="vectors", gives=SAME, aten={"indices": "input"})
-def _embedding(
-    a, input: Tensor, weight: Tensor, padding_idx: Default = None, max_norm: Default = None,
-    norm_type: Default = 2.0, scale_grad_by_freq: Default = False, sparse: Default = False,
-):  # fmt: skip
-    return a.selected(weight, 0, input)
+# The entries in their order
 
 
-@op("tril", gives=SAME)
-def _tril(a, input: Tensor, diagonal: Size = S.Zero):
-    return a.each(
-        lambda x, i, j: where(j <= i + diagonal, x, 0),
-        input,
-        *(a.position(input, input.rank - k) for k in (2, 1)),
-    )
+@op("view", "reshape", "_unsafe_view", gives=SAME, aten={"size": "shape"})
+def _view(a, input: Tensor, *shape: Sizes):
+    return a.reshaped(input, shape)
 
 
-@op("triu", gives=SAME)
-def _triu(a, input: Tensor, diagonal: Size = S.Zero):
-    return a.each(
-        lambda x, i, j: where(j >= i + diagonal, x, 0),
-        input,
-        *(a.position(input, input.rank - k) for k in (2, 1)),
-    )
+@op("view_as", "reshape_as", forms="method", gives=SAME)
+def _view_as(a, input: Tensor, other: Tensor):
+    return a.reshaped(input, a.shape(other))
 
 
-@op("trace", gives=SAME)
-def _trace(a, input: Tensor):
-    places = a.position(input, 0), a.position(input, 1)
-    return a.sum(a.each(lambda x, i, j: where(equal(i, j), x, 0), input, *places))
+@op("flatten", gives=SAME)
+def _flatten(a, input: Tensor, start_dim: Dim = 0, end_dim: Dim = -1):
+    shape = a.shape(input)
+    return a.reshaped(input, [*shape[:start_dim], REST, *shape[end_dim + 1 :]])
 
 
-@op("zeros_like", gives=SAME)
-def _zeros_like(a, input: Tensor):
-    return a.like(input, 0)
+@op("ravel", gives=SAME)
+def _ravel(a, input: Tensor):
+    return a.reshaped(input, [REST])
 
 
-@op("ones_like", gives=SAME)
-def _ones_like(a, input: Tensor):
-    return a.like(input, 1)
+@op("unflatten", gives=SAME)
+def _unflatten(a, input: Tensor, dim: Dim, sizes: Sizes):
+    shape = a.shape(input)
+    if REST in sizes:  # before the other dimensions are known by their sizes alone
+        rest = a.divided(shape[dim], Mul(*(size for size in sizes if size != REST)))
+        sizes = [rest if size == REST else size for size in sizes]
+    return a.reshaped(input, [*shape[:dim], *sizes, *shape[dim + 1 :]])
 
 
-@op("full_like", gives=SAME)
-def _full_like(a, input: Tensor, fill_value: Number):
-    return a.like(input, fill_value)
+# Repeated
 
 
-@op("new_zeros", forms="method", gives=SAME)
-def _new_zeros(a, input: Tensor, *size: Sizes):
-    return a.filled(size, 0)
+@op("expand", "broadcast_to", gives=SAME)
+def _expand(a, input: Tensor, *size: Sizes):
+    return a.expanded(input, size)
 
 
-@op("new_ones", forms="method", gives=SAME)
-def _new_ones(a, input: Tensor, *size: Sizes):
-    return a.filled(size, 1)
+@op("expand_as", forms="method", gives=SAME)
+def _expand_as(a, input: Tensor, other: Tensor):
+    return a.expanded(input, a.shape(other))
 
 
-@op("new_full", forms="method", gives=SAME)
-def _new_full(a, input: Tensor, size: Sizes, fill_value: Number):
-    return a.filled(size, fill_value)
+def together(a, shapes):
+    """The shape of what broadcasts."""
+    rank = max(map(len, shapes))
+    columns = zip(*([Integer(1)] * (rank - len(shape)) + list(shape) for shape in shapes))  # noqa: B905
+    return [next((size for size in column if size != 1), column[0]) for column in columns]
 
 
-@op("cross", "linalg_cross", called="product")
-def _cross(a, input: Tensor, other: Tensor, dim: Dim = -1):
-    (x, y, z), (u, v, w) = ([a.entry(t, dim, Integer(k)) for k in range(3)] for t in (input, other))
-    minor = lambda p, q, r, s: p * q - r * s  # noqa: E731
-    parts = [a.each(minor, y, w, z, v), a.each(minor, z, u, x, w), a.each(minor, x, v, y, u)]
-    return a.stacked(parts, dim)
+@op("broadcast_tensors", forms="torch", gives=SAME)
+def _broadcast_tensors(a, *tensors: Tensors):
+    shape = together(a, [a.shape(x) for x in tensors])
+    return tuple(a.expanded(x, shape) for x in tensors)
+
+
+@op("repeat", forms="method", gives=SAME)
+def _repeat(a, input: Tensor, *repeats: Sizes):
+    """A new dimension before each that is repeated, and the two as one."""
+    x = input
+    for _ in range(len(repeats) - x.rank):
+        x = a.unsqueezed(x, 0)
+    if len(repeats) < x.rank:
+        a.refuse("repeat with fewer numbers than dimensions", "write a number for each dimension")
+    for dim, times in enumerate(repeats):
+        x = repeated(a, x, dim, times, dim)
+    return a.copied(x)
+
+
+@op("tile", gives=SAME)
+def _tile(a, input: Tensor, *dims: Sizes):
+    return _repeat(a, input, *[Integer(1)] * (input.rank - len(dims)), *dims)
+
+
+@op("repeat_interleave", gives=SAME)
+def _repeat_interleave(a, input: Tensor, repeats: Size, dim: Dim | None = None, *,
+                       output_size: Size | None = None):  # fmt: skip
+    x = a.reshaped(input, [REST]) if dim is None else input
+    dim = dim or 0
+    return a.copied(repeated(a, x, dim, repeats, dim + 1))
+
+
+def repeated(a, x, dim: int, times, place: int):
+    """The entries along a dimension several times: all of them, or each of them."""
+    if times == 1:
+        return x
+    shape = a.shape(x)
+    sizes = [REST] * (x.rank + 1)
+    sizes[place] = times
+    whole = a.expanded(a.unsqueezed(x, place), sizes)
+    return a.reshaped(whole, [*shape[:dim], times * shape[dim], *shape[dim + 1 :]])

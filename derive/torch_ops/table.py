@@ -11,7 +11,9 @@ kind it is; a front end turns what it has into that kind, or refuses:
     Dim, Dims         one dimension, several (None: all), counted from the front
     NewDim            the place of a dimension that is added
     Size, Sizes       whole numbers and sizes of axes, as SymPy's expressions
-    Numbers           one or several numbers of Python's and sizes, as SymPy's
+    Numbers           one or several numbers of Python's and sizes, as SymPy's; or a word
+    Parts             a size as it is, or several
+    DimOrTensor       a dimension, or a tensor: of max and min
     Flag, Word        True or False; text
     Order             of a norm: a number of Python's
     Reduction         "none", "mean" or "sum"
@@ -29,9 +31,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 AnyTensor = Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
-Numbers = Order = Reduction = Default = Any
+Numbers = Order = Reduction = Default = Parts = DimOrTensor = Any
 KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
-KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers")
+KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers", "Parts", "DimOrTensor")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
 TENSORS = "tensors"  # that of the tensors, to which numbers are cut
@@ -50,6 +52,7 @@ class Op:
     called: str = ""
     gives: str = FLOAT
     of: str = ""
+    makes: bool = False  # what it makes has the dtype that is asked for, or that of new tensors
     aten: Mapping[str, str] = field(default_factory=dict)  # ATen's names of arguments, if others
     also: frozenset[str] = frozenset()  # names that ATen alone has
 
@@ -61,13 +64,15 @@ class Op:
 table: dict[str, Op] = {}
 
 
-def op(*names: str, forms="method torch", called="", gives=FLOAT, of="", aten=None, also=""):
+def op(*names: str, forms="method torch", called="", gives=FLOAT, of="", makes=False,
+       aten=None, also=""):  # fmt: skip
     """Long: the parts of a row."""
 
     def enter(meaning):
         known = (*names, *also.split())
         own = frozenset(also.split())
-        row = Op(known, meaning, frozenset(forms.split()), called, gives, of, aten or {}, own)
+        ways = frozenset(forms.split())
+        row = Op(known, meaning, ways, called, gives, of, makes, aten or {}, own)
         for parameter in row.arguments:
             kind = parameter.annotation.partition(" | ")[0]
             if kind not in KINDS:

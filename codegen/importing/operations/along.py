@@ -5,11 +5,10 @@ from __future__ import annotations
 import sympy
 from sympy import Expr, Integer, floor
 
-from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused, Value
 from derive.torch_ops import reads, trees
 from derive.torch_ops.text import number_text
-from derive.torch_ops.trees import Tree
+from derive.torch_ops.trees import ZERO, Tree
 
 
 def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
@@ -53,50 +52,18 @@ def reversed_along(e: Tree, axis: str, size: Expr) -> Tree:
     return reads.at(e, axis, back, size - 1)
 
 
-@rule("roll", called="rolled")
-def _roll(r, x, shifts, dims=()):
-    dims = list(dims) or [0]
-    if len(dims) != len(shifts) or (x.rank != 1 and len(dims) == 1 and not list(dims)):
-        raise Refused("roll without dimensions", "name the dimension: x.roll(1, 0)")
-    for by, i in zip(map(r.sizes.plain, shifts), (d % x.rank for d in dims), strict=True):
-        x = r.plain(x, i)
-        if x.dims[i] == () or x.dims[i][0] not in x.tree.free:
-            continue
-        (axis,), size = x.dims[i], size_of(r, x, i)
-        x = r.let(r.called(x), x)
-        back = size if r.sizes.hint(by) > 0 else -size
-        one, other = (reads.at(x.tree, axis, ((axis, 1),), o) for o in (-by, back - by))
-        x = x.of(trees.sum_of(one, other))
-    return x
-
-
-@rule("rot90")
-def _rot90(r, x, k=1, dims=(0, 1)):
-    raise Refused("a rotation by 90 degrees", "write it with .flip and .transpose")
-
-
-@rule("pad", "constant_pad_nd", called="padded")
-def _pad(r, x, pad, mode="constant", value=None):
-    if mode != "constant":
-        raise Refused(f"padding by {mode}", "pad with constants")
-    fill = sympy.sympify(0 if value is None else value, strict=True)
-    x = r.as_number(x)
-    for k in range(len(pad) // 2):
-        i = x.rank - 1 - k
-        before, behind = (r.sizes.plain(n) for n in pad[2 * k : 2 * k + 2])
-        if before == behind == 0:
-            continue
-        x = r.plain(x, i)
-        size = sympy.expand(size_of(r, x, i) + before + behind)
-        axis = r.sizes.formed(size, number_text(size), x.axes)
-        if x.dims[i] == ():
-            here = trees.compared("==", trees.position(axis), trees.number(before))
-            x = x.with_dim(i, (axis,)).of(
-                trees.choice((x.tree, here), otherwise=r.number(value or 0))
-            )
-        else:
-            x = reread(r, x, i, axis, (1, -before), fill)
-    return x
+def read(r, x, i: int, index: tuple, fill) -> Value:
+    """In dimension i as many entries, those of x at ``step`` times the place and an offset."""
+    length, step, offset = index
+    x, fill = r.plain(x, i), sympy.sympify(fill, strict=True)
+    size = sympy.expand(length)
+    axis = r.sizes.formed(size, number_text(size), set(x.axes) - set(x.dims[i]))
+    if x.dims[i]:
+        return reread(r, x, i, axis, (Integer(step), sympy.expand(offset)), fill)
+    index = step * trees.position(axis) + trees.as_tree(offset)
+    here = trees.compared("==", index, ZERO)
+    tree = trees.choice((x.tree, here), otherwise=trees.number(fill))
+    return x.with_dim(i, (axis,)).of(tree)
 
 
 def strided(r, x: Value, i: int, part: tuple) -> Value:
@@ -159,10 +126,3 @@ def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, st
     if min(map(r.sizes.hint, (-before, behind))) < 0:
         return e, axis, offset
     return operand, inside, sympy.expand(offset + before)
-
-
-@rule("unfold", called="windows")
-def _unfold(r, x, dimension, size, step):
-    x, i, wide = r.as_number(x), dimension % x.rank, r.sizes.plain(size)
-    count = floor((size_of(r, x, i) - wide) / sympy.Integer(step)) + 1
-    return windows(r, x, i, (count, wide), (step, 1, 0))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from codegen.importing.operations.pointwise import held, larger, smaller
-from codegen.importing.operations.table import operation, rule, rules
+import inspect
+
+from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, Value
 from derive.torch_ops import trees
-from derive.torch_ops.trees import ZERO, Tree
+from derive.torch_ops.trees import ZERO
 
 
 def _compare(relation: str):
@@ -81,67 +82,21 @@ def _not(r, x):
     return condition.of(trees.opposite(condition.tree))
 
 
-@rule("where")
-def _where(r, condition, x, other):
-    return r.chosen(condition, x, other)
+def _labels_stay(name: str, stay) -> None:
+    """Labels that are ignored, given a class: their one-hot is 0 as it is."""
+    row = rules[name]
+
+    def of(r, x, **given):
+        label = isinstance(x, Value) and x.kind == LABEL
+        return x if label and stay(**given) else row(r, x=x, **given)
+
+    of.__signature__ = inspect.signature(row)
+    rules[name] = of
 
 
-@rule("masked_fill")
-def _masked_fill(r, x, mask, value):
-    if x.kind == LABEL:  # those that are ignored, given a class: their one-hot is 0 as it is
-        return x
-    return r.chosen(mask, value, x)
-
-
-@rule("clamp", "clip", "hardtanh", called="held")
-def _clamp(r, x, min=None, max=None, min_val=-1, max_val=1):
-    if isinstance(x, Value) and x.kind == LABEL and max is None and min == 0:
-        return x
-    if operation(r) == "hardtanh":
-        return r.pointwise(_open_clamp(min_val, max_val), x)
-    low, high = (None if b is None else b for b in (min, max))
-    bounds = [b for b in (low, high) if b is not None]
-
-    def of(x, *found):
-        given = iter(found)
-        return held(x, *(None if b is None else next(given) for b in (low, high)))
-
-    return r.pointwise(of, x, *bounds)
-
-
-def _open_clamp(low, high):
-    """hardtanh passes no gradient at its edges."""
-    bottom, top = trees.number(low), trees.number(high)
-
-    def of(x: Tree) -> Tree:
-        pairs = (bottom, trees.compared("<=", x, bottom)), (top, trees.compared(">=", x, top))
-        return trees.choice(*pairs, otherwise=x)
-
-    return of
-
-
-@rule("clamp_min", called="held")
-def _clamp_min(r, x, min):
-    return (
-        _clamp(r, x, min=min)
-        if x.kind == LABEL
-        else r.pointwise(lambda x, m: held(x, m, None), x, min)
-    )
-
-
-@rule("clamp_max", called="held")
-def _clamp_max(r, x, max):
-    return r.pointwise(lambda x, m: held(x, None, m), x, max)
-
-
-@rule("minimum", called="smaller")
-def _minimum(r, x, other):
-    return r.pointwise(smaller, x, other)
-
-
-@rule("maximum", called="larger")
-def _maximum(r, x, other):
-    return r.pointwise(larger, x, other)
+_labels_stay("masked_fill", lambda **given: True)
+for _name in ("clamp", "clip", "clamp_min"):
+    _labels_stay(_name, lambda min=None, max=None: max is None and min == 0)
 
 
 @rule("mul", "multiply", called="product")

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import sympy
 from sympy import Integer, Symbol
 
-from codegen.importing.operations.table import rule
-from codegen.importing.operations.viewing import unsqueezed
 from codegen.importing.values import Value
 from derive.torch_ops import reads, trees
 from derive.torch_ops.text import number_text
 from derive.torch_ops.trees import Tree
 
 
-@rule("stack")
-def _stack(r, tensors, dim=0):
+def unsqueezed(x: Value, i: int) -> Value:
+    return x.along((*x.dims[:i], (), *x.dims[i:]))
+
+
+def stack(r, tensors, dim) -> Value:
     return laid_together(r, [unsqueezed(r.as_number(v), dim) for v in tensors], dim)
 
 
@@ -33,10 +34,8 @@ def laid_together(r, values, dim) -> Value:
     return Value(tree, (*dims[:i], (count,), *dims[i + 1 :]))
 
 
-@rule("cat", "concatenate", "concat", called="joined")
-def _cat(r, tensors, dim=0):
+def cat(r, tensors, i: int) -> Value:
     values = [r.as_number(v) for v in tensors]
-    i = dim % values[0].rank
     widths = [r.sizes.of(v.dims[i]) for v in values]
     alike = all(r.sizes.same(w, widths[0]) for w in widths)
     if alike and all(v.dims[i] == () for v in values):

@@ -92,13 +92,6 @@ def indexed(r, x: Value, indices, at) -> Value:
     return Value(tree, (*rest[:where], *dims, *rest[where:]))
 
 
-@rule("one_hot")
-def _one_hot(r, x, num_classes=-1):
-    size = r.sizes.plain(r.node.meta["val"].shape[-1])
-    axis = r.sizes.axis_of(size, {*x.axes, *r.windows})
-    return Value(hot(r, x, axis), (*x.dims, (axis,)))
-
-
 before.add("embedding_bag")
 
 

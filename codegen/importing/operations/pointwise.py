@@ -16,21 +16,6 @@ def sqrt(x: Tree) -> Tree:
     return trees.call("sqrt", x)
 
 
-def held(x: Tree, low: Tree | None, high: Tree | None) -> Tree:
-    """Between two numbers; at its edges the gradient is that of x, as torch's clamp has it."""
-    pairs = [] if low is None else [(low, trees.compared("<", x, low))]
-    pairs += [] if high is None else [(high, trees.compared(">", x, high))]
-    return trees.choice(*pairs, otherwise=x)
-
-
-def larger(a: Tree, b: Tree) -> Tree:
-    return trees.choice((a, trees.compared(">", a, b)), otherwise=b)
-
-
-def smaller(a: Tree, b: Tree) -> Tree:
-    return trees.choice((a, trees.compared("<", a, b)), otherwise=b)
-
-
 # Arithmetic
 
 

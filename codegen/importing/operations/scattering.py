@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from codegen.importing.operations.joining import unsqueezed
 from codegen.importing.operations.picking import hot
-from codegen.importing.operations.table import rule
-from codegen.importing.operations.viewing import unsqueezed
+from codegen.importing.operations.table import before, rule
 from codegen.importing.values import CONDITION, Refused, Value
 from derive.torch_ops import trees
 from derive.torch_ops.trees import ONE, Tree
@@ -14,42 +14,6 @@ def put(pick: Tree, before: Tree, after: Tree) -> Tree:
     """``after`` where it is picked, else what was there."""
     rest = trees.product(trees.difference(ONE, pick), before)
     return trees.sum_of(rest, trees.product(pick, after))
-
-
-@rule("scatter_add")
-def _scatter_add(r, x, dim, index, src):
-    return scattered(r, x, dim, index, src, adds=True)
-
-
-@rule("scatter")
-def _scatter(r, x, dim, index, src=None, value=None, reduce=None):
-    """Long: torch's arguments, of all of its overloads."""
-    return scattered(r, x, dim, index, value if src is None else src, reduce == "add")
-
-
-def scattered(r, x, dim, index, src, adds: bool) -> Value:
-    i = dim % x.rank
-    x = r.single(r.as_number(x), i)
-    (axis,) = x.dims[i]
-    src = r.value(src)
-    if index.dims[i] and not adds:
-        raise Refused("scatter of several entries per row", "use scatter_add, or a one-hot")
-    if index.dims[i] == () and src.rank:
-        src = src.with_dim(i, ())
-    if set(index.dims[i]) & set(x.axes):
-        raise Refused("scatter along the axis of the indices", "use a one-hot")
-    hole = x.with_dim(i, ())
-    (_, label, source), dims = r.aligned(
-        hole, index, r.as_number(src).along(src.dims or ((),) * x.rank)
-    )
-    there = [x.dims[i] if j == i else d for j, d in enumerate(dims)]
-    before = r.moved(x, there)
-    pick = hot(r, label, axis)
-    if not adds:
-        return Value(put(pick, before.tree, source.tree), tuple(there))
-    added = Value(trees.product(pick, source.tree), tuple(there))
-    summed = r.sum(Value(added.tree, (index.dims[i],))).tree if index.dims[i] else added.tree
-    return r.sum_like(trees.sum_of, before, Value(summed, tuple(there)))
 
 
 @rule("index_put", "_unsafe_index_put")
@@ -79,16 +43,7 @@ def _index_put(r, x, indices, values, accumulate=False):
     return before.of(put(pick, before.tree, tree))
 
 
-@rule("index_add")
-def _index_add(r, x, dim, index, source, alpha=1):
-    i = dim % x.rank
-    x = r.single(r.as_number(x), i)
-    (axis,) = x.dims[i]
-    along = index.dims[0]
-    source = r.moved(r.as_number(source), [along if j == i else d for j, d in enumerate(x.dims)])
-    pick = trees.product(r.number(alpha), hot(r, index, axis))
-    added = trees.total(trees.product(pick, source.tree), list(along))
-    return r.sum_like(trees.sum_of, x, Value(added, x.dims))
+before |= {"select_scatter", "slice_scatter"}
 
 
 @rule("select_scatter")
@@ -96,7 +51,7 @@ def _select_scatter(r, x, src, dim, index):
     i = dim % x.rank
     x = r.single(r.as_number(x), i)
     (axis,) = x.dims[i]
-    at = r._bound(index, r.sizes.of_axis[axis])
+    at = r.bound(index, r.sizes.of_axis[axis])
     here = trees.compared("==", trees.position(axis), trees.number(at))
     kept = Value(here, tuple((axis,) if j == i else () for j in range(x.rank)), CONDITION)
     return r.chosen(kept, unsqueezed(r.as_number(src), i), x)
@@ -113,6 +68,6 @@ def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
     raise Refused("writing a part of a dimension", "combine parts with torch.cat or torch.where")
 
 
-@rule("masked_scatter", "put", "index_copy")
+@rule("put")
 def _unknown(r, **given):
     raise Refused("writing at positions that depend on values", "write with torch.where")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sympy
-
 from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import rule, rules
-from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused, Value
+from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused
 from derive.torch_ops import trees
 
 
@@ -52,79 +50,9 @@ def _getitem(r, x, index):
     return x[index]
 
 
-@rule("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as")
-def _view(r, x, size=None, shape=None, other=None, start_dim=0, end_dim=-1, dim=0, sizes=None):
-    """The trace knows the shape.
-
-    Long: torch's arguments, of all of these operations.
-    """
-    return r.reshaped(x, shape_of(r))
-
-
-def transposed(x: Value, i: int, j: int) -> Value:
-    dims = list(x.dims)
-    dims[i], dims[j] = dims[j], dims[i]
-    return x.along(dims)
-
-
-@rule("t", "numpy_T", "mT", "adjoint", "matrix_H")
+@rule("numpy_T", "mT")
 def _t(r, x):
-    return transposed(x, -1, -2) if x.rank > 1 else x
-
-
-def unsqueezed(x: Value, dim: int) -> Value:
-    i = dim % (x.rank + 1)
-    return x.along((*x.dims[:i], (), *x.dims[i:]))
-
-
-@rule("squeeze")
-def _squeeze(r, x, dim=None):
-    gone = r.positions(x, dim)
-    return x.along(d for i, d in enumerate(x.dims) if not (i in gone and d == ()))
-
-
-@rule("expand", "expand_as", "broadcast_to")
-def _expand(r, x, size=None, other=None, implicit=False):
-    """What is repeated does not vary along the new axis."""
-    shape = [r.sizes.plain(n) for n in shape_of(r)]
-    dims = [()] * (len(shape) - x.rank) + list(x.dims)
-    for i, size in enumerate(shape):
-        if not dims[i] and r.sizes.hint(size) != 1:
-            used = {axis for dim in dims for axis in dim}
-            dims[i] = (r.sizes.axis_of(size, {*used, *r.windows}),)
-    return x.along(dims)
-
-
-@rule("repeat")
-def _repeat(r, x, repeats):
-    dims = [()] * (len(repeats) - x.rank) + list(x.dims)
-    for i, times in enumerate(map(r.sizes.plain, repeats)):
-        if r.sizes.hint(times) == 1:
-            continue
-        used = {axis for dim in dims for axis in dim}
-        again = r.sizes.axis_of(times, {*used, *r.windows}) if not dims[i] else r.sizes.new(times)
-        dims[i] = (again, *dims[i])
-    return x.along(dims)
-
-
-@rule("repeat_interleave")
-def _repeat_interleave(r, x, repeats, dim=None, output_size=None):
-    if dim is None or isinstance(repeats, Value):
-        raise Refused("repeat_interleave without a dimension, or by a tensor", "name the dimension")
-    i = dim % x.rank
-    if x.dims[i] == ():
-        return x.with_dim(i, (r.sizes.axis_of(r.sizes.plain(repeats), x.axes),))
-    (axis,) = x.dims[i]
-    return x.with_dim(i, (axis, r.repeated(axis, r.sizes.plain(repeats))))
-
-
-@rule("broadcast_tensors")
-def _broadcast_tensors(r, tensors):
-    found, dims = r.aligned(*tensors)
-    return [v.along(dims) for v in found]
-
-
-# Parts
+    return x.along((*x.dims[:-2], *x.dims[:-3:-1])) if x.rank > 1 else x
 
 
 @rule("slice")
@@ -134,25 +62,5 @@ def _slice(r, x, dim=0, start=None, end=None, step=1):
     ends = (0 if start is None else start, size if end is None else end)
     if step == 1 or x.dims[i] == ():
         return r.sliced(x, i, *ends)
-    low, high = (r._bound(end, size) for end in ends)
+    low, high = (r.bound(end, size) for end in ends)
     return strided(r, x, i, (low, high, step))
-
-
-@rule("split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk")
-def _split(r, x, split_size=None, split_sizes=None, chunks=None, dim=0):
-    i, parts = dim % x.rank, len(r.node.meta["val"])
-    widths = [r.sizes.plain(shape_of(r, k)[i]) for k in range(parts)]
-    if len({r.sizes.hint(w) for w in widths}) == 1 and len(x.dims[i]) == 1:
-        r.sizes.equate(x.dims[i][0], parts * widths[0])
-        widths = [r.sizes.plain(w) for w in widths]
-    x = r.let(r.called(x), x) if parts > 1 else x
-    if all(r.sizes.same(w, widths[0]) for w in widths):
-        return [r.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
-    starts = [sympy.Add(*widths[:k]) for k in range(parts + 1)]
-    return [r.sliced(x, i, starts[k], starts[k + 1]) for k in range(parts)]
-
-
-@rule("unbind")
-def _unbind(r, x, dim=0):
-    x = r.let(r.called(x), x)
-    return [r.entry(x, dim % x.rank, k) for k in range(len(r.node.meta["val"]))]

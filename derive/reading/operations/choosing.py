@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import And, Basic, Expr, Ge, Gt, Integer, Le, Not, Or, Piecewise, true
+from sympy import And, Basic, Expr, Ge, Integer, Le, Not, Or, Piecewise, true
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
 from derive.language.choices import Compared
 from derive.language.nodes import ArrayNode, OneHot
 from derive.reading.broadcasting import pointwise
-from derive.reading.operations.entries import Operation, entry, tensor
 from derive.reading.refusals import Refusal
-from derive.reading.values import MASK, Space, Value, promoted, sum_of
-
-choosing: dict[str, Operation] = {}
+from derive.reading.values import MASK, Space, Value, promoted
 
 ZERO, ONE = Integer(0), Integer(1)
 MOST_CHOICES, MOST_COMPARISONS = 24, 24  # in one choice: SymPy goes through their branches
@@ -98,48 +95,14 @@ def _choice(space: Space, relation: Callable, a: Value, b: Value) -> Value:
     )
 
 
-@entry(choosing, "maximum")
 def maximum(space: Space, input: Value, other: Value):
     return _choice(space, Ge, input, other)
 
 
-@entry(choosing, "minimum")
 def minimum(space: Space, input: Value, other: Value):
     return _choice(space, Le, input, other)
 
 
-def clamped(e: Expr, low: Expr, high: Expr) -> Expr:
-    """``e`` between the two; ``high`` where they are the wrong way round."""
-    return chosen(
-        (high, related(Gt, low, high)),
-        (low, related(Le, e, low)),
-        (high, related(Ge, e, high)),
-        (e, True),
-    )
-
-
-@entry(choosing, "clamp", "clip")
-def clamp(space: Space, input: Value, min: Value | None = None, max: Value | None = None):
-    x = tensor(input)
-    if min is None or max is None:
-        result = x if min is None else maximum(space, x, min)
-        return result if max is None else minimum(space, result, max)
-
-    extent = sum_of([x.extent, min.extent, max.extent] * 3)
-    return pointwise(space, clamped, [x, min, max], extent)
-
-
-@entry(choosing, "clamp_min")
-def _clamp_min(space: Space, input: Value, min: Value):
-    return maximum(space, input, min)
-
-
-@entry(choosing, "clamp_max")
-def _clamp_max(space: Space, input: Value, max: Value):
-    return minimum(space, input, max)
-
-
-@entry(choosing, "where", forms="torch")
 def where(space: Space, condition: Value, input: Value, other: Value):
     if condition.kind != MASK:
         raise Refusal("where chooses by a comparison", "write torch.where(x > 0, a, b)")

@@ -49,10 +49,12 @@ class Operation:
 
     def apply(self, name: str, space: Space, arguments: Sequence, keywords: Mapping[str, Any]):
         signature = inspect.signature(self.compute)
+        row = getattr(self.compute, "row", None)
+        words = NUMPYS_WORDS | (dict(row.aten) if row else {})
         keywords = {  # numpy's words, which torch takes too
             own if own in signature.parameters else k: value
             for k, value in keywords.items()
-            for own in [NUMPYS_WORDS.get(k, k)]
+            for own in [words.get(k, k)]
         }
         several = next(
             (p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL), ""

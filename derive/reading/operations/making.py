@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Expr, Integer
+from sympy import Expr
 
-from derive.language.diagonals import Identity
-from derive.reading.operations.choosing import where
 from derive.reading.operations.dtypes import Dtype, asked, converted, floats
 from derive.reading.operations.entries import Operation, entry
-from derive.reading.operations.shaping import axis_of_size, dims_of_sizes, relaid
+from derive.reading.operations.shaping import relaid
 from derive.reading.refusals import Refusal
 from derive.reading.values import (
     BOOL,
-    COUNT,
     FLOAT,
     INDEX,
     INT,
@@ -84,13 +81,6 @@ def _clone(space: Space, input: Value):
     return replace(input, storage=None)
 
 
-@entry(making, "masked_fill")
-def _masked_fill(space: Space, input: Value, mask: Value, value: Value):
-    if value.dims:
-        raise Refusal(f"masked_fill with the shape {value.shape}", "it fills with one number")
-    return where(space, mask, converted(space, value, input.dtype), input)
-
-
 @entry(making, "item", forms="method")
 def _item(space: Space, input: Value):
     if input.dims:
@@ -121,31 +111,6 @@ def _number(value: Value) -> Expr:
     return value.expression
 
 
-@entry(making, "zeros", forms="torch")
-def _zeros(space: Space, *size, dtype=None, device=None):
-    return _filled(space, dims_of_sizes(space, size), Integer(0), asked(dtype, FLOAT, device))
-
-
-@entry(making, "ones", forms="torch")
-def _ones(space: Space, *size, dtype=None, device=None):
-    return _filled(space, dims_of_sizes(space, size), Integer(1), asked(dtype, FLOAT, device))
-
-
-@entry(making, "full", forms="torch")
-def _full(space: Space, size, fill_value: Value, dtype=None, device=None):
-    held = asked(dtype, fill_value.dtype, device)
-    return filled_with(space, dims_of_sizes(space, (size,)), fill_value, held)
-
-
-@entry(making, "eye", forms="torch")
-def _eye(space: Space, n: Value, dtype=None, device=None):
-    one = axis_of_size(space, n, ())
-    if one is None:
-        raise Refusal("eye of one row", "write torch.eye(n)")
-    other = space.twin(one, [one])
-    return _filled(space, (one, other), Identity.between(one, other), asked(dtype, FLOAT, device))
-
-
 @entry(making, "scalar_tensor", forms="torch")
 def _scalar_tensor(space: Space, s: Value, dtype=None, device=None):
     return _tensor_of(space, s, asked(dtype, FLOAT, device))
@@ -159,11 +124,3 @@ def _tensor(space: Space, data: Value, dtype=None, device=None):
 def _tensor_of(space: Space, data: Value, dtype: str) -> Value:
     value = converted(space, data, dtype)
     return entries(Value(_number(value), extent=value.extent), dtype)
-
-
-@entry(making, "arange", forms="torch")
-def arange(space: Space, end: Value, device=None):
-    if end.dtype == FLOAT:
-        raise Refusal("torch counts to a float in floats", "count to a size: torch.arange(n)")
-    axis = axis_of_size(space, end, ())
-    return Value(Integer(0), (axis,), COUNT)

@@ -14,9 +14,7 @@ from derive.reading.operations.entries import Operation, entry
 from derive.reading.operations.functions import functions
 from derive.reading.operations.making import making
 from derive.reading.operations.products import matmul
-from derive.reading.operations.reshaping import reshaping
 from derive.reading.operations.shaping import shape_of, shaping
-from derive.reading.refusals import Refusal
 from derive.reading.values import Space, Value, number
 
 ATTRIBUTES: dict[str, Callable] = {"size": lambda space, x: size_of(space, x)}
@@ -31,9 +29,9 @@ numpys: dict[str, Operation] = {
     "power": functions["pow"],
     "fabs": shared["abs"],
     "heaviside": shared["heaviside"],
-    "ravel": reshaping["flatten"],
+    "ravel": shared["ravel"],
     "expand_dims": shared["unsqueeze"],
-    "transpose": shaping["t"],
+    "transpose": shared["t"],
 }
 
 
@@ -87,10 +85,3 @@ def _shape(space: Space, a: Value):
 
 
 linalg: dict[str, Operation] = {}  # torch.linalg's and np.linalg's
-
-
-@entry(linalg, "norm", "vector_norm", forms="torch")
-def _norm_of_vectors(space: Space, input: Value, ord=None, dim=None, keepdim=False):
-    if ord is not None and not isinstance(dim, Value):  # a matrix's is its largest singular value
-        raise Refusal("an order is supported along one dimension", "write .norm(dim=1)")
-    return shared["norm"].compute(space, input, ord, dim, keepdim)

@@ -14,16 +14,14 @@ from derive.language.choices import zero_unless
 from derive.language.kept_labels import Kept, with_ignored
 from derive.language.nodes import OneHot, summed
 from derive.language.symbols import Axis, Tensor, axes_of
-from derive.reading.broadcasting import aligned, matched, multiplied
-from derive.reading.operations.dtypes import converted, of_one_dtype, source_of
+from derive.reading.broadcasting import aligned, matched
+from derive.reading.operations.dtypes import source_of
 from derive.reading.operations.entries import Operation, entry, position
-from derive.reading.operations.shaping import axis_of_size
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import (
     COUNT,
     INDEX,
     MASK,
-    NUMBER,
     Space,
     Value,
     held_as,
@@ -43,23 +41,6 @@ def indices(x: Value, what: str = "this") -> Value:
     if x.kind != INDEX:
         raise Refusal(f"{what} is not an index", "an index is a label, or an arg max")
     return x
-
-
-@entry(picking, "one_hot", forms="torch F")
-def one_hot(space: Space, tensor: Value, num_classes=None):
-    index = indices(tensor, "what one_hot takes")
-    if not isinstance(num_classes, Value):
-        raise Refusal("one_hot: how many classes?", "write F.one_hot(labels, C)")
-    size = num_classes.expression
-    if size.is_Add and size.atoms(Axis):
-        raise Mismatch(
-            f"one_hot makes a dimension of size {size}, which no axis has", "write its size alone"
-        )
-    axis = axis_of_size(space, num_classes, index.axes)
-    if axis is None:
-        raise Refusal("one_hot of one class", "write F.one_hot(labels, C)")
-    e = hot(index.expression, axis)
-    return space.made(e, (*index.dims, axis), index.extent.inside(), whole=True)
 
 
 def equal_to_count(space: Space, index: Value, count: Value) -> Value:
@@ -124,14 +105,14 @@ def picked(space: Space, x: Value, index: Sequence[Value]) -> Value:
     operands = [(x, own), *zip(index, labels, strict=True)]
     (e, *at), chosen = matched(space, operands)
     places = [place for place, i in enumerate(index) if i.kind == INDEX]
-    hots = [hot(at[place], _axis(chosen[own[place]], x)) for place in places]
+    hots = [hot(at[place], axis_met(chosen[own[place]], x)) for place in places]
     e = summed(Mul(e, *hots), [chosen[own[place]] for place in places], space.size)
     kept = [("at", place) for place in range(max(len(i.dims) for i in index))] + own[len(index) :]
     extent = product_of([x.extent, *(index[place].extent for place in places)]).inside()
     return space.made(e, tuple(chosen[label] for label in kept), extent, **held_as(x.dtype))
 
 
-def _axis(axis: Axis | None, x: Value) -> Axis:
+def axis_met(axis: Axis | None, x: Value) -> Axis:
     if axis is None:
         raise Mismatch(f"a dimension of size 1 of the shape {x.shape} is indexed", "index an axis")
     return axis
@@ -170,7 +151,7 @@ def written(
                 "the shape of the left side is fixed",
             )
     places = [place for place, i in enumerate(index) if i.kind == INDEX]
-    where = Mul(*(hot(at[place], _axis(chosen[own[place]], x)) for place in places))
+    where = Mul(*(hot(at[place], axis_met(chosen[own[place]], x)) for place in places))
     loose = [chosen[label] for label in kept if label not in own and chosen[label] is not None]
     if loose and not repeats:
         raise _written_once(
@@ -215,59 +196,11 @@ def _beside(space: Space, x: Value, dim, index: Value) -> tuple[int, list, list]
 def gathered(space: Space, input: Value, dim: Value, index: Value):
     _, own, at = _beside(space, input, dim, indices(index, "the index"))
     (e, i), chosen = matched(space, [(input, own), (index, at)])
-    axis = _axis(chosen["own"], input)
+    axis = axis_met(chosen["own"], input)
     e = summed(e * hot(i, axis), [axis], space.size)
     extent = (input.extent * index.extent).inside()
     held = held_as(input.dtype)
     return space.made(e, tuple(chosen[label] for label in at), extent, **held)
-
-
-@entry(picking, "scatter")
-def _scatter(space: Space, input: Value, dim: Value, index: Value, value: Value, src=None):
-    return _scattered(space, input, dim, index, value, False)
-
-
-@entry(picking, "scatter_add")
-def _scatter_add(space: Space, input: Value, dim: Value, index: Value, src: Value):
-    return _scattered(space, input, dim, index, src, True)
-
-
-def _scattered(space, x: Value, dim, index: Value, value: Value, accumulate: bool) -> Value:
-    place, own, at = _beside(space, x, dim, indices(index, "the index"))
-    if index.dims[place] is not None and not accumulate:
-        lost = {axis for axis in (index.dims[place],) if axis in value.dims}
-        raise _written_once(lost, "write scatter_add")
-    if value.kind != NUMBER and len(value.dims) != len(index.dims):
-        problem = f"scatter of the shape {value.shape} by an index of {index.shape}"
-        raise Mismatch(problem, "it takes a number, or a tensor with as many dimensions")
-    value = source_of(space, x, value)
-    if value.dims and [space.size(a) for a in value.dims] != [space.size(a) for a in index.dims]:
-        raise Mismatch(f"values {value.shape} for an index {index.shape}", "the shapes must match")
-    operands = [(x, own), (index, at), (value, at if value.dims else [])]
-    (e, i, new), chosen = matched(space, operands)
-    where = hot(i, _axis(chosen["own"], x))
-    more = summed(where * new, [a for a in [chosen["at"]] if a is not None], space.size)
-    result = e + more if accumulate else e * (1 - where) + more
-    extent = x.extent * (number(1).extent + value.extent) + value.extent.inside()
-    return space.made(result, tuple(chosen[label] for label in own), extent, **held_as(x.dtype))
-
-
-@entry(picking, "index_add")
-def _index_add(space: Space, input: Value, dim: Value, index: Value, source: Value, alpha=None):
-    if position(space, input, dim) != 0 or len(indices(index, "the index").dims) != 1:
-        raise Refusal(
-            "index_add is supported only along the first dimension, with a 1-D index",
-            "write index_put_((index,), values, accumulate=True)",
-        )
-    of_one_dtype(input, source, "index_add")
-    if alpha is not None:
-        source = multiplied(space, source, converted(space, alpha, source.dtype))
-    if len(source.dims) != len(input.dims):
-        raise Mismatch(
-            f"the source is {source.shape} for {input.shape}",
-            "the numbers of dimensions must match",
-        )
-    return written(space, input, [index], source, True, repeats=True)
 
 
 @entry(picking, "index_put")

@@ -11,13 +11,9 @@ from sympy import Expr, Mul
 
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import axes_of
-from derive.reading.broadcasting import negated
-from derive.reading.operations.choosing import maximum, minimum
-from derive.reading.operations.entries import Extremes, Operation, entry, reduced
+from derive.reading.operations.entries import reduced
 from derive.reading.refusals import Refusal
-from derive.reading.values import INDEX, NUMBER, Space, Value
-
-reductions: dict[str, Operation] = {}
+from derive.reading.values import INDEX, Space, Value
 
 
 def count(space: Space, axes) -> Expr:
@@ -40,20 +36,3 @@ def _index_of(e: Expr, axes) -> Expr:
 
 def index_of(space: Space, x: Value, dim, keepdim) -> Value:
     return replace(reduced(space, x, dim, keepdim, _index_of), kind=INDEX)
-
-
-@entry(reductions, "max")
-def _max(space: Space, input: Value, dim=None, keepdim=False):
-    if isinstance(dim, Value) and dim.kind != NUMBER:  # torch.max(a, b)
-        return maximum(space, input, dim)
-    values = reduced(space, input, dim, keepdim, largest_of)
-    return values if dim is None else Extremes(values, index_of(space, input, dim, keepdim))
-
-
-@entry(reductions, "min")
-def _min(space: Space, input: Value, dim=None, keepdim=False):
-    if isinstance(dim, Value) and dim.kind != NUMBER:
-        return minimum(space, input, dim)
-    lowest = negated(space, input)
-    values = negated(space, reduced(space, lowest, dim, keepdim, largest_of))
-    return values if dim is None else Extremes(values, index_of(space, lowest, dim, keepdim))

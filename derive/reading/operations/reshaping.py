@@ -1,151 +1,183 @@
-"""Torch's operations that count the entries again: dimensions joined and taken apart."""
+"""The entries of a tensor in their order, with other sizes: dimensions joined and taken apart.
+
+What the mathematics flattens is a `Flatten` there, and so are two dimensions of any size. Where one
+of them is a number it is said with reads alone, as of a stack of halves: its entries are laid one
+after the other, or between each other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from sympy import Expr, Mul
+from sympy import Add, Expr, Integer, Mul, cancel, floor
 
-from derive.language.nodes import Flatten, Unflatten
+from derive.language.nodes import Flatten, Position, Unflatten
 from derive.language.symbols import Axis
-from derive.reading.operations.entries import Operation, entry, position
-from derive.reading.operations.shaping import (
-    REST,
-    axis_of_size,
-    expanded,
-    flat,
-    is_rest,
-    relaid,
-    shape_of,
-)
+from derive.reading.lengths import in_sizes
+from derive.reading.operations.shaping import REST, relaid
+from derive.reading.parts import Entry, taken
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import NUMBER, Space, Value, number
+from derive.reading.values import INDEX, Space, Value
 
-reshaping: dict[str, Operation] = {}
-
-
-def _parts(space: Space, x: Value, sizes: Sequence[Expr | None]) -> Value:
-    """``x`` with a flat axis taken apart where ``sizes`` lacks it and has parts of it."""
-    for axis in x.axes:
-        parts = space.parts_of(axis)
-        if not parts or space.size(axis) in sizes or not {space.size(p) for p in parts} & {*sizes}:
-            continue
-        apart: list[Axis] = []
-        for part in parts:
-            apart.append(space.twin(part, [*x.axes, *apart]))
-        place = x.dims.index(axis)
-        e = Unflatten.over(x.expression, [axis], apart)
-        x = relaid(x, (*x.dims[:place], *apart, *x.dims[place + 1 :]))
-        x = replace(x, expression=e, extent=x.extent.inside())
-    return x
+MOST_ENTRIES = 16  # of a dimension that is taken apart into its entries
 
 
-def reshaped(space: Space, x: Value, sizes: Sequence, what: str) -> Value:
-    """The entries of ``x`` in their order, with other sizes: of the same axes, or of several as one
-    where the mathematics flattens those.
-    """
+def reshaped(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Value:
     space.by_position = True
-    wanted: list[Expr | None] = []
-    for size in flat(sizes):
-        if not isinstance(size, Value) or size.kind != NUMBER:
-            raise Refusal(f"{what}: a size is a number", "write x.shape[0], or N")
-        axis = None if is_rest(size) else axis_of_size(space, size, ())
-        wanted.append(None if is_rest(size) else space.size(axis))
-    if wanted.count(None) > 1:
+    wanted = _known(space, x, sizes, what)
+    dims = _Dims(space, x, what, wanted)
+    if space.same(dims.count, Mul(*wanted)):
+        for size in wanted:
+            dims.take(size)
+    if dims.left or len(dims.found) != len(wanted):
+        raise dims.no_view()
+    return relaid(dims.x, dims.found)
+
+
+def _known(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> list[Expr]:
+    """The sizes, with the one that follows from the others."""
+    if list(sizes).count(REST) > 1:
         raise Refusal(f"{what}: only one size can be -1", "write the others out")
-    x = _parts(space, x, wanted)
-    left, dims, e = list(x.axes), [], x.expression
-    for place, size in enumerate(wanted):
-        if size == 1:
-            dims.append(None)
-            continue
-        count = _taken(space, left, size, [s for s in wanted[place + 1 :] if s != 1])
-        if count is None:
-            raise _no_view(space, x, wanted, what)
-        group, left = left[:count], left[count:]
-        axis = group[0] if group else None
-        if len(group) > 1:
-            axis = space.twin(space.flat_of(group), [*filter(None, dims), *left])
-            e = Flatten.over(e, group, [axis])
-        dims.append(axis)
-    if left:
-        raise _no_view(space, x, wanted, what)
-    return relaid(replace(x, expression=e, extent=x.extent.inside()), dims)
+    whole = _size_of(space, x.dims)
+    rest = cancel(whole / in_sizes(space.definition, Mul(*(s for s in sizes if s != REST))))
+    return [rest if s == REST else s for s in sizes]
 
 
-def _no_view(
-    space: Space, x: Value, wanted: Sequence[Expr | None], what: str
-) -> Refusal | Mismatch:
-    """Entries that are too many or too few; else a view that torch has and that is not read."""
-    shape = ", ".join("-1" if size is None else str(size) for size in wanted)
-
-    def entries(sizes: Iterable[Expr]) -> Expr:
-        flat = {axis: Mul(*parts) for axis, parts in space.definition.flattened}
-        return Mul(*sizes).xreplace(flat)
-
-    if None not in wanted and entries(wanted) != entries(map(space.size, x.dims)):
-        problem = f"{what}: the shapes {x.shape} and ({shape}) have different numbers of entries"
-        return Mismatch(problem, "the number of entries must stay the same")
-    return Refusal(
-        f"{what}: {x.shape} as ({shape}) is not supported",
-        "axes are joined as the mathematics joins them; a view does not transpose: .T does",
-    )
+def _size_of(space: Space, axes: Sequence[Axis | None]) -> Expr:
+    return in_sizes(space.definition, Mul(*map(space.size, axes)))
 
 
-def _taken(space: Space, left: list[Axis], size: Expr | None, later: list) -> int | None:
-    """How many of the axes that are ``left`` become one dimension of ``size``."""
-    if size is None:
-        behind = 0
-        for wanted in reversed(later):
-            count = next(
-                (
-                    n
-                    for n in range(1, len(left) - behind + 1)
-                    if _size_of(space, left[len(left) - behind - n : len(left) - behind]) == wanted
-                ),
-                None,
+class _Dims:
+    """``x``, whose dimensions that are ``left`` become those that are ``found``, from the left."""
+
+    def __init__(self, space: Space, x: Value, what: str, wanted: Sequence[Expr]):
+        self.space, self.what, self.shape = space, what, x.shape
+        self.x = relaid(x, x.axes)
+        self.wanted, self.count = wanted, _size_of(space, x.dims)
+        self.found: list[Axis | None] = []
+
+    @property
+    def done(self) -> int:
+        return sum(axis is not None for axis in self.found)
+
+    @property
+    def left(self) -> tuple[Axis, ...]:
+        return self.x.axes[self.done :]
+
+    def take(self, size: Expr) -> None:
+        """The next dimension: one that there is, several as one, or a part of one."""
+        if self.space.same(size, Integer(1)):
+            self.found.append(None)
+            return
+        left = self.left
+        lengths = [_size_of(self.space, left[:n]) for n in range(1, len(left) + 1)]
+        n = next((n for n, e in enumerate(lengths, 1) if self.space.same(e, size)), 0)
+        if n > 1:
+            self.join(n)
+        elif not n and not self.split(size):
+            raise self.no_view()
+        self.found.append(self.x.axes[self.done])
+
+    def join(self, n: int) -> None:
+        """The next ``n`` as one."""
+        if self.x.kind == INDEX:
+            raise Refusal(f"{self.what} of labels", "view scores and labels the same way")
+        place, group = self.done, self.left[:n]
+        flat, fixed = self.space.flat_of(group), self.space.fixed_size
+        pairs = (i for i in range(n - 1) if fixed(group[i]) or fixed(group[i + 1]))
+        i = next(pairs, None) if flat is None else None
+        if i is not None:
+            lay = _laid_in_order if fixed(group[i]) else _interleaved
+            self.x = lay(self.space, self.x, place + i)
+            return self.join(n - 1) if n > 2 else None
+        flat = self.space.twin(flat or self.space.flattened(group), {*self.x.axes} - {*group})
+        e = Flatten.over(self.x.expression, group, [flat])
+        dims = (*self.x.dims[:place], flat, *self.x.dims[place + n :])
+        self.x = replace(relaid(self.x, dims), expression=e, extent=self.x.extent.inside())
+
+    def split(self, size: Expr) -> bool:
+        """The next axis, if it has parts of this size."""
+        if not self.left:
+            return False
+        space, x, place, axis = self.space, self.x, self.done, self.left[0]
+        parts = space.parts_of(axis)
+        if parts and any(space.same(_size_of(space, parts[:n]), size) for n in (1, len(parts) - 1)):
+            apart: list[Axis] = []
+            for part in parts:
+                apart.append(space.twin(part, [*x.axes, *apart]))
+            e = Unflatten.over(x.expression, [axis], apart)
+            dims = (*x.dims[:place], *apart, *x.dims[place + 1 :])
+            self.x = replace(relaid(x, dims), expression=e, extent=x.extent.inside())
+            again = next(
+                n for n in range(1, len(parts)) if space.same(_size_of(space, apart[:n]), size)
             )
-            if count is None:
-                return None
-            behind += count
-        count = len(left) - behind
-        return count if count < 2 or _size_of(space, left[:count]) is not None else None
-    fits = (n for n in range(1, len(left) + 1) if _size_of(space, left[:n]) == size)
-    return next(fits, None)
+            if again > 1:
+                self.join(again)
+            return True
+        rest = space.whole(cancel(space.size(axis) / size))
+        if rest is None or x.kind == INDEX:
+            return False
+        first = space.axis_of(size, {*x.axes} - {axis})
+        second = space.axis_of(rest, {*x.axes, first} - {axis})
+        index = rest * Position(first) + Position(second)
+        e = space.read_at(x.expression, axis, index)
+        dims = (*x.dims[:place], first, second, *x.dims[place + 1 :])
+        self.x = space.seen(x, e, dims)
+        return True
+
+    def no_view(self) -> Refusal | Mismatch:
+        """Entries that are too many or too few; else a view that torch has and that is not read."""
+        shape = shape_text_of(self.wanted)
+        known = not Mul(*self.wanted).has(floor)
+        if known and not self.space.same(self.count, Mul(*self.wanted)):
+            problem = f"{self.what}: the shapes {self.shape} and {shape}"
+            return Mismatch(
+                f"{problem} have different numbers of entries",
+                "the number of entries must stay the same",
+            )
+        return Refusal(
+            f"{self.what}: {self.shape} as {shape} is not supported",
+            "neighbours are joined, and one is taken apart where its size is known to be a "
+            "multiple; a view does not transpose: .T does",
+        )
 
 
-def _size_of(space: Space, axes: Sequence[Axis]) -> Expr | None:
-    """The size of several axes as one, where the mathematics knows it."""
-    if len(axes) == 1:
-        return space.size(axes[0])
-    flat = space.flat_of(axes)
-    return None if flat is None else space.size(flat)
+def shape_text_of(sizes: Sequence[Expr]) -> str:
+    return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
-@entry(reshaping, "view", forms="method")
-@entry(reshaping, "reshape")
-def _view(space: Space, input: Value, *shape):
-    return reshaped(space, input, shape, "view")
+def _entries(space: Space, x: Value, place: int) -> list[Value]:
+    count = space.fixed_size(x.dims[place])
+    if count > MOST_ENTRIES:
+        raise Refusal(f"{count} entries are joined", f"at most {MOST_ENTRIES} are read")
+    items = [":"] * place
+    return [taken(space, x, [*items, Entry(Integer(k))]) for k in range(count)]
 
 
-@entry(reshaping, "view_as", "reshape_as", forms="method")
-def _view_as(space: Space, input: Value, other: Value):
-    result = reshaped(space, input, shape_of(space, other), "view_as")
-    return expanded(space, result, other.dims, "view_as")
+def _laid_in_order(space: Space, x: Value, place: int) -> Value:
+    """Two dimensions as one, of which the first has a known number of entries."""
+    axis, count = x.dims[place + 1], space.fixed_size(x.dims[place])
+    size = space.size(axis)
+    return _together(space, x, place, lambda k, new: Position(new) - k * size, size * count)
 
 
-@entry(reshaping, "flatten")
-def _flatten(space: Space, input: Value, start_dim=None, end_dim=None):
-    first = 0 if start_dim is None else position(space, input, start_dim)
-    last = len(input.dims) - 1 if end_dim is None else position(space, input, end_dim)
-    shape = shape_of(space, input)
-    return reshaped(space, input, [*shape[:first], number(REST), *shape[last + 1 :]], "flatten")
+def _interleaved(space: Space, x: Value, place: int) -> Value:
+    """Two dimensions as one, of which the second has a known number of entries."""
+    axis, count = x.dims[place], space.fixed_size(x.dims[place + 1])
+    swapped = list(x.dims)
+    swapped[place], swapped[place + 1] = swapped[place + 1], swapped[place]
+    x, length = relaid(x, swapped), space.size(axis) * count
+    return _together(space, x, place, lambda k, new: (Position(new) - k) / Integer(count), length)
 
 
-@entry(reshaping, "unflatten")
-def _unflatten(space: Space, input: Value, dim: Value, sizes):
-    place, shape = position(space, input, dim), shape_of(space, input)
-    return reshaped(
-        space, input, [*shape[:place], *flat((sizes,)), *shape[place + 1 :]], "unflatten"
-    )
+def _together(space: Space, x: Value, place: int, index, length: Expr) -> Value:
+    axis = x.dims[place + 1]
+    others = {*x.axes} - {axis, x.dims[place]}
+    new = space.axis_of(length, others)
+    parts = [
+        space.read_at(part.expression, axis, index(k, new))
+        for k, part in enumerate(_entries(space, x, place))
+    ]
+    dims = (*x.dims[:place], new, *x.dims[place + 2 :])
+    return space.seen(x, Add(*parts), dims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sympy import Mul
+from sympy import Expr, Mul
 
 from derive.language.symbols import Axis
 from derive.reading.broadcasting import placed
@@ -41,20 +41,6 @@ def matrix_transposed(space: Space, x: Value) -> Value:
         raise Refusal(f".mT of the shape {x.shape}", "it takes a matrix")
     *batch, row, column = range(len(x.dims))
     return permuted(space, x, [*batch, column, row])
-
-
-@entry(shaping, "t")
-def _t(space: Space, input: Value):
-    return transposed(space, input)
-
-
-@entry(shaping, "squeeze")
-def _squeeze(space: Space, input: Value, dim=None):
-    places = range(len(input.dims))
-    if dim is not None:
-        places = [position(space, input, one) for one in flat((dim,))]
-    dims = enumerate(input.dims)
-    return relaid(input, (axis for i, axis in dims if axis is not None or i not in places))
 
 
 def flat(items: Sequence) -> Sequence:
@@ -127,37 +113,13 @@ def expanded(space: Space, x: Value, dims: Sequence[Axis | None], what: str) -> 
     return relaid(replace(x, expression=placed(space, x.expression, mapping)), dims)
 
 
-@entry(shaping, "expand_as", forms="method")
-def _expand_as(space: Space, input: Value, other: Value):
-    return expanded(space, input, other.dims, "expand_as")
-
-
-def is_rest(size) -> bool:
-    return isinstance(size, Value) and size.expression == REST
-
-
-@entry(shaping, "expand", forms="method")
-@entry(shaping, "broadcast_to")
-def _expand(space: Space, input: Value, *size):
-    sizes = list(flat(size))
-    start = len(sizes) - len(input.dims)
-    for place, one in enumerate(sizes):
-        if is_rest(one) and place >= start:  # -1: as it is
-            sizes[place] = number(space.size(input.dims[place - start]))
-    return expanded(space, input, dims_of_sizes(space, sizes), "expand")
-
-
-@entry(shaping, "repeat", forms="method")
-def _repeat(space: Space, input: Value, *repeats):
-    times = list(flat(repeats))
-    if not all(isinstance(size, Value) and size.kind == NUMBER for size in times):
-        raise Refusal("repeat takes numbers", "write x.repeat(n, 1)")
-    if len(times) < len(input.dims):
-        raise Mismatch(f"repeat of the shape {input.shape}", "it takes a number per dimension")
-    own = (*(None,) * (len(times) - len(input.dims)), *input.dims)
+def expanded_to(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Value:
+    """The same of sizes; -1 is that of the dimension."""
+    new = len(sizes) - len(x.dims)
     dims: list[Axis | None] = []
-    for axis, size in zip(own, times, strict=True):
-        if axis is not None and size.expression != 1:
-            raise Refusal("repeat is supported only along dimensions of size 1", "write expand")
-        dims.append(axis if axis is not None else axis_of_size(space, size, input.axes))
-    return expanded(space, input, dims, "repeat")
+    for i, size in enumerate(sizes):
+        own = x.dims[i - new] if i >= new else None
+        taken = [axis for axis in (*dims, *x.dims) if axis]
+        kept = size == REST or (own is not None and space.same(size, space.size(own)))
+        dims.append(own if kept else space.axis_of(size, taken))
+    return expanded(space, x, dims, what)

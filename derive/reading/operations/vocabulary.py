@@ -15,36 +15,45 @@ from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 
 from derive.reading.arrays import shared, within
 from derive.reading.broadcasting import added
-from derive.reading.operations.along import along
-from derive.reading.operations.choosing import choosing
 from derive.reading.operations.dtypes import Dtype, converted
 from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
-from derive.reading.operations.joining import joining
-from derive.reading.operations.making import arange, making
+from derive.reading.operations.making import making
 from derive.reading.operations.numpys import ATTRIBUTES as NUMPYS_ATTRIBUTES
 from derive.reading.operations.numpys import linalg, numpys
 from derive.reading.operations.picking import picking
-from derive.reading.operations.reductions import reductions
-from derive.reading.operations.reshaping import reshaping
-from derive.reading.operations.shaping import matrix_transposed, shape_of, shaping, transposed
+from derive.reading.operations.shaping import (
+    axis_of_size,
+    matrix_transposed,
+    shape_of,
+    shaping,
+    transposed,
+)
 from derive.reading.refusals import SHOWN_NAME, SIMILAR, Refusal, printable
-from derive.reading.values import BOOL, FLOAT, INT, NUMBER, TENSOR, Space, Value, entries, number
+from derive.reading.values import (
+    BOOL,
+    COUNT,
+    FLOAT,
+    INT,
+    NUMBER,
+    TENSOR,
+    Space,
+    Value,
+    entries,
+    number,
+)
 from derive.torch_ops.refused import refused
 
 NUMPY, LINALG, SPECIAL = "numpy", "linalg", "special"
 OPERATIONS: dict[str, Operation] = {
     **functions,
-    **choosing,
-    **reductions,
     **shaping,
-    **reshaping,
     **making,
     **picking,
-    **along,
-    **joining,
     **shared,
 }
+# What means something else, or nothing, elsewhere.
+IN_F, OF_TENSORS = within("F"), within("Tensor")
 IN_MODULES = {NUMPY: {**OPERATIONS, **numpys}, LINALG: {**within(LINALG), **linalg}}
 IN_MODULES |= {SPECIAL: within(SPECIAL), "fft": {}}
 MODULES = {
@@ -117,7 +126,7 @@ def _counted(space: Space, end) -> Any:
     end = tensor_or_number(end, BUILTINS["range"].usage)
     if end.kind == NUMBER and end.expression.is_Integer and 0 <= end.expression <= MOST_COUNTED:
         return tuple(map(number, range(int(end.expression))))
-    return arange(space, end)
+    return Value(Integer(0), (axis_of_size(space, end, ()),), COUNT)
 
 
 def _as_tuple(space: Space, items) -> tuple:
@@ -157,7 +166,7 @@ def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
     """The entry of a module's function."""
     form = "F" if module == "F" else "torch"
     known = IN_MODULES.get(module, OPERATIONS)
-    found = known.get(name)
+    found = (IN_F.get(name) if form == "F" else None) or known.get(name)
     if found is None or form not in found.forms:
         problem = f"{printable(name)} is not a supported function"
         full = f"{module}_{name}" if module in (LINALG, SPECIAL, "fft") else name
