@@ -429,7 +429,7 @@ MISALIGNED = {  # mathematics, text, what is said, and the remedy
     "einsum": ("linear", "torch.einsum('nk,nh->kh', x, weight)", "N meets K", ""),
     "expanded": ("batch_norm", "dy.sum(1).expand_as(x)", "cannot be expanded", "size 1"),
     "where": ("batch_norm", "torch.where(x.sum(1) > 0, x, dy)", "N meets C", "keepdim"),
-    "a class too many": ("softmax_nll", "F.one_hot(labels, C + 1)", "size C + 1", "alone"),
+    "a class too many": ("softmax_nll", "logits - F.one_hot(labels, C + 1)", "C + 1", ""),
     "entries lost": ("batch_norm", "dx = x.view(n)", "different numbers of entries", ""),
     "by name": ("batch_norm", "dgain = Sum(dy, C)", "has the axis N", "Sum(..., N)"),
 }  # fmt: skip

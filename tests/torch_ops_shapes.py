@@ -3,6 +3,7 @@
 M, P, S = "x: N C", "x: N C, y: N C", "x: N C T"
 LABELS = "x: N C, y: N K int, z: N K"
 ROWS = {
+    "take": ("x: V, y: N int", "torch.take(x, y)"),
     "t": (M, "x.t() + torch.t(x)"),
     "squeeze": (M, "x[:, None].squeeze(1) + x[None, :, None].squeeze((0, 2)) + x[None].squeeze()"),
     "atleast_1d": (M, "torch.atleast_1d(x)"),
@@ -45,7 +46,7 @@ ROWS = {
     "fliplr": (M, "x.fliplr()"),
     "flipud": (M, "torch.flipud(x)"),
     "rot90": (M, "torch.rot90(x) + x.rot90(1, (0, 1))"),
-    "rot90(back)": (M, "torch.rot90(x, -1) - x.rot90(k=3, dims=[0, 1])"),
+    "rot90(back)": (M, "torch.rot90(x, -1) + 2 * x.rot90(k=3, dims=[0, 1])"),
     "roll": (M, "torch.roll(x, -1, 1) + x.roll(shifts=(1, 2), dims=(0, 1))"),
     "roll(flat)": (M, "torch.roll(x, 1)"),
     "diagonal": (M, "(x @ x.T).diagonal() + torch.diagonal(x @ x.T, dim1=1, dim2=0)"),

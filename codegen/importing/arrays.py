@@ -157,6 +157,9 @@ class Named:
             axis = self.r.sibling(axis, index.axes)
         return Value(picking.hot(self.r, index, axis), (*index.dims, (axis,)))
 
+    def source(self, x: Value, value):
+        return value
+
     def identity(self, x: Value, one: int, other: int) -> Value:
         return self.each(
             lambda i, j: trees.indicator(trees.compared("==", i, j)),

@@ -5,7 +5,19 @@ from __future__ import annotations
 from sympy import S
 
 from derive.torch_ops.shaping import REST, together
-from derive.torch_ops.table import INT, SAME, Default, Dim, Flag, Number, Size, Tensor, Word, op
+from derive.torch_ops.table import (
+    INT,
+    KEPT,
+    SAME,
+    Default,
+    Dim,
+    Flag,
+    Number,
+    Size,
+    Tensor,
+    Word,
+    op,
+)
 
 
 @op("select", gives=SAME)
@@ -42,6 +54,12 @@ def _index_select(a, input: Tensor, dim: Dim, index: Tensor):
     return a.selected(input, dim, index)
 
 
+@op("take", called="picked", gives=SAME)
+def _take(a, input: Tensor, index: Tensor):
+    """Of the entries in the order of memory."""
+    return a.selected(a.reshaped(input, [REST]), 0, index)
+
+
 @op("embedding", forms="F", called="vectors", gives=SAME, aten={"indices": "input"})
 def _embedding(
     a, input: Tensor, weight: Tensor, padding_idx: Default = None, max_norm: Default = None,
@@ -73,13 +91,14 @@ def along_index(a, x, dim: int, index, source):
     return a.contracted([at, "i" + letters[dim]], letters, [source, hot]), often
 
 
-@op("index_add", gives=SAME)
+@op("index_add", gives=KEPT)
 def _index_add(a, input: Tensor, dim: Dim, index: Tensor, source: Tensor, *, alpha: Number = 1):
-    more, _ = along_index(a, input, dim, index, source)
+    more, _ = along_index(a, input, dim, index, a.source(input, source))
+    alpha = a.source(input, alpha)
     return a.each(lambda x, m, k: x + k * m, input, more, alpha)
 
 
-@op("index_fill", gives=SAME)
+@op("index_fill", gives=KEPT)
 def _index_fill(a, input: Tensor, dim: Dim, index: Tensor, value: Number):
     _, often = along_index(a, input, dim, index, None)
     return a.chosen(a.compared(">", often, 0), value, input)
@@ -99,17 +118,17 @@ def beside(a, x, dim: int, index, source):
     return move(a.sum(spread, dim)), often
 
 
-@op("scatter_add", gives=SAME)
+@op("scatter_add", gives=KEPT)
 def _scatter_add(a, input: Tensor, dim: Dim, index: Tensor, src: Tensor):
-    more, _ = beside(a, input, dim, index, src)
+    more, _ = beside(a, input, dim, index, a.source(input, src))
     return a.each(lambda x, m: x + m, input, more)
 
 
-@op("scatter", gives=SAME)
+@op("scatter", gives=KEPT)
 def _scatter(a, input: Tensor, dim: Dim, index: Tensor, src: Number | None = None,
              value: Number | None = None, *, reduce: Word | None = None):  # fmt: skip
     """Long: torch's arguments, of all of its overloads."""
-    value = src if value is None else value
+    value = a.source(input, src if value is None else value)
     if reduce == "add":
         is_tensor = getattr(value, "rank", 0)
         source = value if is_tensor else a.each(lambda s, v: s + v, a.like(index, 0), value)
@@ -128,7 +147,7 @@ def _scatter(a, input: Tensor, dim: Dim, index: Tensor, src: Number | None = Non
 REDUCED = ("sum", "mean")
 
 
-@op("scatter_reduce", gives=SAME)
+@op("scatter_reduce", gives=KEPT)
 def _scatter_reduce(a, input: Tensor, dim: Dim, index: Tensor, src: Tensor, reduce: Word, *,
                     include_self: Flag = True):  # fmt: skip
     """Long: torch's arguments."""

@@ -60,6 +60,10 @@ REASONS: dict[tuple[str, str], str] = {
         " masked_softmax masked_softmin masked_std masked_sum masked_var sparse_mm"
         " sparse_sampled_addmm"
     ),
+    ("an operation that others say", "compose it of cat, stack, slices, roll and sums"): (
+        "block_diag cartesian_prod gradient index_reduce linalg_vander vander sum_to_size"
+        " fft_fftshift fft_ifftshift"
+    ),
     ("the bits of a float", "no forward has them: compute them outside"): "frexp nextafter signbit",
 }
 refused = {name: reason for reason, names in REASONS.items() for name in names.split()}

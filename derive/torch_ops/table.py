@@ -36,6 +36,7 @@ KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes"
 KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers", "Parts", "DimOrTensor")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
+KEPT = "kept"  # that of the input, into which something is written
 TENSORS = "tensors"  # that of the tensors, to which numbers are cut
 
 

@@ -45,6 +45,6 @@ def _div(r, x, other, rounding_mode=None):
     return r.pointwise(trees.quotient, x, other)
 
 
-@rule("pow", called="power")
+@rule("pow", "float_power", called="power")
 def _pow(r, x, exponent):
     return r.pointwise(trees.power, x, exponent)

@@ -130,6 +130,6 @@ def _div(space: Space, input: Value, other: Value):
     return divided(space, input, other)
 
 
-@entry(functions, "pow")
+@entry(functions, "pow", "float_power")
 def _pow(space: Space, input: Value, exponent: Value):
     return power(space, input, exponent)
