@@ -11,12 +11,12 @@ from derive.torch_ops.reducing import length
 from derive.torch_ops.table import (
     FLOAT,
     SAME,
+    Axes,
     Dim,
     Dims,
     Flag,
     Number,
     Order,
-    Size,
     Tensor,
     Tensors,
     Word,
@@ -188,7 +188,7 @@ def _without_twice(a, x, own: str):
 
 
 @op("tensordot", forms="torch", called="product")
-def _tensordot(a, input: Tensor, other: Tensor, dims: Size = 2,
+def _tensordot(a, input: Tensor, other: Tensor, dims: Axes = 2,
                dims_self: Dims = None, dims_other: Dims = None):  # fmt: skip
     """The last of one with the first of the other, or those that are named."""
     m, n = input.rank, other.rank

@@ -13,6 +13,7 @@ kind it is; a front end turns what it has into that kind, or refuses:
     Size, Sizes       whole numbers and sizes of axes, as SymPy's expressions
     Numbers           one or several numbers of Python's and sizes, as SymPy's; or a word
     Parts             a size as it is, or several
+    Axes              how many dimensions, or which of two tensors: ([1, 2], [0, 1])
     DimOrTensor       a dimension, or a tensor: of max and min
     Flag, Word        True or False; text
     Order             of a norm: a number of Python's
@@ -31,9 +32,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 AnyTensor = Tensor = Tensors = Number = Dim = NewDim = Dims = Size = Sizes = Flag = Word = Any
-Numbers = Order = Reduction = Default = Parts = DimOrTensor = Any
+Numbers = Order = Reduction = Default = Parts = Axes = DimOrTensor = Any
 KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
-KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers", "Parts", "DimOrTensor")
+KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers", "Parts", "Axes", "DimOrTensor")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
 INTEGRAL = "integral"  # the same, and of bools integers
 KEPT = "kept"  # that of the input, into which something is written
