@@ -144,6 +144,8 @@ READ_ALONE: dict[str, str] = {
     "cov": "torch asks for values while it is traced",
 }
 DECOMPOSED = {
+    "slice_scatter",  # what is written whole needs no row
+    "select_scatter",
     "softsign",
     "tanhshrink",
     "softmin",

@@ -132,6 +132,22 @@ class Lines:
     def squeezed(self, x: Typed, places: Sequence[int]) -> Typed:
         return x
 
+    def shape(self, x: Typed) -> list[Expr]:
+        return [sympy.Symbol(axis) if axis else sympy.S.One for axis in x.dims]
+
+    def entry(self, x: Typed, dim: int, index: Expr) -> Typed:
+        read = reads.at(x.tree, x.dims[dim], (), index)
+        return Typed(read, (*x.dims[:dim], *x.dims[dim + 1 :]))
+
+    def unsqueezed(self, x: Typed, place: int) -> Typed:
+        return Typed(x.tree, (*x.dims[:place], "", *x.dims[place:]))
+
+    def compared(self, relation: str, x, y) -> Typed:
+        return self.each(lambda a, b: trees.compared(relation, a, b), x, y)
+
+    def chosen(self, condition: Typed, yes, no) -> Typed:
+        return self.each(lambda c, a, b: trees.choice((a, c), otherwise=b), condition, yes, no)
+
     def position(self, x: Typed, dim: int) -> Typed:
         return Typed(trees.position(x.dims[dim]), (x.dims[dim],))
 
