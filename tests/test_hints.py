@@ -19,7 +19,7 @@ TOP = f"""{HEAD}
 import numpy as np
 import torch
 import torch.nn.functional as F
-from derive import Axes, CumProd, CumSum
+from derive import At, Axes, CumProd, CumSum
 
 B, N2, C2 = Axes("B"), Axis("N2"), Axis("C2")
 LAST = -1

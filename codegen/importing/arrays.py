@@ -1,5 +1,7 @@
 """What the rows of `derive.torch_ops` are made of, over trees with named axes: a `Reader` has
 nearly all of it; and ATen's arguments, as the graph has them, as the kinds that a row asks for.
+
+Long: the whole of `Arrays` at one door, in order.
 """
 
 from __future__ import annotations
@@ -296,6 +298,38 @@ def _of_kind(r, x: Value | None, kind: str, value) -> Any:
     return value
 
 
+def _given(r, parameters: dict[str, inspect.Parameter], values: dict) -> tuple[list, dict]:
+    """The arguments as the kinds of the row; what ATen leaves out has the row's default."""
+    met = (v[0] if isinstance(v, (list, tuple)) and v else v for v in values.values())
+    x = next((v for v in met if isinstance(v, Value)), None)
+    place: list[Any] = []
+    keywords: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        kind, _, optional = parameter.annotation.partition(" | ")
+        needed = parameter.default is parameter.empty
+        value = values.get(name)
+        if value is None and not optional and not needed:
+            value = parameter.default
+        if value is not parameter.default or kind in DEFAULTS:
+            value = _of_kind(r, x, kind, value)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            place += value or ()
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            keywords[parameter.name] = value
+        else:
+            place.append(value)
+    return place, keywords
+
+
+def _results(r, found) -> Any:
+    """As many as ATen's operation has."""
+    found = list(found) if isinstance(found, tuple) else [found]
+    if str(getattr(r.node.meta["val"], "dtype", "")) == "torch.bool":
+        found = [r.as_condition(found[0])]
+    more = len(r.node.target._schema.returns) - len(found)
+    return found[0] if len(found) == 1 and more < 1 else [*found, *[OUTSIDE] * more]
+
+
 def rule_of(row: Op) -> Callable[..., Any]:
     """The row as a rule of the reader's table."""
     taken = [p for p in row.arguments if p.annotation != "Default"]  # else `given_to` refuses them
@@ -303,42 +337,10 @@ def rule_of(row: Op) -> Callable[..., Any]:
     also = dict(row.aten)  # ATen's name of an argument: ours
 
     def rule(r, **given):
-        given = {also.get(name, name): value for name, value in given.items()}
-        given = {("x" if n == "input" else n): v for n, v in given.items()}
-        place, keywords = [], {}
-        met = (v[0] if isinstance(v, (list, tuple)) and v else v for v in given.values())
-        x = next((v for v in met if isinstance(v, Value)), None)
-        for name, parameter in names.items():
-            kind, _, optional = parameter.annotation.partition(" | ")
-            if name not in given or (
-                given[name] is None and parameter.default is not None and not optional
-            ):
-                value = parameter.default
-                if value is inspect.Parameter.empty:
-                    value = None
-            else:
-                value = given[name]
-            value = (
-                _of_kind(r, x, kind, value)
-                if value is not parameter.default
-                else (
-                    _of_kind(r, x, kind, value)
-                    if kind in ("Dim", "Size", "NewDim", "Dims", "Sizes")
-                    else value
-                )
-            )
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                place += value or ()
-            elif parameter.kind is parameter.KEYWORD_ONLY:
-                keywords[parameter.name] = value
-            else:
-                place.append(value)
-        found = row.meaning(Named(r), *place, **keywords)
-        found = list(found) if isinstance(found, tuple) else [found]
-        if str(getattr(r.node.meta["val"], "dtype", "")) == "torch.bool":
-            found = [r.as_condition(found[0])]
-        more = len(r.node.target._schema.returns) - len(found)
-        return found[0] if len(found) == 1 and more < 1 else [*found, *[OUTSIDE] * more]
+        own = {also.get(name, name): value for name, value in given.items()}
+        own = {"x" if name == "input" else name: value for name, value in own.items()}
+        place, keywords = _given(r, names, own)
+        return _results(r, row.meaning(Named(r), *place, **keywords))
 
     parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in (*names, *also)]
     rule.__signature__ = inspect.Signature(parameters)

@@ -13,7 +13,7 @@ from typing import Any
 import sympy
 from sympy import Expr
 
-from derive.torch_ops import trees
+from derive.torch_ops import reads, trees
 from derive.torch_ops.table import Op, table
 from derive.torch_ops.text import COMPARISON, POWER, PRODUCT, SUM, WHOLE, text
 from derive.torch_ops.trees import Tree

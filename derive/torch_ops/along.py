@@ -176,7 +176,6 @@ def pair(value) -> tuple[int, int]:
 @op("F_unfold", forms="F", also="im2col", called="windows")
 def _im2col(a, input: Tensor, kernel_size: Sizes, dilation: Sizes = (1,), padding: Sizes = (0,),
             stride: Sizes = (1,)):  # fmt: skip
-    """Long: torch's arguments."""
     x, rank = input, input.rank
     sizes = zip(*map(pair, (kernel_size, dilation, padding, stride)), strict=True)
     for dim, (wide, apart, pad, step) in zip((rank - 2, rank - 1), sizes, strict=True):

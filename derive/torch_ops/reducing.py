@@ -1,4 +1,7 @@
-"""Along dimensions: sums, moments, norms, maxima, softmax, sums so far."""
+"""Along dimensions: sums, moments, norms, maxima, softmax, sums so far.
+
+Long: rows.
+"""
 
 from __future__ import annotations
 
