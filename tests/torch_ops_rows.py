@@ -146,6 +146,9 @@ READ_ALONE: dict[str, str] = {
 DECOMPOSED = {
     "slice_scatter",  # what is written whole needs no row
     "select_scatter",
+    "norm",
+    "one_hot",
+    "Tensor_where",
     "softsign",
     "tanhshrink",
     "softmin",

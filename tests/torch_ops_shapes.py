@@ -19,7 +19,7 @@ ROWS = {
     "expand": ("x: C, y: N C", "x.expand(y.shape[0], -1) + torch.broadcast_to(x, y.shape) * y"),
     "expand_as": ("x: C, y: N C", "x.expand_as(y) * y"),
     "broadcast_tensors": ("x: C, y: N C", "torch.broadcast_tensors(x, y)[0] * y"),
-    "repeat": (M, "x.repeat(2, 3) - x.repeat((2, 3))"),
+    "repeat": (M, "x.repeat(2, 3) + 2 * x.repeat((2, 3))"),
     "repeat(new)": (M, "x * x.repeat(x.shape[0], 1, 1).sum(0)"),
     "tile": (M, "torch.tile(x, (2, 1)) + x.tile(2, 1)"),
     "repeat_interleave": (M, "x.repeat_interleave(2, dim=1) + torch.repeat_interleave(x, 2, -1)"),
@@ -32,7 +32,7 @@ ROWS = {
     "column_stack": ("x: N, y: N C", "torch.column_stack([x, y])"),
     "split": (M, "torch.split(x, [2, x.shape[1] - 2], 1)[1].sum(1)"),
     "split(width)": ("x: N 6", "x.split(4, dim=1)[1] * x.split(4, 1)[0].sum()"),
-    "chunk": ("x: N 7", "x.chunk(3, dim=-1)[2] * x.chunk(3, 1)[0].sum()"),
+    "chunk": ("x: N 7", "x.chunk(3, dim=-1)[0] * x.chunk(3, 1)[1].sum()"),
     "tensor_split": ("x: N 7", "x.tensor_split(3, dim=1)[0] + x.tensor_split([3], 1)[0]"),
     "hsplit": ("x: N 6", "x.hsplit(2)[0] * torch.hsplit(x, [3])[1]"),
     "vsplit": ("x: 6 N", "x.vsplit(2)[1]"),
@@ -103,6 +103,6 @@ ROWS = {
     "arange(down)": (M, "torch.arange(x.shape[1] - 1, -1, -1) * x"),
     "linspace": (M, "torch.linspace(-1, 1, steps=x.shape[1], dtype=x.dtype) * x"),
     "logspace": (M, "torch.logspace(0, 1, x.shape[1], dtype=x.dtype) * x"),
-    "meshgrid": ("x: N, y: C", "torch.meshgrid(x, y, indexing='xy')[0]"),
+    "meshgrid": ("x: N, y: C", "torch.meshgrid(y, x, indexing='xy')[0] * x[:, None]"),
 }
 DECOMPOSED: set[str] = set()
