@@ -93,7 +93,9 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize(("function", "axes"), ACCEPTED, ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize(
+    ("function", "axes"), ACCEPTED, ids=lambda part: getattr(part, "__name__", part)
+)
 def test_an_expression_is_one_axis_of_that_size(function, axes):
     found = imported(function, axes)
     assert not found.needs and len(found.agreement.sizes) > 2
@@ -110,7 +112,9 @@ DEMANDED = {
 }
 
 
-@pytest.mark.parametrize(("function", "axes"), DEMANDED, ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize(
+    ("function", "axes"), DEMANDED, ids=lambda part: getattr(part, "__name__", part)
+)
 def test_what_the_code_needs_beyond_it_is_said(function, axes):
     found = imported(function, axes)
     assert found.needs == DEMANDED[function, axes] and derive(found.forward).every_size
@@ -217,7 +221,7 @@ class Groups(Function):
 @pytest.mark.parametrize(
     ("function", "axes"),
     [(Cut, "x: N 2*E, w: E"), (Mean, "x: N 2*E"), (Groups, "y: B G*P, p: P")],
-    ids=str,
+    ids=lambda part: getattr(part, "__name__", part),
 )
 def test_a_function_is_proved_for_all_of_these_sizes(function, axes):
     verdict = check_function(function, axes)

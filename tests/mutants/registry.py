@@ -242,7 +242,14 @@ TABLES: dict[tuple[str, str], tuple[str, ...]] = {
 
 # What holds no rules, rooms and single modules: the notation, records, words and what is shown.
 ELSEWHERE = (
-    *("derive.running", "derive.source", "derive.notation", "derive.formulas", "derive.found"),
+    *(
+        "derive.running",
+        "derive.source",
+        "derive.torch_ops",
+        "derive.notation",
+        "derive.formulas",
+        "derive.found",
+    ),
     *("derive.presentation", "derive.reading", "derive.checking", "derive.commands"),
     *("derive.language.errors", "derive.language.symbols", "derive.language.array_node"),
     *("derive.language.nodes", "derive.language.reshaping", "derive.language.declarations"),
