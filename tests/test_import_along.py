@@ -107,7 +107,6 @@ def test_what_is_imported_is_proved_for_every_size(function):
 
 
 REFUSED = {
-    "reflect": ("x: N T", lambda x: F.pad(x, (1, 1), mode="reflect")),
     "cut off": ("x: N C T", lambda x: F.avg_pool1d(x, 2, ceil_mode=True)),
     "size of the window": ("x: N C T, w: D C K", lambda x, w: F.conv1d(x, w, padding="same")),
 }

@@ -146,6 +146,8 @@ READ_ALONE: dict[str, str] = {
 DECOMPOSED = {
     "slice_scatter",  # what is written whole needs no row
     "select_scatter",
+    "split",
+    "chunk",
     "norm",
     "one_hot",
     "Tensor_where",

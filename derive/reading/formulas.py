@@ -29,6 +29,11 @@ def in_sympy(e: Tree, known: Mapping[str, Expr], as_written: bool = False) -> Ba
         return known[e.args[0]]
     if e.kind == "truth":
         return sympy.true if e.args[0] else sympy.false
+    if as_written and e.kind == "quotient" and e.args[1].kind == "call":
+        function, *inner = e.args[1].args
+        if function == "sqrt":  # one power, which has no value at 0
+            above, below = (in_sympy(part, known, True) for part in (e.args[0], *inner))
+            return above * literal.raised(below, Rational(-1, 2))
     parts = [in_sympy(arg, known, as_written) for arg in e.args if isinstance(arg, Tree)]
     if e.kind == "compared":
         if any(part.is_comparable is False and part.is_number for part in parts):

@@ -136,7 +136,10 @@ def _scatter(a, input: Tensor, dim: Dim, index: Tensor, src: Number | None = Non
     if reduce is not None:
         a.refuse(f"scatter by {reduce}", "write scatter_add, or scatter_reduce")
     if a.known(a.shape(index)[dim]) != 1:
-        a.refuse("of entries with the same index torch keeps one", "write scatter_add")
+        lost = getattr(value, "rank", 0) and a.known(a.shape(value)[dim]) != 1
+        said = a.misfit if lost else a.refuse
+        kept = "of entries with the same index torch keeps one and drops the rest"
+        said(kept, "write scatter_add")
     if getattr(value, "rank", 0):
         more, often = beside(a, input, dim, index, value)
         return a.each(lambda x, h, m: (1 - h) * x + m, input, often, more)

@@ -64,6 +64,9 @@ REASONS: dict[tuple[str, str], str] = {
         "block_diag cartesian_prod gradient index_reduce linalg_vander vander sum_to_size"
         " fft_fftshift fft_ifftshift"
     ),
+    ("writing at positions that depend on values", "write torch.where, or index_add into zeros"): (
+        "index_copy put"
+    ),
     ("the bits of a float", "no forward has them: compute them outside"): "frexp nextafter signbit",
 }
 refused = {name: reason for reason, names in REASONS.items() for name in names.split()}

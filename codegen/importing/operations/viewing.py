@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sympy
+
 from codegen.importing.operations.along import strided
-from codegen.importing.operations.table import rule, rules
+from codegen.importing.operations.table import before, rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused
 from derive.torch_ops import trees
 
@@ -64,3 +66,22 @@ def _slice(r, x, dim=0, start=None, end=None, step=1):
         return r.sliced(x, i, *ends)
     low, high = (r.bound(end, size) for end in ends)
     return strided(r, x, i, (low, high, step))
+
+
+# Parts, of which the trace knows how many there are
+SPLITS = ("split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk")
+before.update(SPLITS)
+
+
+@rule(*SPLITS)
+def _split(r, x, split_size=None, split_sizes=None, chunks=None, dim=0):
+    i, parts = dim % x.rank, len(r.node.meta["val"])
+    widths = [r.sizes.plain(shape_of(r, k)[i]) for k in range(parts)]
+    if len({r.sizes.hint(w) for w in widths}) == 1 and len(x.dims[i]) == 1:
+        r.sizes.equate(x.dims[i][0], parts * widths[0])
+        widths = [r.sizes.plain(w) for w in widths]
+    x = r.let(r.called(x), x) if parts > 1 else x
+    if all(r.sizes.same(w, widths[0]) for w in widths):
+        return [r.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
+    starts = [sympy.Add(*widths[:k]) for k in range(parts + 1)]
+    return [r.sliced(x, i, starts[k], starts[k + 1]) for k in range(parts)]
