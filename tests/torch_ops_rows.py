@@ -98,6 +98,8 @@ ROWS = {
     "cumprod": (MATRIX, "torch.cumprod(x, dim=0)"),
     "logcumsumexp": (MATRIX, "torch.logcumsumexp(x, 1)"),
     "diff": (MATRIX, "(torch.diff(x, dim=1)**2).sum()"),
+    "diff(ends)": (PAIRS, "torch.diff(x, dim=1, prepend=y[:, :1], append=y[:, -1:])"),
+    "diff(thrice)": (MATRIX, "torch.diff(x, n=3, dim=0).sum(0)"),
     "flip": (MATRIX, "torch.flip(x, [0, 1]) + x.flip(0)"),
     "permute": (MATRIX, "x.permute(1, 0) + torch.permute(x, (1, 0))"),
     "transpose": (MATRIX, "x.transpose(0, 1) + x.swapaxes(0, 1)"),

@@ -59,6 +59,7 @@ ROWS = {
     "diagonal_scatter": ("x: N C, y: N", "(x @ x.T).diagonal_scatter(y)"),
     "unfold": ("x: N T", "x.unfold(-1, 2, 2) - x.unfold(dimension=1, size=2, step=2) * 2"),
     "F_unfold": ("x: N C 5 5", "F.unfold(x, (2, 3), padding=1, stride=2)"),
+    "F_unfold(any size)": ("x: N C H W", "F.unfold(x, 3)"),
     "take_along_dim": (LABELS, "torch.take_along_dim(x, y, dim=1)"),
     "one_hot": ("x: N C, y: N int", "F.one_hot(y, x.shape[1]) * x"),
     "index_add": ("x: N V, y: T int, z: N T", "torch.index_add(x, 1, y, z, alpha=0.5)"),

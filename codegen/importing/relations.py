@@ -125,4 +125,5 @@ def few_enough(
     def places(sizes: Mapping[str, int]) -> int:
         return int(prod(sizes_of_all(of_axis, sizes).values()))
 
+    several = [s for s in several if places(s) > 0] or several
     return [s for s in several if places(s) <= MOST_PLACES] or [min(several, key=places)]

@@ -260,6 +260,7 @@ class Shaping(Meeting):
         if key is None:
             key = self.sizes.like(axis)
             self.sizes.of_axis[key] = high - low
+            self.sizes.parts.add(key)
             self.windows[key] = own
         return v.with_dim(i, (key,)).of(trees.renamed(v.tree, {axis: key}))
 

@@ -49,6 +49,7 @@ class Sizes:
         self.fixed: dict[int, str] = {}
         self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
         self.taken: set[str] = set()  # names that no new axis may have
+        self.parts: set[str] = set()  # axes along all of another, of which a part counts
         self.formulas: dict[str, str] = {}  # of axes with a length of their own, as it is typed
         self.called: dict[str, str] = {}  # axes that the user called by expressions, by these
         self.said: dict[Symbol, Expr] = {}  # what of these has sizes in it that no tensor tells
@@ -107,8 +108,11 @@ class Sizes:
         return {axis: self.of_users(size) for axis, size in self.of_axis.items()}
 
     def like(self, axis: str) -> str:
-        """A new axis of the size of another."""
-        return self._new(SIBLINGS.get(axis[0], axis), self.of_axis[axis])
+        """A new axis of the size of another, with the same formula."""
+        found = self._new(SIBLINGS.get(axis[0], axis), self.of_axis[axis])
+        if axis in self.formulas:
+            self.formulas[found] = self.formulas[axis]
+        return found
 
     def again(self, axis: str, but: Iterable[str]) -> str:
         """A second axis that the user said to have the size of another, by naming both alike."""
@@ -129,7 +133,7 @@ class Sizes:
 
     def formed(self, size: Expr, written: str, but: Iterable[str] = ()) -> str:
         """An axis of a length that follows from others: one that there is, or a new one."""
-        unwanted, size = set(but), sympy.sympify(size, strict=True)
+        unwanted, size = {*but, *self.parts}, sympy.sympify(size, strict=True)
         declared = [*self.hints, *self.formulas]
         known = (a for a in declared if a in self.of_axis and a not in unwanted)
         found = next((a for a in known if self.same(self.of_axis[a], size)), None)

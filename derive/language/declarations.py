@@ -84,7 +84,8 @@ class Declaration(metaclass=_Declares):
             names[len(names) - 1 - names[::-1].index(twice)] += "2"
             raise NotationError(
                 f"{type(self).__name__} has the axis {twice} twice",
-                f"write {type(self).__name__}({', '.join(names)}), with {declared([twice + '2'])}",
+                f"write {type(self).__name__}({', '.join(names)}), with "
+                f'{twice}2 = Axis("{twice}2", {twice})',
             )
         written = f"{type(self).__name__}({', '.join(axis.name for axis in axes)})"
         check_axes(axes, written)

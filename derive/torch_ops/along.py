@@ -165,7 +165,8 @@ def windows(a, x, dim: int, wide, steps: tuple[int, int]):
     step, hole = steps
     span = a.shape(x)[dim] - hole * (wide - 1) - 1
     a.need(span, 0)
-    return a.windows(x, dim, (floor(span / Integer(step)) + 1, wide), (step, hole, S.Zero))
+    count = span + 1 if step == 1 else floor(span / Integer(step)) + 1
+    return a.windows(x, dim, (count, wide), (step, hole, S.Zero))
 
 
 def pair(value) -> tuple[int, int]:
