@@ -236,6 +236,7 @@ def test_a_formula_may_use_the_words(tmp_path):
     trace = forward_from(written(CASES["trace"][0], tmp_path))
     assert check(trace, "2*a*dy*Identity(N, M)", of="a").right
     assert check(trace, "2*a*dy", of="a").right is False
+    assert check(trace, "Identity(N, M)", of="a").right is False
     diagonal = forward_from(written(CASES["put on a diagonal"][0], tmp_path))
     assert check(diagonal, "exp(t)*Diagonal(dy, N, M)", of="t").right
 
