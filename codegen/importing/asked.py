@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.importing.lengths import axis_said
 from derive.language.errors import QuestionError
 
 NUMBERS, LABELS, MASK, GIVEN = "numbers", "int", "bool", "given"
@@ -140,7 +139,15 @@ def _argument(name: str, words: list[str]) -> Argument:
         raise QuestionError(f"--axes: {name!r} is not the name of an argument", f"write {EXAMPLE}")
     kind = words.pop() if words and words[-1] in KINDS else ""
     words = [] if words == ["()"] else words  # a tensor without dimensions
-    return Argument(name, tuple(axis_said(word, name) for word in words), kind)
+    return Argument(name, tuple(_axis(word, name) for word in words), kind)
+
+
+def _axis(word: str, name: str) -> str:
+    if word.isidentifier() and not word.startswith("_"):
+        return word
+    from codegen.importing.lengths import axis_said  # and SymPy, which no name needs
+
+    return axis_said(word, name)
 
 
 def in_python(error: QuestionError) -> QuestionError:
