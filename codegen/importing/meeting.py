@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from sympy import Expr, Mul
+from sympy import Expr, Mul, floor
 
 from codegen.importing.made import Floats
 from codegen.importing.sizes import Sizes
@@ -17,6 +17,7 @@ from derive.torch_ops import trees
 from derive.torch_ops.trees import Tree
 
 MARK = "?"  # how no tensor is called
+BEGUN = "begin with torch.zeros_like(x), or write every part of it first"
 AS_INDEX = "use it as an index, or in one_hot"
 
 
@@ -54,6 +55,8 @@ class Meeting:
 
     def as_number(self, value: object) -> Value:
         v = self.value(value)
+        if v.parts is not None:
+            raise Refused("this is read before all of it is written", BEGUN)
         if v.kind == CONDITION:
             return Value(trees.indicator(v.tree), v.dims)
         if v.kind == ARGMAX:
@@ -92,6 +95,8 @@ class Meeting:
                 to |= {a: b for a, b in zip(dim, wanted, strict=True) if a != b}
         for a, b in to.items():
             self.note(a, b)
+            if self.sizes.of_axis[a].has(floor) or self.sizes.of_axis[b].has(floor):
+                self.sizes.assume(self.sizes.of_axis[a], self.sizes.of_axis[b])
         v = self.between_windows(v, to)
         return v.along(wanted if dim else dim for dim, wanted in zip(v.dims, target, strict=True))
 

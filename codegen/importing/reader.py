@@ -46,8 +46,18 @@ DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
+KEEP_PARTS = ("slice", "slice_scatter", "select_scatter", "alias", "clone", "detach", "contiguous")
 CUT = "wrap_with_set_grad_enabled"
 WITHOUT_GRAPH = "leave it out where torch.autograd.grad is not called on what it computes"
+
+
+def _known(name: str, value: Any) -> Any:
+    """Of a view of what is empty nothing is known to be written."""
+    if isinstance(value, list):
+        return [_known(name, one) for one in value]
+    if isinstance(value, Value) and value.parts and name not in KEEP_PARTS:
+        return replace(value, parts=())
+    return value
 
 
 class Reader(Shaping):
@@ -173,7 +183,7 @@ class Reader(Shaping):
         if rule is None:
             raise Refused(*refused.get(name, (f"the operation {name} is not supported", OTHER_WAY)))
         self.node = node
-        value = rule(self, **given_to(node, rule, self._argument))
+        value = _known(name, rule(self, **given_to(node, rule, self._argument)))
         return self._named(node, name, value) if isinstance(value, Value) else value
 
     def _argument(self, of: Any) -> Any:
@@ -226,6 +236,10 @@ class Reader(Shaping):
         args = tuple(self.shared(a) if isinstance(a, Tree) else a for a in tree.args)
         tree = replace(tree, args=args)
         return self.known.get(tree, tree)
+
+    def written_as(self, tree: Tree) -> Tree:
+        """What a statement is, if it is called by its name."""
+        return next((s.tree for s in self.statements if self.known[s.tree] == tree), tree)
 
     def ignore(self, label: Value, number: int | None) -> None:
         """The labels that are this number pick nothing; None is any that is said elsewhere."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import lcm, prod
 
 from sympy import Expr, Integer, Max, Mul, Symbol, denom, floor, together
 
@@ -14,6 +14,7 @@ from codegen.importing.lengths import length_of
 from codegen.importing.sizes import Sizes
 from codegen.importing.ways import Made, Recipe
 from derive.notation.definition import Definition
+from derive.reading.lengths import in_sizes
 
 LEAST = 2  # parts of an axis of which it may have any number
 MOST_PLACES = 2**22  # of all axes together, at which a forward is computed without need
@@ -71,6 +72,9 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
         else:
             of = "a whole number" if whole == 1 else f"a multiple of {whole}"
             words[str(length)] = f"{length} {of}"
+    for axis, parts in _multiples(definition).items():
+        if axis in users and axis not in recipe:
+            words[axis], recipe[axis] = _multiple(axis, Integer(parts))
     for number, axis in sizes.fixed.items():
         if axis in users or axis in said:
             words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))
@@ -92,6 +96,18 @@ def _demanded(length: Expr, whole: Expr) -> tuple[str, Expr]:
         return "", per
     (name,) = names
     return str(name), per
+
+
+def _multiples(definition: Definition) -> dict[str, int]:
+    """The sizes of which a fraction is the size of another axis, and what divides them."""
+    found: dict[str, int] = {}
+    for axis in definition.axes:
+        size = in_sizes(definition, axis)
+        for own in size.free_symbols if not size.has(floor) else ():
+            parts = size.coeff(own).q
+            if parts > 1:
+                found[str(own)] = lcm(parts, found.get(str(own), 1))
+    return found
 
 
 def _are(size: Expr, users: Collection[str]) -> bool:

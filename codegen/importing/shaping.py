@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import sympy
 import torch
-from sympy import Expr, Integer, Symbol
+from sympy import Expr, Integer, Symbol, floor
 
 from codegen.importing.made import Floats
 from codegen.importing.meeting import Meeting, words
@@ -35,6 +35,7 @@ class Shaping(Meeting):
         self.splits: dict[tuple[str, Expr], tuple[str, str]] = {}
         self.repeats: dict[tuple[str, Expr], str] = {}
         self.windows: dict[str, tuple[str, Expr, Expr]] = {}
+        self.alone: dict[Tree, list] = {}  # what is 0 but in these parts: (axis, first, step)
 
     @property
     def formulas(self) -> dict[str, str]:
@@ -67,6 +68,11 @@ class Shaping(Meeting):
                 f"labels along {words(dim)} as one axis", "view scores and labels the same way"
             )
         tree = trees.flatten(trees.broadcast(v.tree, dim), dim, flat)
+        for part in dim:  # of which the flat one is made, not the other way round
+            size = self.sizes.of_axis[part]
+            if Symbol(flat) in size.free_symbols:
+                for own in [a for a in self.sizes.formulas if self.sizes.of_axis[a] == size]:
+                    del self.sizes.formulas[own]
         return v.with_dim(i, (flat,)).of(tree)
 
     def whole_of(self, dim: Dim, but: Iterable[str]) -> str:
@@ -193,6 +199,12 @@ class Shaping(Meeting):
                 yield Value(trees.position(axis), ((axis,),))
 
     # Parts of an axis
+
+    def stepped(self, length: Expr, step: int, but: Iterable[str]) -> str:
+        """An axis for every ``step``-th of so many entries."""
+        span = sympy.expand(length + step - 1)
+        text = number_text(span) if span.is_Symbol else f"({number_text(span)})"
+        return self.sizes.formed(floor(span / step), f"{text} // {step}", but)
 
     def part(self, v: Value, i: int, parts: int, index: int) -> Value:
         """One of several equal parts of a dimension."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import lcm
 
 import sympy
 import torch
@@ -11,6 +12,7 @@ from sympy import Expr, Integer, Symbol
 from codegen.importing.lengths import length_of, names_in
 from codegen.importing.trace import FREE_VALUES
 from codegen.importing.values import Dim, Refused
+from derive.torch_ops.text import number_text
 
 # What a second axis of the same size is called.
 SIBLINGS = {
@@ -48,6 +50,7 @@ class Sizes:
         self.symbols: dict[Symbol, Expr] = {}
         self.fixed: dict[int, str] = {}
         self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
+        self.multiples: dict[Symbol, int] = {}  # and those that it needs to be multiples of numbers
         self.taken: set[str] = set()  # names that no new axis may have
         self.parts: set[str] = set()  # axes along all of another, of which a part counts
         self.formulas: dict[str, str] = {}  # of axes with a length of their own, as it is typed
@@ -133,7 +136,8 @@ class Sizes:
 
     def formed(self, size: Expr, written: str, but: Iterable[str] = ()) -> str:
         """An axis of a length that follows from others: one that there is, or a new one."""
-        unwanted, size = {*but, *self.parts}, sympy.sympify(size, strict=True)
+        unwanted, whole = {*but, *self.parts}, self._in_parts(sympy.sympify(size, strict=True))
+        written, size = written if whole == size else number_text(whole), whole
         declared = [*self.hints, *self.formulas]
         known = (a for a in declared if a in self.of_axis and a not in unwanted)
         found = next((a for a in known if self.same(self.of_axis[a], size)), None)
@@ -166,6 +170,7 @@ class Sizes:
         if e.is_Integer and int(e) in self.fixed:
             return Symbol(self.fixed[int(e)])
         e = _converted(e.xreplace(self.symbols), self.hint).xreplace(self.equal)
+        e = self._in_parts(e)
         strange = e.atoms(sympy.Function) - e.atoms(sympy.floor) or e.free_symbols - {
             Symbol(a) for a in self.of_axis
         }
@@ -182,9 +187,34 @@ class Sizes:
             self.equal[Symbol(axis)] = size
             self.of_axis = {a: own.xreplace(self.equal) for a, own in self.of_axis.items()}
 
+    def divide(self, axis: str, parts: int) -> None:
+        """The function runs where an axis has a multiple of this size: nothing is rounded then."""
+        self.multiples[Symbol(axis)] = lcm(parts, self.multiples.get(Symbol(axis), 1))
+        for own, size in self.of_axis.items():
+            exact = self._in_parts(size)
+            if exact != size:
+                self.of_axis[own] = exact
+                self.formulas[own] = number_text(exact)
+
+    def _in_parts(self, e: Expr) -> Expr:
+        if not self.multiples or not e.has(sympy.floor):
+            return e
+        parts = {size: sympy.Dummy(integer=True, positive=True) for size in self.multiples}
+        e = e.xreplace({size: k * parts[size] for size, k in self.multiples.items()}).expand()
+        return e.xreplace({part: size / self.multiples[size] for size, part in parts.items()})
+
     def assume(self, one: Expr, other: Expr) -> None:
         """Two sizes that are the same in the example are so at all sizes that are looked at."""
         if self.same(one, other):
+            return
+        rounded = sympy.expand(one - other).atoms(sympy.floor)
+        for inside in (node.args[0] for node in rounded):
+            for size in sorted(inside.free_symbols, key=str):
+                parts = inside.expand().coeff(size).q
+                if parts > 1 and self.hints.get(str(size), 1) % parts == 0:
+                    self.divide(str(size), parts)
+        one, other = map(self._in_parts, (one, other))
+        if self.same(one, other) or rounded:
             return
         axes = [a for a in self.hints if a not in self.fixed.values()]
         met = (sympy.Integer(0) + one - other).free_symbols  # either may be an int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from sympy import Expr
+
 from derive.language.errors import QuestionError
 from derive.torch_ops.trees import Tree, tensors_in
 
@@ -33,15 +35,27 @@ OUTSIDE = Outside()
 
 
 @dataclass(frozen=True)
+class Part:
+    """The entries of dimension ``i`` from ``low`` to before ``high`` in steps."""
+
+    i: int
+    low: Expr
+    high: Expr
+    step: int = 1
+
+
+@dataclass(frozen=True)
 class Value:
     """``kind``: a number, a condition, a label (integers that index an axis), or the index of the
-    largest entry ``over`` an axis, of which the tree is the one-hot.
+    largest entry ``over`` an axis, of which the tree is the one-hot. Of what began as empty
+    ``parts`` are those that are written, None where all is.
     """
 
     tree: Tree
     dims: Dims = ()
     kind: str = NUMBER
     over: str = ""
+    parts: tuple[Part, ...] | None = None
 
     @property
     def rank(self) -> int:

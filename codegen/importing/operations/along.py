@@ -71,11 +71,7 @@ def strided(r, x: Value, i: int, part: tuple) -> Value:
     low, high, step = part
     x = r.plain(x, i)
     (old,) = x.dims[i]
-    span = sympy.expand(high - low + step - 1)
-    written = (
-        f"{number_text(span)} // {step}" if span.is_Symbol else f"({number_text(span)}) // {step}"
-    )
-    axis = r.sizes.formed(floor(span / step), written, x.axes)
+    axis = r.stepped(high - low, step, x.axes)
     if old not in x.tree.free:
         return x.with_dim(i, (axis,))
     return reread(r, x, i, axis, (step, low))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from codegen.importing.operations.table import rule
+from dataclasses import replace
+
+from codegen.importing.operations.table import operation, rule
 from codegen.importing.operations.viewing import shape_of
 from codegen.importing.values import CONDITION, Value
 from derive.torch_ops.trees import ZERO
@@ -20,14 +22,15 @@ def like(r, x: Value, value) -> Value:
     return r.as_condition(found) if str(r.node.meta["val"].dtype) == "torch.bool" else found
 
 
-@rule("empty", "new_empty", "empty_like")
+@rule("empty", "new_empty", "empty_like", "empty_permuted", "empty_strided", "new_empty_strided")
 def _empty(r, x=None):
-    """What is empty has no number, as a run shows, until all of it is written."""
-    return constant(r, 0, shape_of(r)) if x is None or x.rank == 0 else like(r, x, 0)
+    """Nothing of it is written; what is made like another has its axes."""
+    alike = x is not None and operation(r) == "empty_like"
+    return replace(like(r, x, 0) if alike else constant(r, 0, shape_of(r)), parts=())
 
 
-@rule("fill")
-def _fill(r, x, value):
+@rule("fill", "zero")
+def _fill(r, x, value=0):
     return like(r, x, value)
 
 

@@ -101,9 +101,7 @@ def _half_of(r, tree: Tree) -> tuple[int, Tree, str, int] | None:
     if tree.kind == "minus":
         found = _half_of(r, tree.args[0])
         return None if found is None else (-found[0], *found[1:])
-    if tree.kind == "tensor":
-        written = (s.tree for s in r.statements if r.known[s.tree] == tree)
-        tree = next(written, tree)
+    tree = r.written_as(tree)
     if tree.kind != "sum" or tree.args[0].kind != "product":
         return None
     hot, split = tree.args[0].args

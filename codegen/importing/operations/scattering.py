@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+import sympy
+from sympy import Expr, floor
+
 from codegen.importing.operations.joining import unsqueezed
 from codegen.importing.operations.picking import hot
 from codegen.importing.operations.table import before, rule
-from codegen.importing.values import CONDITION, Refused, Value
+from codegen.importing.values import CONDITION, Part, Refused, Value
 from derive.torch_ops import trees
 from derive.torch_ops.trees import ONE, Tree
 
@@ -46,26 +52,118 @@ def _index_put(r, x, indices, values, accumulate=False):
 before |= {"select_scatter", "slice_scatter"}
 
 
+# Parts of dimensions
+
+
 @rule("select_scatter")
 def _select_scatter(r, x, src, dim, index):
     i = dim % x.rank
-    x = r.single(r.as_number(x), i)
-    (axis,) = x.dims[i]
-    at = r.bound(index, r.sizes.of_axis[axis])
-    here = trees.compared("==", trees.position(axis), trees.number(at))
-    kept = Value(here, tuple((axis,) if j == i else () for j in range(x.rank)), CONDITION)
-    return r.chosen(kept, unsqueezed(r.as_number(src), i), x)
+    at = r.bound(index, r.sizes.of(x.dims[i]))
+    return written(r, x, replace(src, dims=unsqueezed(src, i).dims), Part(i, at, at + 1))
 
 
 @rule("slice_scatter")
 def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
     """Long: torch's arguments."""
-    size = r.sizes.of(x.dims[dim % x.rank])
-    low = 0 if start is None else r.sizes.hint(r.sizes.plain(start))
-    high = r.sizes.hint(size if end is None else r.sizes.plain(end))
-    if step == 1 and low == 0 and high >= r.sizes.hint(size):
-        return r.moved(src, x.dims)
-    raise Refused("writing a part of a dimension", "combine parts with torch.cat or torch.where")
+    i = dim % x.rank
+    size = r.sizes.of(x.dims[i])
+    low, high = (r.bound(e, size) for e in (start or 0, size if end is None else end))
+    return written(r, x, src, Part(i, low, high, step))
+
+
+def written(r, x: Value, src: Value, part: Part) -> Value:
+    """``x`` with ``src`` in a part of a dimension."""
+    i, size, left = part.i, r.sizes.of(x.dims[part.i]), None
+    if x.dims[i] == () or covers(r, [part], size):
+        return src if src.parts is not None else r.moved(src, x.dims)
+    if x.parts is not None:
+        parts = x.parts if src.parts is not None else (*x.parts, part)
+        left = None if covers(r, parts, size) else parts
+        x, src = replace(x, parts=None), replace(src, parts=None)
+    before = r.single(r.as_number(x), i)
+    src = r.single(r.as_number(src), i - x.rank)
+    src = src.along(((),) * (x.rank - src.rank) + src.dims)
+    rest = {a for j, d in enumerate(before.dims) for a in d if j != i}
+    mine = tuple(r.sibling(a, rest) if a in rest else a for a in src.dims[i])
+    src = r.moved(src, [mine if j == i else d for j, d in enumerate(before.dims)])
+    (axis,) = before.dims[i]
+    if mine:
+        r.sizes.assume(r.sizes.of(mine), floor((part.high - part.low + part.step - 1) / part.step))
+    if part.step != 1:
+        tree = _strided(r, before, src, axis, part)
+    else:
+        laid = laid_at(r, src, i, axis, part)
+        tree = trees.choice((laid, _inside(axis, part, size)), otherwise=before.tree)
+    return replace(before.of(tree), parts=left)
+
+
+def _inside(axis: str, part: Part, size: Expr) -> Tree:
+    """Where a part without steps is."""
+    here = trees.position(axis)
+    if sympy.expand(part.high - part.low) == 1:
+        return trees.compared("==", here, trees.number(part.low))
+    ends = [trees.compared(">=", here, trees.number(part.low))] * (part.low != 0)
+    ends += [trees.compared("<", here, trees.number(part.high))] * (part.high != size)
+    return ends[0] if len(ends) == 1 else trees.joined("and", *ends)
+
+
+def _strided(r, before: Value, src: Value, axis: str, part: Part) -> Tree:
+    """Each in its places: what was there stays in all others, where it is not 0 anyway."""
+    laid, mark = laid_at(r, src, part.i, axis, part), (axis, part.low, part.step)
+    if before.tree == trees.ZERO:
+        r.alone[laid] = [mark]
+        return laid
+    known = r.alone.get(r.written_as(before.tree), [])
+    if known and all(other[::2] == mark[::2] and other[1] != mark[1] for other in known):
+        whole = trees.sum_of(before.tree, laid)
+        r.alone[whole] = [*known, mark]
+        return whole
+    one = Value(trees.ONE, src.dims)
+    there = laid_at(r, one, part.i, axis, part)
+    kept = trees.product(trees.difference(trees.ONE, there), before.tree)
+    return trees.sum_of(kept, laid)
+
+
+def laid_at(r, src: Value, i: int, axis: str, part: Part) -> Tree:
+    """The entries of ``src`` along ``axis``, where a part of it is; with steps 0 between them."""
+    own = src.dims[i][0] if src.dims[i] else ""
+    if own in r.windows and r.windows[own][0] not in src.tree.free and part.step == 1:
+        own, low, _ = r.windows[own]
+        src = src.of(trees.renamed(src.tree, {src.dims[i][0]: own}))
+    else:
+        src, low = r.plain(src, i), sympy.S.Zero
+        own = src.dims[i][0] if src.dims[i] else ""
+    if part.step == 1 and own not in src.tree.free:
+        return src.tree
+    if not own:
+        own = r.stepped(part.high - part.low, part.step, src.axes)
+    tree = trees.broadcast(src.tree, [own])
+    step = sympy.Rational(1, part.step)
+    offset = low - part.low * step
+    return (
+        tree
+        if (own, step, offset) == (axis, 1, 0)
+        else reads.at(tree, own, ((axis, step),), offset)
+    )
+
+
+def covers(r, parts: Sequence[Part], size: Expr) -> bool:
+    """Whether these parts are all of one dimension."""
+    if len({part.i for part in parts}) != 1:
+        return False
+    steps = {part.step for part in parts}
+    if len(steps) == 1 and steps != {1}:
+        (step,) = steps
+        whole = [part.low for part in parts if r.sizes.same(part.high, size)]
+        return {*range(step)} <= {*whole}
+    reached = sympy.S.Zero
+    while not r.sizes.same(reached, size):
+        ends = [p.high for p in parts if p.step == 1 and r.sizes.same(p.low, reached)]
+        ends = [e for e in ends if not r.sizes.same(e, reached)]
+        if not ends:
+            return False
+        reached = ends[-1]
+    return True
 
 
 @rule("put")
