@@ -116,7 +116,7 @@ def function_of(axes: str, lines: str, folder: Path):
     body = "".join(f"    {line}\n" for line in lines.replace("result = ", "return ").split("\n"))
     name = f"line_{abs(hash((axes, lines)))}"
     file = folder / f"{name}.py"
-    head = "import torch\nimport torch.nn.functional as F\n\n\n"
+    head = "import math\nimport torch\nimport torch.nn.functional as F\n\n\n"
     file.write_text(f"{head}def mine({names}):\n{body}")
     spec = importlib.util.spec_from_file_location(name, file)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)

@@ -16,7 +16,7 @@ from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
 from codegen.importing.values import LABEL, Dim, Refused, Value
 from derive.torch_ops import reads, trees
-from derive.torch_ops.text import length_text
+from derive.torch_ops.text import length_text, number_text
 from derive.torch_ops.trees import Tree
 
 MOST_PARTS = 16  # that a slice is taken to be one of
