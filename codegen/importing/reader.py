@@ -271,7 +271,11 @@ class Reader(Shaping):
 
     def finish(self, *outputs: Value, name: str = "y") -> None:
         """The outputs as the last statements, with an axis for each of their dimensions."""
-        self.returned = [self._finished(output, name) for output in outputs]
+        try:
+            self.returned = [self._finished(output, name) for output in outputs]
+        except QuestionError as error:
+            place = self.traced.place(self.node) if self.node else None
+            raise (error.at(place) if place else error) from None
         last = [s for s in self.statements if s.name in self.returned]
         before = [s for s in self.statements if s.name not in self.returned]
         moved = before + last if len(last) == 1 else self.statements

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm, prod
 
-from sympy import Expr, Integer, Max, Mul, Symbol, denom, floor, together
+from sympy import Expr, Integer, Max, Mul, Symbol, denom, expand, floor, together
 
 from codegen.importing.asked import Argument
 from codegen.importing.examples import axes_in
@@ -65,16 +65,15 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
             words[axis], recipe[axis] = _multiple(axis, whole)
     for length, whole in demands:
         name, needed = _demanded(length, whole)
-        if name in recipe or needed == 1:
-            continue
-        if name:
-            words[name], recipe[name] = _multiple(name, needed)
-        else:
+        if not name and needed != 1:
             of = "a whole number" if whole == 1 else f"a multiple of {whole}"
             words[str(length)] = f"{length} {of}"
-    for axis, parts in _multiples(definition).items():
-        if axis in users and axis not in recipe:
-            words[axis], recipe[axis] = _multiple(axis, Integer(parts))
+    lengths = (in_sizes(definition, axis) for axis in definition.axes)
+    demands += [(length, Integer(1)) for length in lengths if not length.has(floor)]
+    chosen = {*users, *(str(size) for length in said.values() for size in length.free_symbols)}
+    for name, needed in _multiples(demands).items():
+        if name in chosen - recipe.keys():
+            words[name], recipe[name] = _multiple(name, Integer(needed))
     for number, axis in sizes.fixed.items():
         if axis in users or axis in said:
             words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))
@@ -86,28 +85,25 @@ def _multiple(axis: str, of: Expr) -> tuple[str, Made]:
     return f"{axis} a multiple of {of}", Made(of * Max(LEAST, floor(Symbol(axis) / of)))
 
 
+def _multiples(demands: Iterable[tuple[Expr, Expr]]) -> dict[str, int]:
+    """The sizes that have to be multiples of numbers, and of which."""
+    found: dict[str, int] = {}
+    for name, needed in (_demanded(length, whole) for length, whole in demands):
+        if name and needed != 1:
+            found[name] = lcm(int(needed), found.get(name, 1))
+    return found
+
+
 def _demanded(length: Expr, whole: Expr) -> tuple[str, Expr]:
     """A size, and what it has to be a multiple of for ``length`` to be one of ``whole``; no name
     where that is none of a size alone.
     """
-    per = denom(together(length / whole))
-    names = length.free_symbols
-    if per == 1 or len(names) != 1 or length.as_coeff_Mul()[1] not in names or whole.free_symbols:
-        return "", per
-    (name,) = names
-    return str(name), per
-
-
-def _multiples(definition: Definition) -> dict[str, int]:
-    """The sizes of which a fraction is the size of another axis, and what divides them."""
-    found: dict[str, int] = {}
-    for axis in definition.axes:
-        size = in_sizes(definition, axis)
-        for own in size.free_symbols if not size.has(floor) else ():
-            parts = size.coeff(own).q
-            if parts > 1:
-                found[str(own)] = lcm(parts, found.get(str(own), 1))
-    return found
+    ratio, names = expand(length / whole), length.free_symbols
+    for size in names if len(names) == 1 else ():
+        part = ratio.coeff(size)
+        if part.is_Rational and (ratio - part * size).is_Integer:
+            return str(size), Integer(part.q)
+    return "", denom(together(ratio))
 
 
 def _are(size: Expr, users: Collection[str]) -> bool:

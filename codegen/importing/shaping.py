@@ -5,7 +5,8 @@ Long: one class, whose parts read and make the same axes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import sympy
 import torch
@@ -14,7 +15,7 @@ from sympy import Expr, Integer, Symbol, floor
 from codegen.importing.made import Floats
 from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
-from codegen.importing.values import LABEL, Dim, Refused, Value
+from codegen.importing.values import LABEL, Dim, Part, Refused, Value
 from derive.torch_ops import reads, trees
 from derive.torch_ops.text import length_text, number_text
 from derive.torch_ops.trees import Tree
@@ -35,7 +36,6 @@ class Shaping(Meeting):
         self.splits: dict[tuple[str, Expr], tuple[str, str]] = {}
         self.repeats: dict[tuple[str, Expr], str] = {}
         self.windows: dict[str, tuple[str, Expr, Expr]] = {}
-        self.alone: dict[Tree, list] = {}  # what is 0 but in these parts: (axis, first, step)
 
     @property
     def formulas(self) -> dict[str, str]:
@@ -179,7 +179,7 @@ class Shaping(Meeting):
         for size in map(self.sizes.plain, shape):
             used = {axis for dim in dims for axis in dim}
             one = self.sizes.hint(size) == 1
-            dims.append(() if one else (self.sizes.axis_of(size, {*used, *self.windows}),))
+            dims.append(() if one else (self.sizes.made(size, {*used, *self.windows}),))
         return tuple(dims)
 
     def typed(self, constant: torch.Tensor) -> Iterator[Value]:
@@ -220,6 +220,9 @@ class Shaping(Meeting):
 
     def entry(self, v: Value, i: int, index: object) -> Value:
         """``select``: one entry of a dimension, which goes."""
+        if v.parts is not None:
+            at = self.bound(index, self.sizes.of(v.dims[i]))
+            return self.begun(v, Part(i, at, at + 1), lambda v: self.entry(v, i, index))
         v = self.single(v, i)
         if v.dims[i] == () or v.dims[i][0] not in v.tree.free:
             return v.without(i)
@@ -244,6 +247,8 @@ class Shaping(Meeting):
             return v
         if self.sizes.hint(width) < 1:
             raise Refused("an empty slice")
+        if v.parts is not None:
+            return self.begun(v, Part(i, low, high), lambda v: self.sliced(v, i, low, high))
         v = self.single(v, i)
         if self.sizes.hint(width) == 1:
             entry = self.entry(v, i, low)
@@ -254,6 +259,25 @@ class Shaping(Meeting):
         if v.dims[i][0] in self.windows:
             raise Refused("a slice of a slice", "slice once")
         return self.window(v, i, low, high)
+
+    def begun(self, v: Value, part: Part, read: Callable[[Value], Value]) -> Value:
+        """A part as it is read: nothing is known of what is not written yet."""
+        found = read(replace(v, parts=None))
+        if v.parts is None or any(self._is_in(part, other) for other in v.parts):
+            return found
+        return replace(found, tree=trees.ZERO, parts=())
+
+    def _is_in(self, part: Part, other: Part) -> bool:
+        if part == other or (part.i, other.step) != (other.i, 1):
+            return part == other
+        at_most = self.sizes.at_most
+        return at_most(other.low, part.low) and at_most(part.high, other.high)
+
+    def bounded(self, v: Value, i: int, start: object, stop: object, step: int) -> Part:
+        size = self.sizes.of(v.dims[i])
+        ends = (0 if start is None else start, size if stop is None else stop)
+        low, high = (self.bound(end, size) for end in ends)
+        return Part(i, low, high, step)
 
     def bound(self, bound: object, size: Expr) -> Expr:
         """Counted from the beginning; one past the end, however far beyond it."""

@@ -161,6 +161,11 @@ class Sizes:
         like = self.found(size)
         return self.new(size) if like is None else self.like(like)
 
+    def made(self, size: Expr, but: Iterable[str] = ()) -> str:
+        """The same for what is made of nothing: a new one says its length."""
+        known = self.found(size, but)
+        return self.formed(size, number_text(size), but) if known is None else known
+
     # Sizes
 
     def plain(self, size: torch.SymInt | torch.SymFloat | float | Expr) -> Expr:
@@ -233,6 +238,14 @@ class Sizes:
 
     def same(self, a: Expr, b: Expr) -> bool:
         return a == b or sympy.expand(a - b) == 0
+
+    def at_most(self, a: Expr, b: Expr) -> bool:
+        """Whether a <= b at all sizes."""
+        gap = sympy.expand(b - a)
+        if gap.has(sympy.floor) or not gap.free_symbols:
+            return bool(gap == 0 or gap.is_nonnegative)
+        more = sympy.Poly(gap.xreplace({s: 1 + s for s in gap.free_symbols}))
+        return all(c >= 0 for c in more.coeffs())
 
     def alike(self, a: str, b: str) -> bool:
         """Whether two axes have one size, in the example if not always."""

@@ -73,6 +73,13 @@ READ = {
     "full_like": (ROWS, lambda x: x * torch.full_like(x, 2.5)),
     "empty": (ROWS, lambda x: torch.empty(x.shape).copy_(x * x)),
     "empty_like": (ROWS, lambda x: torch.empty_like(x).fill_(2.5) * x),
+    "empty_permuted": (ROWS, lambda x: torch.empty_permuted(x.shape, (1, 0)).copy_(x * x)),
+    "empty_strided": (ROWS, lambda x: torch.empty_strided(x.shape, x.stride()).copy_(x * x)),
+    "new_empty_strided": (
+        ROWS,
+        lambda x: x.new_empty_strided(x.shape, x.stride()).copy_(x.exp()),
+    ),
+    "zero": (ROWS, lambda x: (2 * x).zero_() + x),
     "new_empty": (ROWS, lambda x: x.new_empty(x.shape).copy_(x.exp())),
     "new_full": (ROWS, lambda x: x * x.new_full((x.shape[1],), 2.5)),
     "new_ones": (ROWS, lambda x: x + x.new_ones((x.shape[1],))),

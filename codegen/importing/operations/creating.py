@@ -23,8 +23,8 @@ def like(r, x: Value, value) -> Value:
 
 
 @rule("empty", "new_empty", "empty_like", "empty_permuted", "empty_strided", "new_empty_strided")
-def _empty(r, x=None):
-    """Nothing of it is written; what is made like another has its axes."""
+def _empty(r, x=None, physical_layout=None, stride=None):
+    """Nothing of it is written, whatever its layout; what is made like another has its axes."""
     alike = x is not None and operation(r) == "empty_like"
     return replace(like(r, x, 0) if alike else constant(r, 0, shape_of(r)), parts=())
 

@@ -24,29 +24,49 @@ def put(pick: Tree, before: Tree, after: Tree) -> Tree:
 
 @rule("index_put", "_unsafe_index_put")
 def _index_put(r, x, indices, values, accumulate=False):
-    """Entries that a mask or one index for each dimension picks."""
-    values = r.value(values)
-    if len(indices) == 1 and indices[0] is not None and indices[0].kind == CONDITION:
-        kept = indices[0]
-        kept = kept.along((*kept.dims, *((),) * (x.rank - kept.rank)))
-        return r.chosen(kept, values, x)
-    if any(v is None for v in indices) or len(indices) > x.rank:
-        raise Refused("writing at part of the indices", "write with a one-hot")
+    """Entries that a mask picks, or indices of some dimensions, which broadcast together."""
+    values, at = r.value(values), [i for i, v in enumerate(indices) if v is not None]
+    if len(at) == 1 and indices[at[0]].kind == CONDITION:
+        kept = indices[at[0]]
+        kept = kept.along((*kept.dims, *((),) * (x.rank - at[0] - kept.rank)))
+        return r.chosen(kept, r.sum_like(trees.sum_of, x, values) if accumulate else values, x)
     before = r.as_number(x)
-    (*found, after), _ = r.aligned(*indices, r.as_number(values))
-    rows, pick = {}, ONE
-    for v, dim in zip(found, before.dims, strict=False):
-        if v.tree.kind == "position" and v.tree.args[0] not in rows:
-            rows[v.tree.args[0]] = dim[0]
-    for v, dim in zip(found, before.dims, strict=False):
-        own = v.tree.args[0] if v.tree.kind == "position" else ""
-        if rows.get(own) != dim[0]:
-            moved = Value(trees.renamed(v.tree, rows), v.dims, v.kind, v.over)
-            pick = trees.product(pick, hot(r, moved, dim[0]))
-    tree = trees.renamed(after.tree, rows)
+    for i in at:
+        before = r.single(before, i)
+    found, dims = r.aligned(*(indices[i] for i in at))
+    own = {i: before.dims[i][0] for i in at if before.dims[i]}
+    rows = {v.tree.args[0]: own[i] for v, i in zip(found, at, strict=True) if _is_row(r, v, own, i)}
+    apart = [a for dim in dims for a in dim if a not in rows]
+    to = {a: r.sibling(a, {*before.axes, *apart}) for a in apart if a in before.axes} | rows
+    pick = ONE
+    for v, i in zip(found, at, strict=True):
+        if i in own and not (_is_row(r, v, own, i) and rows[v.tree.args[0]] == own[i]):
+            moved = Value(trees.renamed(v.tree, to), v.dims, v.kind, v.over)
+            pick = trees.product(pick, hot(r, moved, own[i]))
+    where = at[0] if at == list(range(at[0], at[-1] + 1)) else 0
+    rest = [dim for j, dim in enumerate(before.dims) if j not in at]
+    into = [*rest[:where], *(tuple(to.get(a, a) for a in dim) for dim in dims), *rest[where:]]
+    values = r.as_number(values)
+    values = r.moved(values.along(((),) * (len(into) - values.rank) + values.dims), into)
+    several = [to.get(a, a) for a in apart if to.get(a, a) in pick.free]
     if accumulate:
-        return before.of(trees.sum_of(before.tree, trees.product(pick, tree)))
-    return before.of(put(pick, before.tree, tree))
+        each = trees.broadcast(values.tree, [a for a in several if a not in values.tree.free])
+        more = trees.total(trees.product(pick, each), several)
+        return r.sum_like(trees.sum_of, before, Value(more, before.dims))
+    if not several:
+        return before.of(put(pick, before.tree, values.tree))
+    if {*several} & values.tree.free or trees.tensors_in(values.tree):
+        raise Refused(
+            "of entries with the same index torch keeps one and drops the rest",
+            "add them up: accumulate=True, or index_add",
+        )
+    met = trees.compared(">", trees.total(pick, several), trees.ZERO)
+    return before.of(trees.choice((values.tree, met), otherwise=before.tree))
+
+
+def _is_row(r, v: Value, own: dict[int, str], i: int) -> bool:
+    """Whether an index is the place along all of its axis."""
+    return v.tree.kind == "position" and i in own and r.sizes.alike(v.tree.args[0], own[i])
 
 
 before |= {"select_scatter", "slice_scatter"}
@@ -59,16 +79,14 @@ before |= {"select_scatter", "slice_scatter"}
 def _select_scatter(r, x, src, dim, index):
     i = dim % x.rank
     at = r.bound(index, r.sizes.of(x.dims[i]))
-    return written(r, x, replace(src, dims=unsqueezed(src, i).dims), Part(i, at, at + 1))
+    return written(r, x, unsqueezed(src, i), Part(i, at, at + 1))
 
 
 @rule("slice_scatter")
 def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
     """Long: torch's arguments."""
     i = dim % x.rank
-    size = r.sizes.of(x.dims[i])
-    low, high = (r.bound(e, size) for e in (start or 0, size if end is None else end))
-    return written(r, x, src, Part(i, low, high, step))
+    return written(r, x, src, r.bounded(x, i, start, end, step))
 
 
 def written(r, x: Value, src: Value, part: Part) -> Value:
@@ -89,81 +107,61 @@ def written(r, x: Value, src: Value, part: Part) -> Value:
     (axis,) = before.dims[i]
     if mine:
         r.sizes.assume(r.sizes.of(mine), floor((part.high - part.low + part.step - 1) / part.step))
-    if part.step != 1:
-        tree = _strided(r, before, src, axis, part)
-    else:
-        laid = laid_at(r, src, i, axis, part)
-        tree = trees.choice((laid, _inside(axis, part, size)), otherwise=before.tree)
-    return replace(before.of(tree), parts=left)
+    laid, is_alone = laid_at(r, src, axis, part)
+    if not (is_alone and before.tree == trees.ZERO):
+        laid = trees.choice((laid, _inside(axis, part, size)), otherwise=before.tree)
+    return replace(before.of(laid), parts=left)
 
 
 def _inside(axis: str, part: Part, size: Expr) -> Tree:
-    """Where a part without steps is."""
+    """Where a part is."""
     here = trees.position(axis)
     if sympy.expand(part.high - part.low) == 1:
         return trees.compared("==", here, trees.number(part.low))
-    ends = [trees.compared(">=", here, trees.number(part.low))] * (part.low != 0)
-    ends += [trees.compared("<", here, trees.number(part.high))] * (part.high != size)
-    return ends[0] if len(ends) == 1 else trees.joined("and", *ends)
+    where = []
+    if part.step != 1:
+        from_first = trees.difference(here, trees.number(part.low % part.step))
+        steps = trees.call("Mod", from_first, trees.number(part.step))
+        where.append(trees.compared("==", steps, trees.ZERO))
+    if part.low != 0 and (part.step == 1 or not 0 <= part.low < part.step):
+        where.append(trees.compared(">=", here, trees.number(part.low)))
+    if part.high != size:
+        where.append(trees.compared("<", here, trees.number(part.high)))
+    return where[0] if len(where) == 1 else trees.joined("and", *where)
 
 
-def _strided(r, before: Value, src: Value, axis: str, part: Part) -> Tree:
-    """Each in its places: what was there stays in all others, where it is not 0 anyway."""
-    laid, mark = laid_at(r, src, part.i, axis, part), (axis, part.low, part.step)
-    if before.tree == trees.ZERO:
-        r.alone[laid] = [mark]
-        return laid
-    known = r.alone.get(r.written_as(before.tree), [])
-    if known and all(other[::2] == mark[::2] and other[1] != mark[1] for other in known):
-        whole = trees.sum_of(before.tree, laid)
-        r.alone[whole] = [*known, mark]
-        return whole
-    one = Value(trees.ONE, src.dims)
-    there = laid_at(r, one, part.i, axis, part)
-    kept = trees.product(trees.difference(trees.ONE, there), before.tree)
-    return trees.sum_of(kept, laid)
-
-
-def laid_at(r, src: Value, i: int, axis: str, part: Part) -> Tree:
-    """The entries of ``src`` along ``axis``, where a part of it is; with steps 0 between them."""
-    own = src.dims[i][0] if src.dims[i] else ""
+def laid_at(r, src: Value, axis: str, part: Part) -> tuple[Tree, bool]:
+    """The entries of ``src`` along ``axis``, where a part of it is; whether all others are 0."""
+    own = src.dims[part.i][0] if src.dims[part.i] else ""
     if own in r.windows and r.windows[own][0] not in src.tree.free and part.step == 1:
-        own, low, _ = r.windows[own]
-        src = src.of(trees.renamed(src.tree, {src.dims[i][0]: own}))
+        whole, low, _ = r.windows[own]
+        tree, own, is_alone = trees.renamed(src.tree, {own: whole}), whole, False
     else:
-        src, low = r.plain(src, i), sympy.S.Zero
-        own = src.dims[i][0] if src.dims[i] else ""
-    if part.step == 1 and own not in src.tree.free:
-        return src.tree
-    if not own:
-        own = r.stepped(part.high - part.low, part.step, src.axes)
-    tree = trees.broadcast(src.tree, [own])
+        src, low, is_alone = r.plain(src, part.i), sympy.S.Zero, True
+        own, tree = (src.dims[part.i] or ("",))[0], src.tree
+    if own not in tree.free:
+        return tree, False
     step = sympy.Rational(1, part.step)
     offset = low - part.low * step
-    return (
-        tree
-        if (own, step, offset) == (axis, 1, 0)
-        else reads.at(tree, own, ((axis, step),), offset)
-    )
+    if (own, step, offset) == (axis, 1, 0):
+        return tree, False
+    word = "Pad" if step == 1 and r.sizes.hint(offset) < 0 else ""
+    return reads.at(tree, own, ((axis, step),), offset, word=word), is_alone
 
 
 def covers(r, parts: Sequence[Part], size: Expr) -> bool:
     """Whether these parts are all of one dimension."""
     if len({part.i for part in parts}) != 1:
         return False
-    steps = {part.step for part in parts}
-    if len(steps) == 1 and steps != {1}:
-        (step,) = steps
-        whole = [part.low for part in parts if r.sizes.same(part.high, size)]
-        return {*range(step)} <= {*whole}
-    reached = sympy.S.Zero
-    while not r.sizes.same(reached, size):
-        ends = [p.high for p in parts if p.step == 1 and r.sizes.same(p.low, reached)]
-        ends = [e for e in ends if not r.sizes.same(e, reached)]
-        if not ends:
-            return False
-        reached = ends[-1]
-    return True
+    ends = {part.high for part in parts if not r.sizes.same(part.high, size)}
+    for step in {part.step for part in parts if not ends and part.step != 1}:
+        if {*range(step)} <= {part.low for part in parts if part.step == step}:
+            return True
+    reached = [sympy.S.Zero]
+    for end in reached:  # which grows
+        more = (p.high for p in parts if p.step == 1 and r.sizes.at_most(p.low, end))
+        reached += [e for e in dict.fromkeys(more) if e not in reached]
+    return any(r.sizes.same(end, size) for end in reached)
 
 
 @rule("put")

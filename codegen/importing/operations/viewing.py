@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import sympy
 
 from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import before, rule, rules
-from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Part, Refused, Value
+from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused
 from derive.torch_ops import trees
 
 
@@ -54,7 +52,7 @@ def _getitem(r, x, index):
     return x[index]
 
 
-@rule("numpy_T", "mT")
+@rule("numpy_T", "mT", "matrix_H")
 def _t(r, x):
     return x.along((*x.dims[:-2], *x.dims[:-3:-1])) if x.rank > 1 else x
 
@@ -62,26 +60,11 @@ def _t(r, x):
 @rule("slice")
 def _slice(r, x, dim=0, start=None, end=None, step=1):
     i = dim % x.rank
-    if x.parts is not None:
-        return _of_empty(r, x, i, (start, end, step))
-    size = r.sizes.of(x.dims[i])
-    ends = (0 if start is None else start, size if end is None else end)
     if step == 1 or x.dims[i] == ():
-        return r.sliced(x, i, *ends)
-    low, high = (r.bound(end, size) for end in ends)
-    return strided(r, x, i, (low, high, step))
-
-
-def _of_empty(r, x: Value, i: int, part) -> Value:
-    """A part that is written already, or nothing of which can be read."""
-    start, end, step = part
-    size = r.sizes.of(x.dims[i])
-    low, high = (r.bound(e, size) for e in (start or 0, size if end is None else end))
-    if step == 1 and low == 0 and high == size:
-        return x
-    known = Part(i, low, high, step) in x.parts
-    found = _slice(r, replace(x, parts=None), i, start, end, step)
-    return found if known else replace(found, tree=trees.ZERO, parts=())
+        size = r.sizes.of(x.dims[i])
+        return r.sliced(x, i, 0 if start is None else start, size if end is None else end)
+    part = r.bounded(x, i, start, end, step)
+    return r.begun(x, part, lambda x: strided(r, x, i, (part.low, part.high, step)))
 
 
 # Parts, of which the trace knows how many there are
