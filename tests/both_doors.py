@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from derive.reading.program import Program
 from derive.reading.source import Source
 from derive.reading.values import Space, Value
 
-SIZES = {"N": 4, "C": 6, "V": 6, "T": 8, "K": 3, "H": 5, "W": 7, "D": 2, "E": 4, "S": 4}
+SIZES = {"B": 3, "N": 4, "C": 6, "V": 6, "T": 8, "K": 3, "H": 5, "W": 7, "D": 2, "E": 4, "S": 4}
 LABELS_OF = ("V", "C")
 
 
@@ -78,7 +79,7 @@ def numbers_of(axes: str) -> dict[str, torch.Tensor]:
 
 def by_torch(axes: str, lines: str):
     """What torch makes of lines that end with ``result = ...``."""
-    scope = {"torch": torch, "F": F, **numbers_of(axes)}
+    scope = {"math": math, "torch": torch, "F": F, **numbers_of(axes)}
     exec(lines, scope)
     return scope["result"]
 

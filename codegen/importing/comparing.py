@@ -112,8 +112,8 @@ class Beside:
             raise QuestionError(
                 f"what was read lies along ({home}), of the shape {own} {where}, "
                 f"and {self.subject.name} returns {theirs}",
-                "a forward has no dimension of size 1, and the others in the order in which they first "
-                "appear among its inputs, behind axes of a fixed length: return them so",
+                "a forward has no dimension of size 1, and the others in the order in which they "
+                "first appear among its inputs, behind axes of a fixed length: return them so",
                 self.subject.place,
             )
 

@@ -1,0 +1,32 @@
+"""Idioms that people write (``idioms.py``), at each door beside what torch computes."""
+
+import pytest
+from both_doors import by_trace
+from idioms import IDIOMS, REFUSED
+
+from derive.language.errors import QuestionError
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of autocast
+FIRST = 6  # line of the function's file: its head
+SOME = 2  # of the spellings of an idiom are read in the suite
+
+
+def lines_of(idioms):
+    return [
+        pytest.param(idiom.axes, text, id=f"{name} {k}", marks=[pytest.mark.thorough] * (k >= SOME))
+        for name, idiom in idioms.items()
+        for k, text in enumerate(idiom.texts)
+    ]
+
+
+@pytest.mark.parametrize("axes, text", lines_of(IDIOMS))
+def test_an_idiom_is_imported_with_its_gradients(axes, text, tmp_path):
+    agreement = by_trace(axes, text, tmp_path)
+    assert agreement.values <= 1e-10 and agreement.gradients <= 1e-9 and agreement.sizes
+
+
+@pytest.mark.parametrize("axes, text", lines_of(REFUSED))
+def test_an_idiom_that_is_not_imported_is_refused_with_its_line(axes, text, tmp_path):
+    with pytest.raises(QuestionError, match=r"written|Python number") as raised:
+        by_trace(axes, text, tmp_path)
+    assert raised.value.place.line > FIRST and raised.value.remedy
