@@ -143,6 +143,23 @@ IDIOMS = {
             "result = x[:, ::2] * x[:, 1::2]",
         ),
     ),
+    "a loop over blocks": Idiom(
+        "x: N D, w: D",
+        (
+            "z = torch.zeros_like(x)\nfor i in range(0, x.shape[0], 2):\n"
+            "    z[i:i + 2] = x[i:i + 2] * w\nresult = z",
+            "C = 4\nz = torch.empty_like(x)\nfor i in range(0, x.size(0), C):\n"
+            "    block = x[i:i + C]\n    z[i:i + C] = block * block.sum(1, keepdim=True)\n"
+            "result = z",
+            "total = 0\nfor start in range(0, len(x), 3):\n    end = min(start + 3, len(x))\n"
+            "    total = total + (x[start:end] * w).square().sum()\nresult = total / x.numel()",
+            "parts = []\nfor i in range(0, x.shape[0], 2):\n"
+            "    parts.append(torch.tanh(x[i:i + 2] * w))\nresult = torch.cat(parts)",
+            "C = 64  # more than any size that is tried unasked\nparts = []\n"
+            "for i in range(0, len(x), C):\n    parts.append(x[i:i + C].softmax(1) * w)\n"
+            "result = torch.cat(parts)",
+        ),
+    ),
     "sizes that are expressions": Idiom(
         "x: B T D, w: D",
         (
@@ -177,18 +194,16 @@ IDIOMS = {
     ),
 }
 REFUSED = {
-    "a loop over blocks": Idiom(
-        "x: N D, w: D",
+    "a loop whose rounds need others": Idiom(
+        MATRIX,
         (
-            "z = torch.zeros_like(x)\nfor i in range(0, x.shape[0], 2):\n"
-            "    z[i:i + 2] = x[i:i + 2] * w\nresult = z",
-            "C = 4\nz = torch.empty_like(x)\nfor i in range(0, x.size(0), C):\n"
-            "    block = x[i:i + C]\n    z[i:i + C] = block * block.sum(1, keepdim=True)\n"
+            "parts = []\nfor i in range(0, x.shape[0], 64):\n    block = x[i:i + 64]\n"
+            "    parts.append(block - block.mean(0))\nresult = torch.cat(parts)",
+            "z = torch.zeros_like(x)\nbefore = 0\nfor i in range(0, x.shape[0], 2):\n"
+            "    z[i:i + 2] = x[i:i + 2] + before\n    before = before + x[i:i + 2].sum()\n"
             "result = z",
-            "total = 0\nfor start in range(0, len(x), 3):\n    end = min(start + 3, len(x))\n"
-            "    total = total + (x[start:end] * w).square().sum()\nresult = total / x.numel()",
-            "parts = []\nfor i in range(0, x.shape[0], 2):\n"
-            "    parts.append(torch.tanh(x[i:i + 2] * w))\nresult = torch.cat(parts)",
+            "parts = []\nfor i in range(0, x.shape[0], 9000):\n"
+            "    parts.append(x[i:i + 9000] ** 2)\nresult = torch.cat(parts)",
         ),
     ),
     "what is empty is read": Idiom(

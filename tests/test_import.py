@@ -20,7 +20,8 @@ from torch.utils._sympy.functions import FloorDiv, PythonMod
 import derive
 from codegen.cli import gradform
 from codegen.importing.asked import Argument, arguments_of, sizes_of
-from codegen.importing.driver import _violated, from_torch, imported
+from codegen.importing.beyond import violated
+from codegen.importing.driver import from_torch, imported
 from codegen.importing.nodes import mathematics
 from codegen.importing.operations import rules
 from codegen.lean import generate
@@ -419,7 +420,7 @@ def test_a_guard_that_divides_by_a_size_of_0_is_no_error():
     heads, groups = sympy.symbols("H G", integer=True, positive=True)
     guard = sympy.Eq(PythonMod(heads, FloorDiv(heads, groups)), 0)
     plain = guard.xreplace({heads: sympy.Symbol("H"), groups: sympy.Symbol("G")})
-    assert _violated(plain, "H", {"H": 6, "G": 3}) == {"H": 7, "G": 3}
+    assert violated(plain, "H", {"H": 6, "G": 3}) == {"H": 7, "G": 3}
 
 
 FLOATS = """

@@ -13,9 +13,9 @@ import torch
 from sympy import Expr
 from torch import Tensor
 
-from codegen.importing.agreement import Agreement
+from codegen.importing.agreement import Agreement, distance, gradients_of
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
-from codegen.importing.double import run_in_double
+from codegen.importing.blocks import APART, AT_ONCE, Loop, refuse_unseen
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.relations import few_enough, fit, sizes_of_all
@@ -34,7 +34,6 @@ OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the la
 TRIED = ((3, 4, 2, 5, 6), (5, 3, 7, 2, 4), (2, 3, 5, 7, 4), (8, 6, 4, 10, 2), (16, 8, 24, 4, 12))
 IGNORED_SHARE = 0.3  # of labels, where some may be left out
 FACTORS = (0.43, 2.3)  # of the values of scalars that are tried beside their defaults
-SEED = 7  # of upstream gradients
 Scalars = Mapping[str, tuple[str, float]]  # by name: the path of each, and its value
 
 
@@ -53,6 +52,7 @@ class Beside:
     scalars: Scalars = field(default_factory=dict)  # paths, values
     worked: tuple[Callable[..., Tensor], ...] = DRAWS
     raised: Exception | None = None  # by the function, at the last sizes at which it did not run
+    loops: Sequence[Loop] = ()  # that were traced as one block
     branch: Place | None = None  # the line that asked for the size that is tried
     shapes: tuple[Sequence[Shape], Sequence[Shape]] = ((), ())  # of the outputs, ours and theirs
     again: bool = True  # whether to see that the function returns the same again
@@ -91,7 +91,7 @@ class Beside:
             where = self._at(sizes)
             for tensor, own, shape in zip(self.definition.outputs, *self.shapes, strict=True):
                 self._check_shape(tensor, own, shape, where)
-            value = _distance(ours, theirs)
+            value = distance(ours, theirs)
             if not value <= OF_VALUES:
                 raise self._wrong(f"its value {where}", value)
             worst = 0.0
@@ -99,7 +99,7 @@ class Beside:
                 (i.name for i in self.inputs), our_gradients, their_gradients, strict=True
             ):
                 if one is not None and other is not None and other.isfinite().all():
-                    gap = _distance(one, other)
+                    gap = distance(one, other)
                     worst = max(worst, gap)
                     if not gap <= OF_GRADIENTS:
                         raise self._wrong(f"its gradient of {name} {where}", gap)
@@ -118,6 +118,8 @@ class Beside:
             )
 
     def _wrong(self, what: str, gap: float) -> QuestionError:
+        if self.loops:
+            return QuestionError(f"{APART}: {what} differs", AT_ONCE, self.loops[0].place)
         if self.branch is not None:
             return QuestionError(
                 f"it takes another branch at other sizes: {what} differs",
@@ -173,7 +175,7 @@ class Beside:
                 "draw random numbers outside and pass them; call .eval() on a module with dropout",
                 self.subject.place,
             )
-        return result.detach(), _gradients(result, leaves)
+        return result.detach(), gradients_of(result, leaves)
 
     @property
     def _at_values(self) -> Subject:
@@ -191,11 +193,11 @@ class Beside:
             for d, t in zip(self.inputs, leaves, strict=True)
         }
         result = self._output(interpreted, arguments)
-        gradients = _gradients(result, leaves)
+        gradients = gradients_of(result, leaves)
         if all(g is None or g.isfinite().all() for g in gradients):
             return result.detach(), gradients
         # autograd multiplies what is not taken by 0, infinite or not
-        return result.detach(), _gradients(self._output(taken, arguments), leaves)
+        return result.detach(), gradients_of(self._output(taken, arguments), leaves)
 
     def _output(self, run: Callable, arguments: Mapping[str, Tensor]) -> Tensor:
         found = run(self.definition, arguments)
@@ -216,9 +218,10 @@ def compared(
     axes = axes_in(example.arguments)
     found: list[Mapping[str, int]] = []
     worst = [0.0, 0.0]
+    seen: list[Mapping[str, int]] = []
     for sizes, place in beyond:
         beside.branch = place
-        beside.distances(sizes)
+        seen += [sizes] if beside.distances(sizes) else []
     beside.branch = None
     tried = [example.sizes]
     tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
@@ -227,6 +230,7 @@ def compared(
         if distances is not None:
             found.append(sizes)
             worst = [max(pair) for pair in zip(worst, distances, strict=True)]
+    refuse_unseen(beside.loops, beside.of_axis, [*seen, *found])
     if not found and beside.raised is not None:
         raise untraceable(beside.raised, subject.file)
     if not found:
@@ -272,28 +276,3 @@ def _only_compared(argument: Argument, declared: Declared) -> bool:
 
 def _differs(declared: Declared) -> bool:
     return declared.kind not in (LABELS, MASK, GIVEN)
-
-
-def _gradients(result: Tensor, leaves: Sequence[Tensor]) -> list[Tensor | None]:
-    """Under a random upstream gradient; None of what has none, zero of what has no influence."""
-    asked = [leaf for leaf in leaves if leaf.requires_grad]
-    upstream = torch.randn(
-        tuple(result.shape), generator=torch.Generator().manual_seed(SEED), dtype=torch.float64
-    )
-    if result.requires_grad:
-        with run_in_double():
-            found = torch.autograd.grad(
-                result, asked, upstream.to(result.dtype), materialize_grads=True, allow_unused=True
-            )
-    else:
-        found = tuple(map(torch.zeros_like, asked))
-    each = iter(found)
-    return [next(each) if leaf.requires_grad else None for leaf in leaves]
-
-
-def _distance(one: Tensor, other: Tensor) -> float:
-    """Of the largest entry."""
-    if not other.numel():
-        return 0.0
-    gap = torch.where(one == other, 0, one - other).abs().max().item()
-    return gap / max(other.abs().max().item(), 1.0) if gap == gap else float("inf")

@@ -23,6 +23,8 @@ import sympy
 import torch
 
 from codegen.importing.asked import GIVEN, arguments_of, axes_of, options_of, sizes_of
+from codegen.importing.beyond import beyond
+from codegen.importing.blocks import as_one_block
 from codegen.importing.comparing import Agreement, Beside, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
@@ -46,9 +48,6 @@ ENDING = "_forward.py"  # of the file that is written; the module that is genera
 NUMBER_HERE = "a size becomes a Python number here, so the result is valid only for that size"
 OF_SIZES = "keep sizes symbols: + - * /, ** and math.sqrt of x.shape[0]; no range, int or math.log"
 ONE_BRANCH = "import one branch as a separate function"
-MOST_SIZE = 2**14  # of an axis that is tried
-TRIED_FIRST = (2, 3, 4, 5)  # sizes
-MOST_OF_TORCH = 12  # conditions of torch's own that are tried; those of the user all are
 OTHER_SIZES = "the function computes something else at other sizes: import one of its branches"
 
 
@@ -128,11 +127,11 @@ def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -
     scalars = {p: names.get(n, n) for p, n in reader.scalars.items() if names.get(n, n) in own}
     beside = Beside(
         subject, arguments, forward.definition, inputs, high, sizes_of_axes,
-        {name: (path, floats[path]) for path, name in scalars.items()},
+        {name: (path, floats[path]) for path, name in scalars.items()}, loops=reader.loops,
     )  # fmt: skip
     related = relations_of(forward.definition, reader.sizes, arguments)
     example = replace(example, recipe=related.over(example.recipe))
-    agreement = compared(beside, example, _beyond(reader))
+    agreement = compared(beside, example, beyond(reader))
     return Imported(subject, forward, file.text, agreement, needs=related.words)
 
 
@@ -143,7 +142,7 @@ def read(
     arguments = example.arguments
     floats = floats or Floats()
     module = subject.at(floats.near()).module(arguments)
-    with functions_keep(floats):
+    with functions_keep(floats), as_one_block(subject.function) as loops:
         traced = trace(module, arguments, drawn(arguments, sizes), sizes, subject.file)
     floats.check()
     _refuse_changes(traced, subject)
@@ -151,6 +150,7 @@ def read(
     reader = Reader(traced, example.ignoring, taken, floats)
     try:
         reader.run()
+        reader.loops = [replace(loop, end=reader.sizes.plain(loop.end)) for loop in loops]
         reader.finish(*_outputs(traced, reader, subject))
     except QuestionError as error:
         raise error.at(subject.place) from None
@@ -252,35 +252,6 @@ def _runs(subject: Subject, example: Example, sizes: Mapping[str, int]) -> bool:
     except Exception:
         return False
     return True
-
-
-def _beyond(reader: Reader) -> list[tuple[dict[str, int], Place | None]]:
-    """Sizes at which what the trace relies on does not hold: there the function may be another."""
-    found: list[tuple[dict[str, int], Place | None]] = []
-    known = reader.traced.sizes
-    for relied, place in reader.traced.guards:
-        condition = reader.sizes.of_users(relied.xreplace(reader.sizes.symbols))
-        for axis in sorted(map(str, condition.free_symbols)):
-            sizes = _violated(condition, axis, known) if axis in known else None
-            if sizes is not None and (sizes, place) not in found:
-                found.append((sizes, place))
-    asked = [pair for pair in found if pair[1] is not None]
-    return asked + [pair for pair in found if pair[1] is None][:MOST_OF_TORCH]
-
-
-def _violated(condition: sympy.Basic, axis: str, known: Mapping[str, int]) -> dict[str, int] | None:
-    """Sizes at which a condition does not hold, for another size of one axis."""
-    numbers = {int(n) for n in condition.atoms(sympy.Integer)} | {*known.values()}
-    near = sorted({n + d for n in numbers for d in (-1, 0, 1)} | {*TRIED_FIRST})
-    for size in (n for n in near if 1 < n < MOST_SIZE):
-        sizes = {**known, axis: size}
-        try:
-            holds = condition.subs({sympy.Symbol(a): n for a, n in sizes.items()})
-        except ZeroDivisionError:  # it divides by a quotient of sizes, which is 0 here
-            continue
-        if holds == sympy.false:
-            return sizes
-    return None
 
 
 def read_back(file: Written, subject: Subject) -> type[Forward]:

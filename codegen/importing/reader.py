@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument, axes_of
+from codegen.importing.blocks import Loop
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
 from codegen.importing.lengths import is_made
@@ -78,6 +79,7 @@ class Reader(Shaping):
         self.theirs: dict[str, str] = {}  # of a statement, where the user's line names it
         self.returned: list[str] = []
         self.ordered: dict[str, list[str]] = {}
+        self.loops: list[Loop] = []
         self.values: dict[torch.fx.Node, Any] = {}
         self.node: torch.fx.Node | None = None
         self.sizes.taken |= {*taken, *(axis for a in traced.arguments for axis in a.axes)}

@@ -1,0 +1,96 @@
+"""A loop over blocks of an axis, ``for i in range(0, n, 4)``, traced as one block: all of it.
+
+Where each round works on ``i`` to ``i + 4`` alone, one block of all entries is what all rounds
+make together. Where it does not, the forward is another function than the loop: it is compared
+with the loop itself, at sizes with several blocks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from sympy import Expr, Symbol
+from torch.fx.experimental.symbolic_shapes import uninteresting_files
+
+from derive.language.errors import Place, QuestionError
+
+APART = "a round of this loop needs more than its own block"
+AT_ONCE = "write it for all entries at once, or import what one round computes"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """From 0 to ``end`` by ``step``, and where; a reader has the end over the names of axes."""
+
+    end: torch.SymInt | Expr
+    step: int
+    place: Place
+
+
+class Start(int):
+    """Where the one block begins; a step further is its end."""
+
+    def __new__(cls, end: torch.SymInt, step: int):
+        start = super().__new__(cls, 0)
+        start.end, start.step = end, step
+        return start
+
+    def __add__(self, other: Any) -> Any:
+        return self.end if type(other) is int and other == self.step else int(self) + other
+
+    __radd__ = __add__
+
+
+@contextmanager
+def as_one_block(function: Any) -> Iterator[list[Loop]]:
+    """While it is traced, such loops of the function's file have one round; these are found. Its
+    ``len`` of a tensor is a size, too.
+    """
+    target = type(function).forward if isinstance(function, torch.nn.Module) else function
+    names = getattr(inspect.unwrap(target), "__globals__", {})
+    loops: list[Loop] = []
+
+    def blocks(*ends: Any) -> Any:
+        first, end, step = ends if len(ends) == 3 else (0, 0, 0)
+        if type(first) is not int or first or not isinstance(end, torch.SymInt):
+            return range(*ends)
+        if type(step) is not int or step < 2:
+            return range(*ends)
+        caller = sys._getframe(1)
+        loops.append(Loop(end, step, Place(caller.f_code.co_filename, caller.f_lineno)))
+        return [Start(end, step)]
+
+    def size(x: Any) -> Any:
+        return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else len(x)
+
+    uninteresting_files().add(__file__)  # where a size becomes a number, the line is the user's
+    ours = {n: f for n, f in (("range", blocks), ("len", size)) if n not in names}
+    names.update(ours)
+    try:
+        yield loops
+    finally:
+        for name in ours:
+            del names[name]
+
+
+def refuse_unseen(
+    loops: Iterable[Loop], lengths: Mapping[str, Expr], seen: Iterable[Mapping[str, int]]
+) -> None:
+    """Raises `QuestionError` for a loop that had several blocks at none of the sizes that were
+    ``seen``.
+    """
+    known = [{Symbol(axis): n for axis, n in sizes.items()} for sizes in seen]
+    of = {Symbol(axis): length for axis, length in lengths.items()}
+    for loop in loops:
+        if not any(loop.end.xreplace(of).subs(at) > loop.step for at in known):
+            raise QuestionError(
+                f"this loop over blocks of {loop.step} was never seen with two of them",
+                f"import it with smaller blocks, or larger --sizes than {loop.step}",
+                loop.place,
+            )
