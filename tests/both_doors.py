@@ -21,6 +21,7 @@ from codegen.targets.torch.interpret import Interpreter
 from derive import forward_from
 from derive.reading.names import Names
 from derive.reading.notation import uses_notation
+from derive.reading.pasted import pasted_in
 from derive.reading.program import Program
 from derive.reading.source import Source
 from derive.reading.values import Space, Value
@@ -94,10 +95,10 @@ def by_text(axes: str, lines: str, folder: Path) -> torch.Tensor:
     source = Source(lines, "text")
     space = Space(definition, uses_notation(source.parsed()))
     program = Program(source, space, Names(definition, {}), definition.differentiable[0])
-    program.run(source.parsed().body)
+    program.run(list(pasted_in(source.parsed()).lines))
     cell = program.cells["result"]
     if cell.broken is not None:
-        raise cell.broken
+        raise AssertionError(str(cell.broken))
     value = cell.value
     assert isinstance(value, Value)
     interpreter.definition = space.definition

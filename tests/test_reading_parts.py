@@ -408,7 +408,6 @@ REFUSED = {
     "x[:, ::-1]": "a slice with the step -1",
     "x[:, 1.5:]": "the end of a slice",
     "x[:, dy.sum() :]": "the end of a slice",
-    "x.chunk(3, 1)": "not known to be a multiple of 3",
     "x.split(2, 1)": "how often 2 goes into",
     "x.unbind(0)": "unbind along N",
     "torch.empty_like(x)": "what is not written is undefined",

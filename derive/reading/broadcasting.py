@@ -74,7 +74,8 @@ def matched(
     chosen: dict[Hashable, Axis | None] = {}
     for label, axes in met.items():
         for other in axes[1:]:
-            if space.size(other) != space.size(axes[0]):
+            sizes = space.size(other), space.size(axes[0])
+            if sizes[0] != sizes[1] and not space.meets(*sizes):
                 raise _mismatch(space, axes[0], other, [value for value, _ in operands])
         taken = set(filter(None, chosen.values()))
         free = [axis for axis in axes if axis not in taken]

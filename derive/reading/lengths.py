@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import lcm
 
-from sympy import Dummy, Expr, Integer, Mul, Symbol, floor
+from sympy import Add, Dummy, Expr, Integer, Mul, Symbol, floor
 
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
@@ -45,8 +46,8 @@ def _whole_numbers(definition: Definition) -> tuple[Mapping[Expr, Expr], Mapping
     """
     numbers: dict[Expr, Expr] = {}
     back: dict[Expr, Expr] = {}
-    for axis in definition.derived:
-        length = _open(definition, axis)
+    lengths = [_open(definition, axis) for axis in definition.derived]
+    for length in sorted(lengths, key=_finest, reverse=True):
         sizes = [a for a in length.free_symbols if length.coeff(a).is_Rational]
         parts = [a for a in sizes if length.coeff(a).q > 1 and a not in numbers]
         if parts and not length.has(floor):
@@ -55,6 +56,33 @@ def _whole_numbers(definition: Definition) -> tuple[Mapping[Expr, Expr], Mapping
             numbers[of] = ((number - rest) / length.coeff(of)).expand()
             back[number] = length
     return numbers, back
+
+
+def multiples_for(length: Expr) -> dict[Axis, int] | None:
+    """Of what a size has to be a multiple for a part of it, as ``D/2``, to be a whole number."""
+    rest, of = length.as_independent(Axis, as_Add=True)
+    number, axis = of.as_coeff_Mul()
+    fits = isinstance(axis, Axis) and number.is_Rational and number.q > 1 and rest.is_Integer
+    return {axis: int(number.q)} if fits else None
+
+
+def multiples_without(apart: Expr) -> dict[Axis, int] | None:
+    """Of what sizes have to be multiples for nothing to be left of a difference of lengths that
+    are rounded, as ``D - floor(D/2)`` less ``floor(D/2)``.
+    """
+    parts = [t for node in apart.atoms(floor) for t in Add.make_args(node.args[0].expand())]
+    found: dict[Axis, int] = {}
+    for number, axis in (term.as_coeff_Mul() for term in parts):
+        if isinstance(axis, Axis) and number.is_Rational and number.q > 1:
+            found[axis] = lcm(found.get(axis, 1), int(number.q))
+    whole = {axis: of * Dummy(integer=True) for axis, of in found.items()}
+    return found if found and apart.xreplace(whole).expand() == 0 else None
+
+
+def _finest(length: Expr) -> int:
+    """The largest number that a size is divided by."""
+    numbers = (n for n in length.as_coefficients_dict().values() if n.is_Rational)
+    return max((int(n.q) for n in numbers), default=1)
 
 
 @lru_cache(maxsize=8192)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, Mul
 
-from derive.language.nodes import OneHot, Position, renamed, summed
+from derive.language.nodes import Position, renamed, summed
 from derive.language.symbols import Axis
 from derive.reading.broadcasting import matched
 from derive.reading.operations.dtypes import converted
+from derive.reading.operations.picking import hot
 from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import COUNT, INDEX, PLACE, Space, Value, entries, held_as
 
@@ -103,7 +104,7 @@ def axis_of(place: Value) -> Axis:
 
 def same_place(index: Value, place: Value) -> Expr:
     """``j == y[i]``"""
-    return OneHot.over(index.expression, [axis_of(place)])
+    return hot(index.expression, axis_of(place))
 
 
 def _by_dimension(x: Value, items: list) -> list:
@@ -143,7 +144,7 @@ def taken_at(space: Space, x: Value, items: list) -> Value:
         if item.kind == PLACE:
             e = renamed(e, {own: axis_of(item)})
         else:
-            e = summed(e * OneHot.over(item.expression, [own]), [own], space.size)
+            e = summed(e * hot(item.expression, own), [own], space.size)
     found = space.seen(x, e, tuple(dims))
     return replace(found, kind=INDEX) if x.kind == INDEX else found
 
@@ -174,7 +175,7 @@ def written_at(
             continue
         axis = _place_in(space, chosen[label], item)
         if item.kind == INDEX:
-            where *= OneHot.over(item.expression, [axis])
+            where *= hot(item.expression, axis)
         elif axis_of(item) in left and axis_of(item) not in placed:
             placed[axis_of(item)] = axis
         else:

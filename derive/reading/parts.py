@@ -14,10 +14,11 @@ from sympy import Eq, Expr, Integer, Piecewise, S, floor
 from derive.language.nodes import Position
 from derive.language.symbols import Axis, axes_of
 from derive.reading.broadcasting import matched
+from derive.reading.lengths import in_sizes
 from derive.reading.operations.dtypes import converted
 from derive.reading.operations.entries import tensor
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import Space, Value, held_as
+from derive.reading.values import INDEX, Space, Value, held_as
 
 STEPS = "a step is a whole number above 0; torch has no others: .flip(dim) reverses"
 
@@ -70,7 +71,7 @@ def taken(space: Space, x: Value, items: Sequence) -> Value:
     """``x[items]`` for parts, entries, whole dimensions and new ones."""
     space.by_position = True
     runs = _runs(space, x, items)
-    e, dims = tensor(x).expression, []
+    e, dims = (x if x.kind == INDEX else tensor(x)).expression, []
     for old, run in runs:
         if run is not None and old is not None and old in axes_of(e) and run.index != Position(old):
             e = space.read_at(e, old, run.index)
@@ -157,6 +158,7 @@ def run_of(space: Space, axis: Axis | None, part: tuple[Expr, Expr, int], used) 
         raise Refusal("this part is empty", "leave it out")
     if start == 0 and step == 1 and space.same(count, size):
         return Run(axis, Integer(0))
+    start = in_sizes(space.definition, start) if start.has(floor) else start
     return Run(space.axis_of(count, used), start, step)
 
 

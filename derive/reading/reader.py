@@ -195,6 +195,10 @@ def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor
     space = Space(names.definition, notation)
     first = Program(text, space, names, of)
     first.run(lines)
+    if space.divided:  # known from the first line on
+        first = _again(first, Space(space.definition, notation), lines)
+        first.space.remarks = space.remarks | first.space.remarks
+        space = first.space
     computed = names.adjoints.keys() - {*names.upstreams}
     claimed = {n: c for n, c in first.cells.items() if n in computed}
     left = [n for n in map(names.ours, pasted.returned) if n in computed and n not in claimed]

@@ -8,16 +8,24 @@ Long: what a value is, in one place.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Expr, Integer, S, nan, oo, zoo
+from sympy import Expr, Integer, S, floor, nan, oo, zoo
 
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from derive.reading.composed import read_at
-from derive.reading.lengths import in_sizes, is_at_least, shown, sizes_of, with_axis
+from derive.reading.lengths import (
+    in_sizes,
+    is_at_least,
+    multiples_for,
+    multiples_without,
+    shown,
+    sizes_of,
+    with_axis,
+)
 from derive.reading.refusals import Refusal, as_typed
 
 Dims = tuple[Axis | None, ...]
@@ -144,6 +152,7 @@ class Space:
         self.numpy = False  # is the text numpy's?
         self.looped: list[Axis] = []  # of the loops around a line
         self.by_position = False  # has a dimension been met by its number?
+        self.divided = False  # was a size taken to be a multiple?
         self.work = 0
         self.line = 1
         self.remarks: dict[str, None] = {}  # what torch does that is not seen in the text
@@ -173,7 +182,8 @@ class Space:
         entry of numpy's is a number.
         """
         storage = None if self.numpy and not dims else x.storage
-        return self.made(e, dims, x.extent.inside(), storage=storage, **held_as(x.dtype))
+        kind = x.kind if x.kind == INDEX else TENSOR
+        return self.made(e, dims, x.extent.inside(), storage=storage, **held_as(x.dtype, kind))
 
     def fixed_size(self, axis: Axis | None) -> int | None:
         """The number of entries along an axis that always has as many."""
@@ -184,17 +194,42 @@ class Space:
         return read_at(self.definition, e, axis, index, fill)
 
     def whole(self, length: Expr) -> Expr | None:
-        """A length, if it is known to be a whole number."""
+        """A length, if it is a whole number: where it is a part of one size, that is taken to be
+        a multiple, which is said.
+        """
         length = in_sizes(self.definition, length)
         known = (in_sizes(self.definition, axis) for axis in self.definition.axes)
         is_known = length.is_integer or any((length / n).is_Integer for n in known)
-        return self.rounded(length) if is_known else None
+        if not is_known and not self._divides(multiples_for(length)):
+            return None
+        return self.rounded(length)
+
+    def _divides(self, multiples: Mapping[Axis, int] | None) -> bool:
+        """Takes sizes to be multiples from here on, if there are such."""
+        for axis, of in (multiples or {}).items():
+            self.definition, _ = with_axis(self.definition, axis / of)
+            self.divided = True
+            self.remark(f"read where {axis} is a multiple of {of}")
+        return bool(multiples)
+
+    def meets(self, a: Expr, b: Expr) -> bool:
+        """Whether two lengths are one, where the sizes that are halved in them are even: then they
+        are taken to be.
+        """
+        apart = in_sizes(self.definition, a - b)
+        return apart == 0 or self._divides(multiples_without(apart))
 
     def rounded(self, length: Expr) -> Expr:
         """A length, as the size of an axis where one has it."""
         length = in_sizes(self.definition, length)
         same = (a for a in self.definition.axes if in_sizes(self.definition, a) == length)
         return next(same, length)
+
+    def exactly(self, length: Expr) -> Expr:
+        """A length without what is rounded in it: the sizes are taken to be multiples."""
+        for node in in_sizes(self.definition, length).atoms(floor):
+            self._divides(multiples_for(node.args[0].expand()))
+        return in_sizes(self.definition, length)
 
     def same(self, a: Expr, b: Expr) -> bool:
         """Whether two lengths are one."""

@@ -38,7 +38,7 @@ def cat(space: Space, values: Sequence[Value], place: int) -> Value:
 
 def _same_elsewhere(space: Space, values: Sequence[Value], places, what: str) -> None:
     for x in values[1:]:
-        if any(space.size(x.dims[i]) != space.size(values[0].dims[i]) for i in places):
+        if not all(space.meets(*(space.size(v.dims[i]) for v in (x, values[0]))) for i in places):
             shapes = " and ".join(v.shape for v in (values[0], x))
             raise Mismatch(f"{what} of the shapes {shapes}", "all other dimensions must be equal")
 

@@ -6,13 +6,14 @@ An index is met as the `OneHot` it stands for: ``x[range(n), labels]`` is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from sympy import Expr, Mul, Piecewise
+from sympy import Add, Expr, Mul, Piecewise
 
 from derive.language.choices import zero_unless
 from derive.language.kept_labels import Kept, with_ignored
 from derive.language.nodes import OneHot, summed
+from derive.language.reshaping import Reindexing
 from derive.language.symbols import Axis, Tensor, axes_of
 from derive.reading.broadcasting import aligned, matched
 from derive.reading.operations.dtypes import source_of
@@ -34,7 +35,20 @@ picking: dict[str, Operation] = {}
 
 def hot(index: Expr, axis: Axis) -> Expr:
     """1 where the place along ``axis`` is the index."""
-    return OneHot.over(index, [axis])
+    return _of_labels(index, lambda label: OneHot.over(label, [axis]), axis)
+
+
+def _of_labels(index: Expr, make: Callable[[Expr], Expr], axis: Axis | None = None) -> Expr:
+    """What is made of labels, where these are read in parts or in other sizes: what is made of all
+    of them is, and is 0 where there is none.
+    """
+    if isinstance(index, Add):  # parts, one after the other
+        return Add(*(_of_labels(part, make, axis) for part in index.args))
+    if not isinstance(index, Reindexing):
+        return make(index)
+    if axis in index.axes:
+        raise Refusal(f"a part of labels along {axis} indexes {axis}", "pick first, then slice")
+    return index.through(lambda labels: _of_labels(labels, make, axis))
 
 
 def indices(x: Value, what: str = "this") -> Value:
@@ -60,10 +74,14 @@ def equal_to_count(space: Space, index: Value, count: Value) -> Value:
 
 def kept_of(space: Space, index: Value) -> Expr:
     """1 where a label counts, else 0."""
-    label, ignoring = index.expression, space.definition.ignoring
-    if not (isinstance(label, Tensor) and label.role == "label"):
+    ignoring = {i.kept.name: i.kept for i in space.definition.ignoring}
+
+    def kept(label: Expr) -> Expr:
+        if isinstance(label, Tensor) and label.role == "label":
+            return with_ignored(Kept(label), ignoring)
         raise Refusal("this index is not a label", "write Kept(labels), or labels != ignore_index")
-    return with_ignored(Kept(label), {i.kept.name: i.kept for i in ignoring})
+
+    return _of_labels(index.expression, kept)
 
 
 def compared_to_ignored(space: Space, index: Value, equal: bool) -> Value:

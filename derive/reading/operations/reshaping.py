@@ -18,7 +18,7 @@ from derive.reading.lengths import in_sizes
 from derive.reading.operations.shaping import REST, relaid
 from derive.reading.parts import Entry, taken
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import INDEX, Space, Value
+from derive.reading.values import Space, Value
 
 MOST_ENTRIES = 16  # of a dimension that is taken apart into its entries
 
@@ -27,9 +27,9 @@ def reshaped(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Value:
     space.by_position = True
     wanted = _known(space, x, sizes, what)
     dims = _Dims(space, x, what, wanted)
-    if space.same(dims.count, Mul(*wanted)):
+    if space.meets(dims.count, Mul(*wanted)):
         for size in wanted:
-            dims.take(size)
+            dims.take(in_sizes(space.definition, size))
     if dims.left or len(dims.found) != len(wanted):
         raise dims.no_view()
     return relaid(dims.x, dims.found)
@@ -40,7 +40,8 @@ def _known(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> list[Exp
     if list(sizes).count(REST) > 1:
         raise Refusal(f"{what}: only one size can be -1", "write the others out")
     whole = _size_of(space, x.dims)
-    rest = cancel(whole / in_sizes(space.definition, Mul(*(s for s in sizes if s != REST))))
+    others = Mul(*(s for s in sizes if s != REST))
+    rest = cancel(whole / space.exactly(others)) if REST in sizes else REST
     return [rest if s == REST else s for s in sizes]
 
 
@@ -81,8 +82,6 @@ class _Dims:
 
     def join(self, n: int) -> None:
         """The next ``n`` as one."""
-        if self.x.kind == INDEX:
-            raise Refusal(f"{self.what} of labels", "view scores and labels the same way")
         place, group = self.done, self.left[:n]
         flat, fixed = self.space.flat_of(group), self.space.fixed_size
         pairs = (i for i in range(n - 1) if fixed(group[i]) or fixed(group[i + 1]))
@@ -116,7 +115,7 @@ class _Dims:
                 self.join(again)
             return True
         rest = space.whole(cancel(space.size(axis) / size))
-        if rest is None or x.kind == INDEX:
+        if rest is None:
             return False
         first = space.axis_of(size, {*x.axes} - {axis})
         second = space.axis_of(rest, {*x.axes, first} - {axis})

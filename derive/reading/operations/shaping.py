@@ -103,7 +103,8 @@ def expanded(space: Space, x: Value, dims: Sequence[Axis | None], what: str) -> 
     space.by_position = True
     own = (*(None,) * (len(dims) - len(x.dims)), *x.dims)
     if len(own) > len(dims) or any(
-        a is not None and space.size(a) != space.size(b) for a, b in zip(own, dims, strict=True)
+        a is not None and not space.meets(space.size(a), space.size(b))
+        for a, b in zip(own, dims, strict=True)
     ):
         raise Mismatch(
             f"{what}: shape {x.shape} cannot be expanded to {shape_text(tuple(dims))}",
@@ -120,6 +121,6 @@ def expanded_to(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Val
     for i, size in enumerate(sizes):
         own = x.dims[i - new] if i >= new else None
         taken = [axis for axis in (*dims, *x.dims) if axis]
-        kept = size == REST or (own is not None and space.same(size, space.size(own)))
+        kept = size == REST or (own is not None and space.meets(size, space.size(own)))
         dims.append(own if kept else space.axis_of(size, taken))
     return expanded(space, x, dims, what)
