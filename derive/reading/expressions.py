@@ -108,7 +108,20 @@ class Expressions:
         raise Refusal(f"there is no {printable(node.id)}", self.names.remedy(node.id))
 
     def _tuple(self, node: ast.Tuple | ast.List) -> tuple:
-        return tuple(self.read(item) for item in node.elts)
+        return tuple(self._all(node.elts))
+
+    def _all(self, nodes: list[ast.expr]) -> list:
+        """What stands in a row, with the parts of a tuple behind a star."""
+        found: list = []
+        for node in nodes:
+            if not isinstance(node, ast.Starred):
+                found.append(self.read(node))
+                continue
+            items = self.read(node.value)
+            if not isinstance(items, tuple):
+                raise Refusal("* stands in front of no tuple", "write the values out", node)
+            found += items
+        return found
 
     # Arithmetic
 
@@ -237,11 +250,9 @@ class Expressions:
         return self.write(func, x, result) if written else result
 
     def _applied(self, found: Operation, name: str, first: list, node: ast.Call):
-        if any(isinstance(argument, ast.Starred) for argument in node.args):
-            raise Refusal("* in front of an argument is not supported", "write the arguments out")
         if any(keyword.arg is None for keyword in node.keywords):
             raise Refusal("** in front of an argument is not supported", "write the arguments out")
-        arguments = [*first, *(self.read(argument) for argument in node.args)]
+        arguments = [*first, *self._all(node.args)]
         keywords = {keyword.arg: self.read(keyword.value) for keyword in node.keywords}
         return found.apply(name, self.space, arguments, keywords)
 

@@ -29,7 +29,16 @@ SILENT = (ast.Import, ast.ImportFrom, ast.Assert, ast.Delete, ast.Pass, ast.Glob
 SAVED = {"saved_tensors", "saved_variables", "saved_values"}
 SAVE, ASKED = "save_for_backward", "needs_input_grad"
 ABOUT_CONTEXT = {"mark_dirty", "mark_non_differentiable", "set_materialize_grads"}
-NO_GRAD = {"torch.no_grad()", "torch.inference_mode()", "torch.set_grad_enabled(False)"}
+# Contexts in which the same is computed: of autocast, in the precision of the reference.
+AUTOCASTS = [f"{module}autocast" for module in ("torch.", "torch.amp.", "torch.cuda.amp.", "amp.")]
+WITHOUT_MEANING = {
+    *("torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"),
+    *("autocast", *AUTOCASTS, "torch.profiler.record_function", "np.errstate", "numpy.errstate"),
+}
+
+ADDED_AT = {f"{np}.add.at": ast.UAdd() for np in ("np", "numpy")}
+ADDED_AT |= {f"{np}.subtract.at": ast.USub() for np in ("np", "numpy")}
+ADDED_AT_USAGE = "write np.add.at(x, index, value)"
 
 
 def spoken(lines: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -163,9 +172,11 @@ class Scope(ast.NodeTransformer):
     # Statements
 
     def visit_With(self, node: ast.With):
-        written = [ast.unparse(item.context_expr) for item in node.items]
-        if any(item.optional_vars for item in node.items) or not set(written) <= NO_GRAD:
-            raise Refusal("this with is not supported", "leave it out", node)
+        for item in node.items:
+            call = item.context_expr if isinstance(item.context_expr, ast.Call) else None
+            known = call is not None and ast.unparse(call.func) in WITHOUT_MEANING
+            if not known or item.optional_vars:
+                raise Refusal("this with is not supported", "leave it out", node)
         return self.lines(node.body)
 
     def visit_If(self, node: ast.If):
@@ -219,6 +230,8 @@ class Scope(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr):
         call = node.value if isinstance(node.value, ast.Call) else None
         func = call.func if call and isinstance(call.func, ast.Attribute) else None
+        if func is not None and ast.unparse(func) in ADDED_AT:
+            return self.visit_Expr(_index_put(call, ADDED_AT[ast.unparse(func)], node))
         if func is not None and func.attr == "update" and self._place(func.value):
             shown = shown_as_dictionary(call.args[0]) if len(call.args) == 1 else None
             if shown is not None:
@@ -459,6 +472,18 @@ class Scope(ast.NodeTransformer):
             if self._entry(entry):
                 return self.visit(placed_at(entry, node))
         return self.generic_visit(node)
+
+
+def _index_put(call: ast.Call, sign: ast.unaryop, node: ast.stmt) -> ast.Expr:
+    """``np.add.at(x, index, value)`` as torch writes it: every repeated index counts."""
+    if len(call.args) != 3 or call.keywords:
+        raise Refusal("add.at takes a tensor, an index and a value", ADDED_AT_USAGE, node)
+    x, index, value = call.args
+    index = index if isinstance(index, ast.Tuple) else ast.Tuple([index], ast.Load())
+    method = ast.Attribute(x, "index_put_", ast.Load())
+    more = [ast.keyword("accumulate", ast.Constant(True))]
+    made = ast.Call(method, [index, ast.UnaryOp(sign, value)], more)
+    return placed_at(ast.copy_location(ast.Expr(made), node), call)
 
 
 def _tuple_assigned(pairs: Sequence[tuple[ast.expr, ast.expr]], node: ast.Assign) -> ast.Assign:

@@ -239,7 +239,9 @@ def _is_numpy(tree: ast.Module) -> bool:
     counts = any(
         isinstance(n, ast.Attribute) and n.attr == "size" and n not in called for n in nodes
     )
-    return bool(names & NUMPY or methods & NUMPYS_OWN or counts) and not names & TORCH
+    keeps = any(k.arg == "keepdims" for n in nodes if isinstance(n, ast.Call) for k in n.keywords)
+    is_numpy = names & NUMPY or methods & NUMPYS_OWN or counts or keeps
+    return bool(is_numpy) and not names & TORCH
 
 
 # Slips of the pen: where they stand, and what to write.
