@@ -63,7 +63,7 @@ def is_stated(value: object) -> bool:
 
 def check_statement(e: Expr) -> None:
     """Refuse what has no value, and the ways in which a label gets lost unnoticed."""
-    if e.has(*UNDEFINED) or _misplaced_infinity(e) or _imaginary(e):
+    if e.has(*UNDEFINED) or misplaced_infinity(e) or _imaginary(e):
         place = caller_place()
         written = shortened_text(place.formula) if place else ""
         raise NotationError(
@@ -137,12 +137,12 @@ def _check_derivatives(e: Expr) -> None:
                 )
 
 
-def _misplaced_infinity(e) -> bool:
+def misplaced_infinity(e) -> bool:
     """Whether -oo stands anywhere but alone in a branch or on one side of a comparison."""
     if e == MINUS_INFINITY:
         return True
     places = isinstance(e, (ExprCondPair, Relational, At))
-    return any(_misplaced_infinity(a) for a in e.args if not (places and a == MINUS_INFINITY))
+    return any(misplaced_infinity(a) for a in e.args if not (places and a == MINUS_INFINITY))
 
 
 def may_be_infinite(e: Expr) -> bool:

@@ -13,6 +13,7 @@ from sympy import Add, Expr, Integer, Mul
 
 from derive.language.nodes import Position, renamed
 from derive.language.symbols import Axis
+from derive.notation.statements import misplaced_infinity
 from derive.reading.composed import total
 from derive.reading.lengths import shown
 from derive.reading.literal import with_lost
@@ -174,6 +175,8 @@ def pointwise(
     dtype = dtype or promoted([*values, *[number(1, False)] * by_name])  # no bools in the notation
     held = held_as(dtype, kind)
     e = build(*expressions)
+    if space.infinite and misplaced_infinity(e):
+        raise Refusal("inf is no real number", "write torch.where(mask, x, -torch.inf)")
     if space.as_written:
         e = with_lost(e, expressions)
     return space.made(e, dims, extent, by_name=by_name, **held)

@@ -44,7 +44,18 @@ from derive.reading.operations.vocabulary import (
 from derive.reading.refusals import Refusal, Unplaced, printable
 from derive.reading.source import Source
 from derive.reading.unread import FOREIGN, NO_OPERATORS
-from derive.reading.values import BOOL, COUNT, IGNORED, INDEX, MASK, NUMBER, PLACE, Space, Value
+from derive.reading.values import (
+    BOOL,
+    COUNT,
+    IGNORED,
+    INDEX,
+    MASK,
+    NUMBER,
+    PLACE,
+    Space,
+    Value,
+    infinity,
+)
 from derive.torch_ops.refused import refused
 
 
@@ -136,6 +147,8 @@ class Expressions:
         x = self.value(node.operand)
         if isinstance(node.op, ast.UAdd) and x.kind != MASK:
             return x
+        if isinstance(node.op, ast.USub) and x == infinity():
+            return infinity(-1)
         if isinstance(node.op, ast.USub) and x.kind != MASK:
             return negated(self.space, x)
         if isinstance(node.op, ast.Invert) and x.kind == MASK:
@@ -181,6 +194,9 @@ class Expressions:
         module = self.module(node.value)
         if module in ("torch", "math", NUMPY) and node.attr == "pi":
             return Value(pi, kind=NUMBER)
+        if module in ("torch", "math", NUMPY) and node.attr == "inf":
+            self.space.infinite = True
+            return infinity()
         if module == NUMPY and node.attr == "newaxis":
             return None
         if module in ("torch", NUMPY) and node.attr in DTYPES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from sympy import Expr
 
@@ -35,7 +36,8 @@ def indexed(reader, node: ast.Subscript):
     if any(map(is_place, items)):
         return taken_at(reader.space, x, items)
     if any(isinstance(item, Value) for item in items):
-        return picked(reader.space, x, advanced(items, x))
+        at, index = advanced(items, x)
+        return from_front(picked(reader.space, to_front(x, at, len(index)), index), at, rank_of(index))
     if any(isinstance(item, (Part, Entry)) for item in items):
         return taken(reader.space, x, items)
     return relaid(x, spread(reader.space, x, items))
@@ -106,17 +108,33 @@ def _end(reader, node: ast.AST | None) -> Expr | None:
     raise Refusal("the end of a slice is a whole number or a size", REMEDY, node)
 
 
-def advanced(items: list, x: Value) -> list[Value]:
-    """The indices of leading dimensions; what follows is whole."""
-    count = next((i for i, item in enumerate(items) if not isinstance(item, Value)), len(items))
-    rest = items[count:]
-    if any(item not in (":", Ellipsis) for item in rest if not isinstance(item, Value)) or any(
-        isinstance(item, Value) for item in rest
-    ):
-        raise Refusal("indices apply to the leading dimensions", REMEDY)
-    if count == 0 or len(items) - rest.count(Ellipsis) > len(x.dims):
+def advanced(items: list, x: Value) -> tuple[int, list[Value]]:
+    """The indices, which stand side by side, and the place of the first; the rest is whole."""
+    kinds = [isinstance(item, Value) for item in items]
+    at = kinds.index(True)
+    count = kinds[at:].index(False) if False in kinds[at:] else len(items) - at
+    rest = [*items[:at], *items[at + count :]]
+    if any(isinstance(item, Value) or item not in (":", Ellipsis) for item in rest):
+        raise Refusal("indices stand side by side, beside whole dimensions", REMEDY)
+    if len(items) - rest.count(Ellipsis) > len(x.dims) or rest.count(Ellipsis) > 1:
         raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
-    return items[:count]
+    more = len(x.dims) - len(items) if Ellipsis in rest[:at] else 0
+    return at + more, items[at : at + count]
+
+
+def rank_of(index: list[Value]) -> int:
+    """The number of dimensions that indices pick together."""
+    return max(len(i.dims) for i in index)
+
+
+def to_front(x: Value, at: int, count: int) -> Value:
+    """``count`` dimensions at a place in front of the others."""
+    return replace(x, dims=(*x.dims[at : at + count], *x.dims[:at], *x.dims[at + count :]))
+
+
+def from_front(x: Value, at: int, count: int) -> Value:
+    """The first ``count`` dimensions back at their place."""
+    return replace(x, dims=(*x.dims[count : count + at], *x.dims[:count], *x.dims[count + at :]))
 
 
 def spread(space: Space, x: Value, items: list) -> list[Axis | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from derive.language.symbols import Tensor, is_number_or_size
 from derive.reading.expressions import Expressions
@@ -18,11 +18,14 @@ from derive.reading.loops import WHOLE, Loops
 from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.reading.names import Names
 from derive.reading.operations.entries import Extremes
+from derive.reading.parts import Entry, taken
 from derive.reading.refusals import Mismatch, Refusal, printable
 from derive.reading.source import Source
 from derive.reading.unread import STATEMENTS
-from derive.reading.values import Space, Value
+from derive.reading.values import NUMBER, Space, Value
 from derive.reading.writes import Writes, is_number
+
+MOST_PARTS = 16  # names on the left of one line
 
 
 class Program(Writes):
@@ -157,6 +160,8 @@ class Program(Writes):
             value = self.expressions.read(node.value)
             if isinstance(value, Extremes):
                 value = (value.values, value.indices)
+            if isinstance(value, Value) and value.kind != NUMBER and value.dims:
+                value = _along_first(self.space, value)
             if isinstance(value, tuple) and len(value) == count:
                 return [self.memory.new(part, node) for part in value]
             found = len(value) if isinstance(value, tuple) else 1
@@ -232,6 +237,14 @@ class Program(Writes):
     def _is_claimed(self, name: str) -> bool:
         own = self.names.ours(name)
         return own in self.cells and own in self.names.adjoints
+
+
+def _along_first(space: Space, x: Value) -> Value | tuple[Value, ...]:
+    """The parts of a tensor along its first dimension, where their number is known."""
+    count = space.fixed_size(x.dims[0])
+    if count is None or count > MOST_PARTS:
+        return x
+    return tuple(taken(space, x, [Entry(Integer(k))]) for k in range(count))
 
 
 def _readable(cell: Cell) -> Value:

@@ -10,7 +10,7 @@ from sympy import Integer
 
 from derive.reading.broadcasting import negated
 from derive.reading.expressions import Expressions
-from derive.reading.indexing import advanced, items_of
+from derive.reading.indexing import advanced, from_front, items_of, rank_of, to_front
 from derive.reading.loops import ADDS, OWN, Loops, axis_of, is_place, taken_at, written_at
 from derive.reading.memory import Cell
 from derive.reading.operations.choosing import where
@@ -51,12 +51,19 @@ def stored(
         return where(space, items[0], new, x)
     if not any(isinstance(item, Value) for item in items):
         return _in_part(space, items, x, value, write)
-    place = advanced(items, x)
+    at, place = advanced(items, x)
+    moved, rank = to_front(x, at, len(place)), rank_of(place)
     if write.operate is None:
-        return written(space, x, place, value(), False)
-    if write.operate not in (plus, subtracted):
-        return written(space, x, place, entries(combined(picked(space, x, place)), x.dtype), False)
-    return written(space, x, place, _added(space, x, value(), write), True)
+        new, adds = value(), False
+    elif write.operate in (plus, subtracted):
+        new, adds = _added(space, x, value(), write), True
+    else:
+        before = from_front(picked(space, moved, place), at, rank)
+        new, adds = entries(combined(before), x.dtype), False
+    if at and new.dims:
+        missing = rank + len(x.dims) - len(place) - len(new.dims)
+        new = to_front(replace(new, dims=(*(None,) * missing, *new.dims)), at, rank)
+    return from_front(written(space, moved, place, new, adds), at, len(place))
 
 
 def _in_part(

@@ -14,7 +14,7 @@ from typing import Any
 
 from sympy import Expr, Integer, S, floor, nan, oo, zoo
 
-from derive.language.symbols import Axis
+from derive.language.symbols import MINUS_INFINITY, Axis
 from derive.notation.definition import Definition
 from derive.reading.composed import read_at
 from derive.reading.lengths import (
@@ -140,6 +140,11 @@ def number(e: int | Expr, whole: bool | None = None) -> Value:
     return Value(e, kind=NUMBER, extent=Extent(length=max(digits, 1)), whole=whole)
 
 
+def infinity(sign: int = 1) -> Value:
+    """Python's ``inf``: the lower one may be what is masked."""
+    return Value(oo if sign > 0 else MINUS_INFINITY, kind=NUMBER)
+
+
 class Space:
     """The axes of a mathematics, their sizes, and the twins that a formula needed on the way.
 
@@ -152,6 +157,7 @@ class Space:
         self.numpy = False  # is the text numpy's?
         self.looped: list[Axis] = []  # of the loops around a line
         self.by_position = False  # has a dimension been met by its number?
+        self.infinite = False  # is there an infinite number in the text?
         self.divided = False  # was a size taken to be a multiple?
         self.work = 0
         self.line = 1

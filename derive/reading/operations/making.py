@@ -8,6 +8,7 @@ from sympy import Expr
 
 from derive.reading.operations.dtypes import Dtype, asked, converted, floats
 from derive.reading.operations.entries import Operation, entry
+from derive.reading.operations.joining import stack
 from derive.reading.operations.shaping import relaid
 from derive.reading.refusals import Refusal
 from derive.reading.values import (
@@ -117,8 +118,20 @@ def _scalar_tensor(space: Space, s: Value, dtype=None, device=None):
 
 
 @entry(making, "tensor", "as_tensor", forms="torch")
-def _tensor(space: Space, data: Value, dtype=None, device=None):
+def _tensor(space: Space, data, dtype=None, device=None):
+    data = _laid_out(space, data)
+    if data.dims:
+        return converted(space, data, asked(dtype, data.dtype, device))
     return _tensor_of(space, data, asked(dtype, data.dtype, device))
+
+
+def _laid_out(space: Space, data) -> Value:
+    """``[[1, 2], [3, 4]]`` along an axis for each pair of brackets."""
+    if isinstance(data, tuple) and data:
+        return stack(space, [_laid_out(space, part) for part in data], 0)
+    if not isinstance(data, Value):
+        raise Refusal("this is not made of numbers", "write torch.tensor([1.0, 2.0])")
+    return data
 
 
 def _tensor_of(space: Space, data: Value, dtype: str) -> Value:

@@ -66,7 +66,9 @@ def _astype(space: Space, a: Value, dtype):
 
 
 @entry(numpys, "array", forms="torch")
-def _array(space: Space, input: Value, dtype=None, *, copy=True):
+def _array(space: Space, input, dtype=None, *, copy=True):
+    if isinstance(input, tuple):
+        return making["tensor"].compute(space, input, dtype)
     made = making["clone"].compute(space, input)
     return made if dtype is None else making["to"].compute(space, made, dtype)
 

@@ -21,7 +21,7 @@ def matmul(space: Space, input: Value, other: Value):
     left = [*range(2 - len(a.dims), 0), row, inner] if len(a.dims) > 1 else [inner]
     right = [*range(2 - len(b.dims), 0), inner, column] if len(b.dims) > 1 else [inner]
     met, meets = a.dims[-1], b.dims[right.index(inner)]
-    if space.size(met) != space.size(meets):
+    if not space.meets(space.size(met), space.size(meets)):
         raise _no_product(space, a, b)
     check_dtypes([a, b], "a product")
     batch = sorted({label for label in (*left, *right) if isinstance(label, int)})

@@ -40,6 +40,7 @@ from derive.reading.values import (
     Space,
     Value,
     entries,
+    infinity,
     number,
 )
 from derive.torch_ops.refused import refused
@@ -121,6 +122,9 @@ class Builtin:
     usage: str
 
 
+INFINITE = {"inf": 1, "infinity": 1, "-inf": -1, "-infinity": -1}
+
+
 def _counted(space: Space, end) -> Any:
     """``range(3)`` is three numbers, ``range(n)`` the places along an axis."""
     end = tensor_or_number(end, BUILTINS["range"].usage)
@@ -142,6 +146,9 @@ def _length(space: Space, x) -> Value:
 
 
 def _float(space: Space, x) -> Value:
+    if x in INFINITE:
+        space.infinite = True
+        return infinity(INFINITE[x])
     if not isinstance(x, Value) or x.dims or x.kind not in (NUMBER, TENSOR):
         raise Refusal("float takes a number", "leave it out")
     return entries(x, FLOAT)
