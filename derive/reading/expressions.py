@@ -70,7 +70,7 @@ class Expressions:
         space: Space,
         names: Names,
         local: Callable[[str], Any],
-        write: Callable[[ast.AST, Value, Value], Value],
+        write: Callable[[ast.expr, Value, Value], Value],
     ):
         self.source, self.space, self.names = source, space, names
         self.local, self.write = local, write
@@ -243,27 +243,38 @@ class Expressions:
             raise Refusal("this cannot be called", "call torch's functions: torch.exp(x), x.sum(0)")
         module = self.module(func.value)
         if module is not None:
-            return self._applied(operation(module, func.attr, func), func.attr, [], node)
+            return self._written_out(operation(module, func.attr, func), func.attr, node)
         x = self.read(func.value)
         if not isinstance(x, Value) or x.kind == NUMBER:
             raise self._no_attribute(func, x)
-        return self._method(node, func, x)
+        return self.method(node, x)
 
-    def _method(self, node: ast.Call, func: ast.Attribute, x: Value):
+    def method(self, node: ast.Call, x: Value):
+        """What a method gives, called on ``x``."""
+        func = node.func
         name = func.attr
         written = name.endswith("_") and name not in OPERATIONS
         if written and name in FILLS:
             if len(node.args) != FILLS[name] or node.keywords:
                 raise Refusal(f"{name} takes other arguments", "write .zero_(), .fill_(2)")
             new = filled_with(self.space, x, *map(self.value, node.args))
-            return self.write(func, x, new)
+            return self.write(func.value, x, new)
         found = numpys.get(name) if self.space.numpy else None
         own = name.removesuffix("_") if written else name
         found = found or OF_TENSORS.get(own) or OPERATIONS.get(own)
         if found is None or "method" not in found.forms:
             raise self._no_attribute(func, x)
         result = self._applied(found, name, [x], node)
-        return self.write(func, x, result) if written else result
+        return self.write(func.value, x, result) if written else result
+
+    def _written_out(self, found: Operation, name: str, node: ast.Call):
+        """``torch.add(x, y, out=z)``"""
+        out = next((keyword for keyword in node.keywords if keyword.arg == "out"), None)
+        if out is None:
+            return self._applied(found, name, [], node)
+        rest = [keyword for keyword in node.keywords if keyword is not out]
+        call = ast.copy_location(ast.Call(node.func, node.args, rest), node)
+        return self.write(out.value, self.value(out.value), self._applied(found, name, [], call))
 
     def _applied(self, found: Operation, name: str, first: list, node: ast.Call):
         if any(keyword.arg is None for keyword in node.keywords):

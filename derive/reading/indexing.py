@@ -37,7 +37,9 @@ def indexed(reader, node: ast.Subscript):
         return taken_at(reader.space, x, items)
     if any(isinstance(item, Value) for item in items):
         at, index = advanced(items, x)
-        return from_front(picked(reader.space, to_front(x, at, len(index)), index), at, rank_of(index))
+        return from_front(
+            picked(reader.space, to_front(x, at, len(index)), index), at, rank_of(index)
+        )
     if any(isinstance(item, (Part, Entry)) for item in items):
         return taken(reader.space, x, items)
     return relaid(x, spread(reader.space, x, items))

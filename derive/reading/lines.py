@@ -36,15 +36,24 @@ def assigned_in(statements: list[ast.stmt], names: Names, of: Tensor) -> dict[st
         for name in written_in([statement]):
             found.setdefault(names.ours(name), statement.lineno)
     last = statements[-1]
-    if isinstance(last, (ast.Expr, ast.Return)) and not writes(last.value):
+    if isinstance(last, (ast.Expr, ast.Return)) and written_by(last.value) is None:
         found.setdefault(f"d{of.name}", last.lineno)
     return found
 
 
-def writes(node: ast.AST | None) -> bool:
-    """Whether an expression is a method that writes into its tensor: ``dx.add_(y)``."""
-    call = node.func if isinstance(node, ast.Call) else None
-    return isinstance(call, ast.Attribute) and call.attr.endswith("_")
+def written_by(node: ast.AST | None) -> ast.expr | None:
+    """What a call writes into: ``dx.add_(y)``, ``torch.add(x, y, out=dx)``."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    out = (keyword.value for keyword in node.keywords if keyword.arg == "out")
+    return next(out, node.func.value if node.func.attr.endswith("_") else None)
+
+
+def root_of(node: ast.AST) -> ast.AST:
+    """The name in ``x[1:].T[0]`` and the like, if there is one."""
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node
 
 
 def written_in(lines: Iterable[ast.stmt]) -> set[str]:
@@ -64,6 +73,6 @@ def _targets(node: ast.stmt) -> Iterator[str]:
         if isinstance(target, (ast.Tuple, ast.List)):
             targets = [*target.elts, *targets]
         elif isinstance(target, ast.Subscript):
-            targets = [target.value, *targets]
+            targets = [root_of(target), *targets]
         elif isinstance(target, ast.Name):
             yield target.id

@@ -87,11 +87,13 @@ class Memory:
         self, cell: Cell, target: ast.AST, node: ast.stmt, change: Callable[[Value], Value]
     ) -> None:
         """``change`` of what the tensor holds, written into it: all names that share it see it."""
-        cell.writes += 1
         cell.node = node
-        if cell.broken is not None:
-            return
-        self._check_writable(cell, target)
+        if cell.broken is None:
+            self._check_writable(cell, target)
+            self._changed(cell, target, change)
+        cell.writes += 1
+
+    def _changed(self, cell: Cell, target: ast.AST, change: Callable[[Value], Value]) -> None:
         try:
             value = change(cell.value)
             if not value.by_name:

@@ -7,7 +7,7 @@ back, it is read the other way round: 0 where the part has no entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sympy import Eq, Expr, Integer, Piecewise, S, floor
 
@@ -165,10 +165,8 @@ def run_of(space: Space, axis: Axis | None, part: tuple[Expr, Expr, int], used) 
 def put(space: Space, x: Value, items: Sequence, value: Value, adds: bool) -> Value:
     """``x`` with ``value`` at ``x[items]``, or added there."""
     space.by_position = True
-    if None in items:
-        raise Refusal("a new dimension is written into", "leave out the None")
-    value = converted(space, value, x.dtype)
-    runs = _runs(space, tensor(x), items)
+    value = converted(space, _without_new(value, by_dimension(x, items)), x.dtype)
+    runs = _runs(space, tensor(x), [item for item in items if item is not None])
     kept = [i for i, (_, run) in enumerate(runs) if not run.goes]
     if len(value.dims) > len(kept):
         raise Mismatch(f"the shape {value.shape} does not fit this part", "sum it first")
@@ -184,6 +182,17 @@ def put(space: Space, x: Value, items: Sequence, value: Value, adds: bool) -> Va
     result = e + new if adds else e * (1 - there) + new
     extent = x.extent + value.extent.inside().inside()
     return space.made(result, x.dims, extent, **held_as(x.dtype))
+
+
+def _without_new(value: Value, items: Sequence) -> Value:
+    """What is written, without the dimensions that the index adds."""
+    met = [item for item in items if not isinstance(item, Entry)][::-1]
+    new = [item is None for item in met[: len(value.dims)]][::-1]
+    new = [False] * (len(value.dims) - len(new)) + new
+    if any(is_new and axis for is_new, axis in zip(new, value.dims, strict=True)):
+        raise Mismatch(f"{value.shape} is written into a new dimension", "leave out the None")
+    dims = (axis for is_new, axis in zip(new, value.dims, strict=True) if not is_new)
+    return replace(value, dims=tuple(dims))
 
 
 def _put_back(space: Space, e: Expr, old: Axis | None, run: Run) -> Expr:

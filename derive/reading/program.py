@@ -13,7 +13,7 @@ from sympy import Expr, Integer
 
 from derive.language.symbols import Tensor, is_number_or_size
 from derive.reading.expressions import Expressions
-from derive.reading.lines import Line, assigned_in, check_annotation, writes
+from derive.reading.lines import Line, assigned_in, check_annotation, written_by
 from derive.reading.loops import WHOLE, Loops
 from derive.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.reading.names import Names
@@ -49,7 +49,7 @@ class Program(Writes):
         self.cells, self.bound = self.memory.cells, self.memory.bound
         self.upstream: Expr | None = None
         self.reads_upstream = False
-        self.expressions = Expressions(source, space, names, self.lookup, self.write_method)
+        self.expressions = Expressions(source, space, names, self.lookup, self.write_into)
         self.loops = Loops(space)
         self.assigned: dict[str, int] = {}
         self.typed: dict[str, str] = {}  # what the text calls its names
@@ -221,7 +221,7 @@ class Program(Writes):
             return
         if isinstance(value, ast.Tuple):
             raise Refusal("several values, not all of which are gradients", "name them: dx = ...")
-        if writes(value):
+        if written_by(value) is not None:
             self.run_method(value)
             return
         if isinstance(value, ast.Compare) and isinstance(value.left, ast.Name):

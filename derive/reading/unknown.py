@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from derive.reading.held import name_of
-from derive.reading.lines import writes
+from derive.reading.lines import root_of, written_by
 from derive.reading.names import Names
 from derive.reading.operations.vocabulary import BUILTINS, MODULES
 from derive.reading.pasted import Pasted
@@ -101,7 +101,7 @@ def _written(line: ast.stmt) -> set[str]:
     found = {node.id for node in _names_in([line], ast.Store)}
     for node in ast.walk(line):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            found.add(name_of(node.value))
-        if isinstance(node, ast.Call) and writes(node):
-            found.add(name_of(node.func.value))
+            found.add(name_of(root_of(node)))
+        if (into := written_by(node)) is not None:
+            found.add(name_of(root_of(into)))
     return found

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from derive.reading.expressions import BINARY, Expressions
-from derive.reading.lines import writes, written_in
+from derive.reading.lines import written_by, written_in
 from derive.reading.loops import ADDS, WHOLE, Loops
-from derive.reading.memory import Cell, Memory, stored_in
+from derive.reading.memory import Cell, Memory
 from derive.reading.names import Names
 from derive.reading.operations.dtypes import in_place
 from derive.reading.operations.entries import same_shape
@@ -18,6 +18,7 @@ from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.stores import Write, stored, stored_in_loop
 from derive.reading.unread import STATEMENTS
 from derive.reading.values import MASK, NUMBER, Space, Value, entries
+from derive.reading.views import put_back, viewed
 
 ROUNDS = f"write dx += ..., or {WHOLE}"
 
@@ -117,7 +118,12 @@ class Writes:
     ) -> None:
         """``x[index] = value``, or with an operator ``x[index] += value``."""
         if not isinstance(target.value, ast.Name):
-            raise Refusal("a name is indexed here", "write dx[range(n), labels] = ...", target)
+            part = self.expressions.value(target.value)
+            how = Write(operate, combined)
+            self.write_into(
+                target.value, part, stored(self.expressions, target.slice, part, value, how)
+            )
+            return
         cell = self.memory.own_cell(target.value)
 
         def change(x: Value) -> Value:
@@ -129,39 +135,31 @@ class Writes:
 
         self.memory.write(cell, target, node, change)
 
-    def write_method(self, func: ast.Attribute, x: Value, new: Value) -> Value:
-        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees."""
+    def write_into(self, target: ast.expr, x: Value, new: Value) -> Value:
+        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees. What is
+        written into a view of a name is put back where it was read.
+        """
         if not isinstance(new, Value):
-            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", func)
+            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", target)
         new = entries(in_place(x, new), x.dtype)
         same_shape(self.space, x, new, "an in-place write cannot change the shape")
         if x.storage is None:
             return new
-        name = _written_name(func.value)
-        if name is None:
-            raise Refusal("this writes into a view", "write into a name: dx.add_(...)", func)
+        name = viewed(target)
         cell = self.memory.own_cell(name)
         if self.loops.guards or self.loops.outside(cell.loops):
-            raise Refusal("a method that writes is read once, not in every round", ROUNDS, func)
-        self.memory.write(cell, name, self.statement, lambda before: new)
-        return stored_in(cell)
+            raise Refusal("a method that writes is read once, not in every round", ROUNDS, target)
+        self.memory.write(
+            cell, name, self.statement, lambda before: put_back(self.expressions, target, new)
+        )
+        return replace(new, storage=cell)
 
     def run_method(self, call: ast.Call) -> None:
         try:
             self.expressions.read(call)
         except Mismatch as error:
-            name = _written_name(call.func.value)
-            if name is None:
-                raise Refusal(error.problem, error.remedy, error.node) from None
-            cell = self.memory.own_cell(name)
+            cell = self.memory.own_cell(viewed(written_by(call)))
             cell.broken, cell.node = self.memory.misaligned(error), self.statement
-
-
-def _written_name(node: ast.expr) -> ast.Name | None:
-    """``dx`` of ``dx`` and of ``dx.mul_(a).add_(b)``: what writes returns what it wrote into."""
-    while writes(node):
-        node = node.func.value
-    return node if isinstance(node, ast.Name) else None
 
 
 def is_number(value) -> bool:
