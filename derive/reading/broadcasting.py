@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from sympy import Add, Expr, Integer, Mul
+from sympy import Add, Expr, Integer, Mul, oo
 
 from derive.language.nodes import Position, renamed
 from derive.language.symbols import Axis
@@ -18,6 +18,7 @@ from derive.reading.composed import total
 from derive.reading.lengths import shown
 from derive.reading.literal import with_lost
 from derive.reading.refusals import Mismatch, Refusal
+from derive.reading.unwritten import check_written
 from derive.reading.values import (
     COUNT,
     IGNORED,
@@ -161,6 +162,8 @@ def pointwise(
     values together.
     """
     values = [places_of(value) if value.kind == COUNT else value for value in values]
+    for value in values if space.unwritten else ():
+        check_written(value.expression)
     for value in values:
         if value.kind in (INDEX, IGNORED, PLACE):
             raise Refusal(
@@ -175,7 +178,7 @@ def pointwise(
     dtype = dtype or promoted([*values, *[number(1, False)] * by_name])  # no bools in the notation
     held = held_as(dtype, kind)
     e = build(*expressions)
-    if space.infinite and misplaced_infinity(e):
+    if space.infinite and (e.has(oo) or misplaced_infinity(e)):
         raise Refusal("inf is no real number", "write torch.where(mask, x, -torch.inf)")
     if space.as_written:
         e = with_lost(e, expressions)
@@ -198,6 +201,8 @@ def contracted(
     space: Space, operands: Sequence[tuple[Value, Labels]], kept: Labels, dtype: str | None = None
 ) -> Value:
     """The product of the operands, summed over every label that is not ``kept``: an einsum."""
+    for value, _ in operands if space.unwritten else ():
+        check_written(value.expression)
     expressions, chosen = matched(space, operands)
     gone = [axis for label, axis in chosen.items() if label not in kept and axis is not None]
     e = total(Mul(*expressions), gone, space.size)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import lcm
 
-from sympy import Add, Dummy, Expr, Integer, Mul, Symbol, floor
+from sympy import Add, Dummy, Expr, Integer, Mul, Symbol, floor, fraction, together
 
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
@@ -97,8 +97,10 @@ def is_at_least(definition: Definition, e: Expr, least: int) -> bool:
 
 def _never_negative(definition: Definition, e: Expr) -> bool:
     numbers, _ = _whole_numbers(definition)
-    for node in e.atoms(floor):  # floor(f) is at most f, and more than f - 1
-        e = e.xreplace({node: node.args[0] - (1 if e.coeff(node).is_positive else 0)})
+    for node in e.atoms(floor):  # floor(p/q) is at most p/q, and at least (p - q + 1)/q
+        below = fraction(together(node.args[0]))[1]
+        less = 1 - 1 / below if below.is_Integer else 1
+        e = e.xreplace({node: node.args[0] - (less if e.coeff(node).is_positive else 0)})
     e = e.xreplace(numbers).expand()
     above = {s: Dummy(nonnegative=True, integer=True) + 1 for s in e.free_symbols}
     return e.xreplace(above).expand().is_nonnegative is True

@@ -17,6 +17,7 @@ from derive.reading.names import FORWARD, Names
 from derive.reading.operations.entries import same_shape
 from derive.reading.refusals import Misaligned, Mismatch, Refusal, printable
 from derive.reading.source import Source
+from derive.reading.unwritten import check_written
 from derive.reading.values import NUMBER, Space, Value
 
 Version = tuple[int, int]
@@ -52,6 +53,7 @@ class Memory:
         self.count = 0
 
     def new(self, value, node: ast.stmt, broken: Misaligned | None = None) -> Cell:
+        self._check_written(value)
         self.count += 1
         return Cell(self.count, value, node, broken, tuple(self.space.looped))
 
@@ -104,8 +106,13 @@ class Memory:
             error.node = error.node or target
             cell.broken = self.misaligned(error)
             return
+        self._check_written(value)
         held = {"kind": cell.value.kind, "whole": cell.value.whole}
         cell.value = replace(value, storage=None, **held)
+
+    def _check_written(self, value) -> None:
+        if self.space.unwritten and isinstance(value, Value) and not value.left:
+            check_written(value.expression)
 
     def _check_writable(self, cell: Cell, target: ast.AST) -> None:
         if not isinstance(cell.value, Value):
@@ -133,7 +140,7 @@ def stored_in(cell: Cell):
     x = cell.value
     if not isinstance(x, Value) or x.kind == NUMBER:
         return x
-    return replace(x, storage=x.storage or cell)
+    return replace(x, storage=x.storage or cell, left=())
 
 
 def as_if_right(names: Names, space: Space, of: Tensor, value: Value) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sympy import Eq, Expr, Integer, Piecewise, S, floor
+from sympy import Add, Eq, Expr, Integer, Piecewise, S, floor
 
 from derive.language.nodes import Position
 from derive.language.symbols import Axis, axes_of
@@ -18,6 +18,7 @@ from derive.reading.lengths import in_sizes
 from derive.reading.operations.dtypes import converted
 from derive.reading.operations.entries import tensor
 from derive.reading.refusals import Mismatch, Refusal
+from derive.reading.unwritten import UNWRITTEN, Stretch, check_written, left_of
 from derive.reading.values import INDEX, Space, Value, held_as
 
 STEPS = "a step is a whole number above 0; torch has no others: .flip(dim) reverses"
@@ -178,10 +179,19 @@ def put(space: Space, x: Value, items: Sequence, value: Value, adds: bool) -> Va
     there = S.One
     for old, run in runs:
         new, there = (_put_back(space, e, old, run) for e in (new, there))
-    e = x.expression
+    e, left = x.expression, ()
+    if space.unwritten:
+        check_written(Add(value.expression, e) if adds else value.expression)
+        left = left_of(space.definition, x.left, tuple(_stretch(space, *run) for run in runs))
+        e = e if left else e.xreplace({UNWRITTEN: S.Zero})
     result = e + new if adds else e * (1 - there) + new
     extent = x.extent + value.extent.inside().inside()
-    return space.made(result, x.dims, extent, **held_as(x.dtype))
+    return replace(space.made(result, x.dims, extent, **held_as(x.dtype)), left=left)
+
+
+def _stretch(space: Space, old: Axis | None, run: Run) -> Stretch:
+    count = Integer(1) if run.axis is None else space.size(run.axis)
+    return Stretch(run.start, run.start + count * run.step, run.step)
 
 
 def _without_new(value: Value, items: Sequence) -> Value:

@@ -22,6 +22,7 @@ from derive.reading.parts import Entry, taken
 from derive.reading.refusals import Mismatch, Refusal, printable
 from derive.reading.source import Source
 from derive.reading.unread import STATEMENTS
+from derive.reading.unwritten import check_written
 from derive.reading.values import NUMBER, Space, Value
 from derive.reading.writes import Writes, is_number
 
@@ -102,6 +103,12 @@ class Program(Writes):
         self.assigned = assigned_in(statements, self.names, self.of)
         self.last = statements[-1]
         self.run_all(statements)
+        for own, cell in self.cells.items() if self.space.unwritten else ():
+            if own in self.names.adjoints and isinstance(cell.value, Value):
+                try:
+                    check_written(cell.value.expression)
+                except Refusal as error:
+                    raise Refusal(f"not all of {own} is written", error.remedy, cell.node) from None
 
     def run_all(self, statements: list[ast.stmt]) -> None:
         for statement in statements:

@@ -79,7 +79,8 @@ class Value:
     Python's: a literal, a size, a scalar), 'mask' (of bools, read as 0 and 1), 'index' (integers
     that index an axis) or 'count' (0, 1, 2, ... along its axis). ``by_name`` values align by the
     names of their axes. ``storage`` is what the value is a view of: writing into it changes that.
-    A tensor or a number that is ``whole`` is one of integers, to torch and to Python.
+    A tensor or a number that is ``whole`` is one of integers, to torch and to Python. ``left`` is
+    what of it is not written yet (``unwritten.py``).
     """
 
     expression: Expr
@@ -89,6 +90,7 @@ class Value:
     extent: Extent = Extent()
     storage: object = None
     whole: bool = False
+    left: tuple = ()
 
     @property
     def dtype(self) -> str:
@@ -157,6 +159,7 @@ class Space:
         self.numpy = False  # is the text numpy's?
         self.looped: list[Axis] = []  # of the loops around a line
         self.by_position = False  # has a dimension been met by its number?
+        self.unwritten = False  # is there a tensor that begins empty?
         self.infinite = False  # is there an infinite number in the text?
         self.divided = False  # was a size taken to be a multiple?
         self.work = 0

@@ -57,13 +57,13 @@ def _word(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def put_back(expressions: Expressions, node: ast.expr, new: Value) -> Value:
-    """The tensor of a name after ``new`` was written into its view."""
+def put_back(expressions: Expressions, node: ast.expr, new: Value, root: Value) -> Value:
+    """The tensor ``root`` of a name after ``new`` was written into its view."""
     node = _itself(node)
     if isinstance(node, ast.Name):
         return new
     inner = _itself(_inner(node))
-    before = expressions.value(inner)
+    before = root if isinstance(inner, ast.Name) else expressions.value(inner)
     if isinstance(node, ast.Subscript):
         whole = stored(expressions, node.slice, before, lambda: new, Write())
     elif _word(node) in SAME:
@@ -75,7 +75,7 @@ def put_back(expressions: Expressions, node: ast.expr, new: Value) -> Value:
         whole = reshaped(expressions.space, new, sizes, _word(node))
     else:
         whole = _in_part(expressions, node, before, new)
-    return put_back(expressions, inner, whole)
+    return put_back(expressions, inner, whole, root)
 
 
 def _moved_back(expressions: Expressions, node: ast.expr, new: Value) -> Value:

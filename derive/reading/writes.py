@@ -150,7 +150,10 @@ class Writes:
         if self.loops.guards or self.loops.outside(cell.loops):
             raise Refusal("a method that writes is read once, not in every round", ROUNDS, target)
         self.memory.write(
-            cell, name, self.statement, lambda before: put_back(self.expressions, target, new)
+            cell,
+            name,
+            self.statement,
+            lambda before: put_back(self.expressions, target, new, before),
         )
         return replace(new, storage=cell)
 

@@ -97,11 +97,6 @@ def _filled(space: Space, dims: Dims, e: Expr, dtype: str) -> Value:
     return space.made(e, dims, Extent(), **held_as(dtype))
 
 
-@entry(making, "empty_like", "empty")
-def _empty(space: Space, *size, dtype=None, device=None):
-    raise Refusal("what is not written is undefined", "begin with torch.zeros_like(x)")
-
-
 def filled_with(space: Space, dims: Dims, value: Value, dtype: str) -> Value:
     return _filled(space, dims, _number(converted(space, value, dtype)), dtype)
 

@@ -16,6 +16,7 @@ from sympy import Eq, Ge, Gt, Integer, Le, Lt, Ne
 from derive.reading.arrays import shared, within
 from derive.reading.broadcasting import added
 from derive.reading.operations.dtypes import Dtype, converted
+from derive.reading.operations.empties import empties
 from derive.reading.operations.entries import Operation
 from derive.reading.operations.functions import functions
 from derive.reading.operations.making import making
@@ -52,6 +53,7 @@ OPERATIONS: dict[str, Operation] = {
     **making,
     **picking,
     **shared,
+    **empties,
 }
 # What means something else, or nothing, elsewhere.
 IN_F, OF_TENSORS = within("F"), within("Tensor")
