@@ -410,7 +410,7 @@ REFUSED = {
     "x[:, dy.sum() :]": "the end of a slice",
     "x.split(2, 1)": "how often 2 goes into",
     "x.unbind(0)": "unbind along N",
-    "torch.empty_like(x)": "what is not written is undefined",
+    "torch.empty_like(x)": "not all of dx is written",
     "x[:, 1:][None] // 2": "// is supported of sizes alone",
     "At(x, E, Position(E) * Position(N))": "not affine",
     "Window(x, E, into=E)": "does not name where a window is",

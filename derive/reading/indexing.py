@@ -8,13 +8,14 @@ from dataclasses import replace
 from sympy import Expr
 
 from derive.language.symbols import Axis, Tensor, is_number_or_size
+from derive.reading.blocks import block_taken, is_block
 from derive.reading.loops import is_place, taken_at
 from derive.reading.operations.entries import Extremes, integer
 from derive.reading.operations.picking import picked
 from derive.reading.operations.shaping import relaid
 from derive.reading.parts import Entry, Part, by_dimension, taken
 from derive.reading.refusals import Refusal
-from derive.reading.values import COUNT, INDEX, INT, MASK, NUMBER, PLACE, Space, Value
+from derive.reading.values import BLOCK, COUNT, INDEX, INT, MASK, NUMBER, PLACE, Space, Value
 
 REMEDY = "supported are x[:, None], x[:, 1:], x[range(n), labels], table[labels] and x.shape[0]"
 
@@ -33,6 +34,8 @@ def indexed(reader, node: ast.Subscript):
         met = x.expression.along(axes)
         return Value(met, axes, by_name=True, storage=x.storage)
     items = items_of(reader, node.slice)
+    if any(map(is_block, items)):
+        return block_taken(reader.space, x, items)
     if any(map(is_place, items)):
         return taken_at(reader.space, x, items)
     if any(isinstance(item, Value) for item in items):
@@ -90,7 +93,7 @@ def items_of(reader, index: ast.AST) -> list:
             continue
         item = reader.read(node)
         kind = item.kind if isinstance(item, Value) else None
-        if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK, PLACE):
+        if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK, PLACE, BLOCK):
             items.append(item)
         elif kind == NUMBER and item.dtype == INT:
             items.append(Entry(item.expression))

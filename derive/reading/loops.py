@@ -16,11 +16,12 @@ from sympy import Expr, Integer, Mul
 
 from derive.language.nodes import Position, renamed, summed
 from derive.language.symbols import Axis
+from derive.reading.blocks import sum_of_blocks
 from derive.reading.broadcasting import matched
 from derive.reading.operations.dtypes import converted
 from derive.reading.operations.picking import hot
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import COUNT, INDEX, PLACE, Space, Value, entries, held_as
+from derive.reading.values import BLOCK, COUNT, INDEX, PLACE, Space, Value, entries, held_as
 
 WHOLE = "write it with whole tensors instead of a loop"
 ANTI_DIAGONALS = (
@@ -47,6 +48,8 @@ class Loops:
 
     def enter(self, count, names: set[str]) -> Value:
         """The place that the rounds go through."""
+        if self.space.blocks:
+            raise Refusal("a loop over places in one over blocks", WHOLE)
         if not isinstance(count, Value) or count.kind != COUNT:
             raise Refusal("only loops over an axis are supported: range(N)", WHOLE)
         (axis,) = count.axes
@@ -55,8 +58,19 @@ class Loops:
         self.written.append(names)
         return Value(Position.over(Integer(0), [inside]), (), PLACE)
 
+    def enter_blocks(self, stop: Value, names: set[str]) -> Value:
+        """The block that the rounds go through."""
+        along = self.space.axis_of(stop.expression, known=True)
+        if along is None or self.guards or len(self.axes) > len(self.space.blocks):
+            raise Refusal("blocks of this are not supported", WHOLE)
+        block = Axis(f"{along.name}_block_{len(self.axes)}")
+        self.axes.append(block)
+        self.space.blocks[block] = along
+        self.written.append(names)
+        return Value(Integer(0), (block,), BLOCK)
+
     def leave(self) -> None:
-        self.axes.pop()
+        self.space.blocks.pop(self.axes.pop(), None)
         self.written.pop()
         if not self.axes:
             self.ways.clear()
@@ -86,7 +100,14 @@ class Loops:
     def total(self, value: Value, made_in: Sequence[Axis]) -> Value:
         """What all rounds add to a tensor."""
         value = self.guarded(entries(value, value.dtype))
-        e = summed(value.expression, self.outside(made_in), self.space.size)
+        e = value.expression
+        for axis in self.outside(made_in):
+            in_blocks = axis in self.space.blocks
+            e = (
+                sum_of_blocks(self.space, e, axis)
+                if in_blocks
+                else summed(e, [axis], self.space.size)
+            )
         kept = {**held_as(value.dtype, value.kind)}
         return self.space.made(e, value.dims, value.extent.inside(), **kept)
 

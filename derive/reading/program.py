@@ -127,7 +127,8 @@ class Program(Writes):
         """What the names hold that this line assigned, or wrote into."""
         known = {version for version, _ in self.written}
         for own, cell in self.cells.items():
-            if cell.version not in known and isinstance(cell.value, Value):
+            is_new = cell.version not in known and not self.space.blocks
+            if is_new and isinstance(cell.value, Value):
                 name = self.typed.get(own, own)
                 source = self.source.line_of(statement)
                 line = Line(name, statement.lineno, source, cell.value.expression)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Integer
 
+from derive.reading.blocks import OWN_BLOCK, block_taken, is_block, of_whole, sum_of_blocks
 from derive.reading.broadcasting import negated
 from derive.reading.expressions import Expressions
 from derive.reading.indexing import advanced, from_front, items_of, rank_of, to_front
@@ -18,8 +19,8 @@ from derive.reading.operations.dtypes import converted, in_place
 from derive.reading.operations.functions import plus, subtracted
 from derive.reading.operations.picking import picked, written
 from derive.reading.operations.shaping import expanded
-from derive.reading.parts import put, taken
-from derive.reading.refusals import Mismatch
+from derive.reading.parts import by_dimension, put, taken
+from derive.reading.refusals import Mismatch, Refusal
 from derive.reading.values import MASK, PLACE, Space, Value, entries
 
 
@@ -87,6 +88,39 @@ def _added(space: Space, x: Value, more: Value, write: Write) -> Value:
 def _entry(x: Value) -> Value:
     """Any entry of a tensor: what torch says of its dtype it says of all."""
     return replace(x, expression=Integer(1), dims=())
+
+
+def stored_in_blocks(
+    expressions: Expressions,
+    loops: Loops,
+    index: ast.AST,
+    x: Value,
+    value: Value,
+    operate: Callable | None,
+    cell: Cell,
+) -> Value:
+    """``x`` after all rounds of loops over blocks have written ``value`` into their own.
+
+    Long: what is written, where, how, and the tensor that it is written into.
+    """
+    space, adds = loops.space, operate in (plus, subtracted)
+    items = by_dimension(x, items_of(expressions, index))
+    own = {item.axes[0] for item in items if is_block(item)}
+    others = [axis for axis in loops.outside(cell.loops) if axis not in own]
+    if loops.guards or (others and not adds) or not own:
+        raise Refusal("every iteration of the loop overwrites the one before", OWN_BLOCK)
+    loops.note(cell.serial, ADDS if others else OWN)
+    if operate is not None:
+        before = block_taken(space, x, items)
+        changed = in_place(before, operate(space, before, value))
+        value = changed if not adds else value if operate is plus else negated(space, value)
+    in_place(x, value)
+    for block in others:
+        if block in value.axes:
+            raise Mismatch(f"{value.shape} is added in every round", "sum it first")
+        value = replace(value, expression=sum_of_blocks(space, value.expression, block))
+    value = of_whole(space, x, items, entries(value, x.dtype))
+    return put(space, x, [":" if is_block(item) else item for item in items], value, adds)
 
 
 def stored_in_loop(

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Expr, Integer, S, floor, nan, oo, zoo
+from sympy import Basic, Expr, Integer, S, floor, nan, oo, zoo
 
 from derive.language.symbols import MINUS_INFINITY, Axis
 from derive.notation.definition import Definition
@@ -33,6 +33,7 @@ Labels = Sequence[Hashable]
 
 TENSOR, NUMBER, MASK, INDEX, COUNT = "tensor", "number", "mask", "index", "count"
 PLACE = "place"  # the one place of an axis that a round of a loop is at
+BLOCK = "block"  # the block of an axis that a round of a loop is at
 IGNORED = "ignored"  # the index of labels that do not count
 BOOL, INT, FLOAT = DTYPES = ("bool", "int", "float")  # of entries; what they are together is larger
 UNDEFINED = (nan, zoo, oo, -oo)
@@ -158,6 +159,7 @@ class Space:
         self.definition, self.by_name, self.as_written = definition, by_name, as_written
         self.numpy = False  # is the text numpy's?
         self.looped: list[Axis] = []  # of the loops around a line
+        self.blocks: dict[Axis, Axis] = {}  # those of them that go along an axis in blocks
         self.by_position = False  # has a dimension been met by its number?
         self.unwritten = False  # is there a tensor that begins empty?
         self.infinite = False  # is there an infinite number in the text?
@@ -215,6 +217,7 @@ class Space:
 
     def _divides(self, multiples: Mapping[Axis, int] | None) -> bool:
         """Takes sizes to be multiples from here on, if there are such."""
+        self._check_blocks(multiples or ())
         for axis, of in (multiples or {}).items():
             self.definition, _ = with_axis(self.definition, axis / of)
             self.divided = True
@@ -249,6 +252,7 @@ class Space:
         must be ``known``; None for 1.
         """
         length = in_sizes(self.definition, length)
+        self._check_blocks(length.free_symbols)
         if length == 1:
             return None
         axes = (a for a in self.definition.axes if in_sizes(self.definition, a) == length)
@@ -279,6 +283,7 @@ class Space:
 
     def twin(self, axis: Axis, taken: Iterable[Axis]) -> Axis:
         """An axis of the same size that is not ``taken``: ``axis`` itself, or a twin of it."""
+        self._check_blocks({axis})
         taken, original = {*taken, *self.looped}, self.definition.size(axis)
         twins = [twin for twin, of in self.definition.twins if of == original]
         for candidate in (axis, original, *twins):
@@ -312,8 +317,13 @@ class Space:
         )
         return twin
 
+    def _check_blocks(self, axes: Iterable[Basic]) -> None:
+        if {*axes} & self.blocks.keys():
+            raise Refusal("a block is cut, or laid out anew", "write it with whole tensors")
+
     def flat_of(self, parts: Sequence[Axis]) -> Axis | None:
         """The axis of the mathematics that has the size of all ``parts`` together."""
+        self._check_blocks(parts)
         sizes = sorted(self.definition.size(axis).name for axis in parts)
         for flat, own in self.definition.flattened:
             if sorted(self.definition.size(axis).name for axis in own) == sizes:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
+from derive.reading.blocks import OWN_BLOCK, Named, range_of
 from derive.reading.expressions import BINARY, Expressions
 from derive.reading.lines import written_by, written_in
 from derive.reading.loops import ADDS, WHOLE, Loops
@@ -14,10 +15,10 @@ from derive.reading.names import Names
 from derive.reading.operations.dtypes import in_place
 from derive.reading.operations.entries import same_shape
 from derive.reading.operations.functions import plus, subtracted
-from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.stores import Write, stored, stored_in_loop
+from derive.reading.refusals import Mismatch, Refusal, Unplaced
+from derive.reading.stores import Write, stored, stored_in_blocks, stored_in_loop
 from derive.reading.unread import STATEMENTS
-from derive.reading.values import MASK, NUMBER, Space, Value, entries
+from derive.reading.values import INT, MASK, NUMBER, Space, Value, entries
 from derive.reading.views import put_back, viewed
 
 ROUNDS = f"write dx += ..., or {WHOLE}"
@@ -40,15 +41,41 @@ class Writes:
         if node.orelse or not isinstance(node.target, ast.Name):
             raise Refusal(*STATEMENTS[ast.For], node)
         names = {self.names.ours(name) for name in written_in(node.body)}
-        place = self.loops.enter(self.expressions.read(node.iter), names)
-        inside = place.expression.axes
-        self.memory.cells[self.names.ours(node.target.id)] = self.memory.new(place, node)
+        ends = range_of(node)
+        if ends is None:
+            place = self.loops.enter(self.expressions.read(node.iter), names)
+            inside, name, body = place.expression.axes, node.target.id, node.body
+        else:
+            named, stop = self._blocks(node, ends)
+            body, name = named.lines(node.body), named.block
+            place = self.loops.enter_blocks(stop, names)
+            inside = place.axes
+        self.memory.cells[self.names.ours(name)] = self.memory.new(place, node)
         guards = len(self.loops.guards)
-        self.run_all(node.body)
+        self.run_all(body)
         del self.loops.guards[guards:]
         self.loops.leave()
         for name in [n for n, cell in self.memory.cells.items() if {*inside} & {*cell.loops}]:
             del self.memory.cells[name]  # what the last round left behind
+
+    def _blocks(self, node: ast.For, ends: list[ast.expr]) -> tuple[Named, Value]:
+        """The names of a loop over ``range(0, N, C)``, and N."""
+        start, stop, step = map(self.expressions.value, ends)
+        sizes = all(v.kind == NUMBER and v.dtype == INT for v in (start, stop, step))
+        if not sizes or start.expression != 0 or not step.expression.is_positive:
+            raise Refusal("blocks begin at 0, and are as long as the step", OWN_BLOCK, node.iter)
+
+        def means(known: Value) -> Callable[[ast.expr], bool]:
+            def is_it(part: ast.expr) -> bool:
+                try:
+                    found = self.expressions.read(part)
+                except Unplaced:
+                    return False
+                return isinstance(found, Value) and found.expression == known.expression
+
+            return is_it
+
+        return Named(node.target.id, means(step), means(stop)), stop
 
     def branch(self, node: ast.If) -> None:
         """In a loop, the lines of both branches, each where its condition holds."""
@@ -127,7 +154,11 @@ class Writes:
         cell = self.memory.own_cell(target.value)
 
         def change(x: Value) -> Value:
-            if self.loops.axes:
+            if self.space.blocks and self.loops.outside(cell.loops):
+                return stored_in_blocks(
+                    self.expressions, self.loops, target.slice, x, value(), operate, cell
+                )
+            if self.loops.axes and not self.space.blocks:
                 return stored_in_loop(
                     self.expressions, self.loops, target.slice, x, value(), operate, cell
                 )
