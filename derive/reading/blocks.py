@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from sympy import Add, Expr, Mul
 
@@ -17,10 +18,12 @@ from derive.language.array_node import ArrayNode
 from derive.language.nodes import Sum, renamed
 from derive.language.symbols import Axis, axes_of
 from derive.reading.broadcasting import placed
+from derive.reading.operations.entries import position
 from derive.reading.parts import Entry, by_dimension, taken
 from derive.reading.refusals import Mismatch, Refusal
-from derive.reading.values import BLOCK, Space, Value
+from derive.reading.values import BLOCK, Space, Value, number
 
+ZERO, JOINING = number(0), ("cat", "concat", "concatenate")
 OWN_BLOCK = "write z[i:i + C] = ..., of entries of x[i:i + C], or total += (...).sum()"
 
 
@@ -122,13 +125,41 @@ def of_whole(space: Space, x: Value, items: Sequence, value: Value) -> Value:
         if own in space.blocks and not (is_block(item) and item.axes[0] == own):
             raise Mismatch(f"{value.shape} is written beside its own block", OWN_BLOCK)
     for block in [item.axes[0] for item in items if is_block(item)]:
-        if not _is_entrywise(value.expression, block):
-            raise _more(block)
-        new = _free_twin(space, value.expression, block, value.axes)
-        e = placed(space, value.expression, {block: new})
-        dims = tuple(new if axis == block else axis for axis in value.dims)
-        value = space.made(e, dims, value.extent, kind=value.kind, whole=value.whole)
+        value = _along_whole(space, value, block)
     return value
+
+
+def _along_whole(space: Space, value: Value, block: Axis) -> Value:
+    if not _is_entrywise(value.expression, block):
+        raise _more(block)
+    new = _free_twin(space, value.expression, block, value.axes)
+    e = placed(space, value.expression, {block: new})
+    dims = tuple(new if axis == block else axis for axis in value.dims)
+    return replace(value, expression=e, dims=dims, storage=None)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The list of what all rounds appended: together a value, one after the other along a place."""
+
+    value: Value
+    place: int
+
+
+def pieces_of(space: Space, value: Value) -> Pieces:
+    blocks = [axis for axis in value.dims if axis in space.blocks]
+    if len(space.blocks) != 1 or blocks != [*space.blocks]:
+        raise Refusal("a list that this loop fills", "append what lies along its own block")
+    return Pieces(_along_whole(space, value, blocks[0]), value.dims.index(blocks[0]))
+
+
+def joined(space: Space, name: str, pieces: Pieces, dim=ZERO) -> Value:
+    """``torch.cat(parts, dim)``"""
+    along = position(space, pieces.value, dim)
+    if name not in JOINING or space.blocks or along != pieces.place:
+        problem = f"{name} of what a loop over blocks appended"
+        raise Refusal(problem, f"write torch.cat(parts, {pieces.place}) behind the loop")
+    return pieces.value
 
 
 def sum_of_blocks(space: Space, e: Expr, block: Axis) -> Expr:

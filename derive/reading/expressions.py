@@ -13,6 +13,7 @@ from typing import Any
 
 from sympy import Eq, Expr, Ne, pi
 
+from derive.reading.blocks import Pieces, joined
 from derive.reading.broadcasting import multiplied, negated, pointwise
 from derive.reading.indexing import indexed
 from derive.reading.loops import same_place
@@ -281,6 +282,9 @@ class Expressions:
             raise Refusal("** in front of an argument is not supported", "write the arguments out")
         arguments = [*first, *self._all(node.args)]
         keywords = {keyword.arg: self.read(keyword.value) for keyword in node.keywords}
+        if arguments and isinstance(arguments[0], Pieces):
+            (pieces, *dim), axis = arguments, keywords.get("dim", keywords.get("axis"))
+            return joined(self.space, name, pieces, *dim, *([axis] * (axis is not None)))
         return found.apply(name, self.space, arguments, keywords)
 
     def _bare_call(self, node: ast.Call, name: str):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from sympy import Expr, Integer
 
 from derive.language.symbols import Tensor, is_number_or_size
+from derive.reading.blocks import pieces_of
 from derive.reading.expressions import Expressions
 from derive.reading.lines import Line, assigned_in, check_annotation, written_by
 from derive.reading.loops import WHOLE, Loops
@@ -229,6 +230,8 @@ class Program(Writes):
             return
         if isinstance(value, ast.Tuple):
             raise Refusal("several values, not all of which are gradients", "name them: dx = ...")
+        if self._appends(value):
+            return
         if written_by(value) is not None:
             self.run_method(value)
             return
@@ -241,6 +244,25 @@ class Program(Writes):
         self.bound[own] = node
         if not isinstance(self.cells[own].value, Value) and not self.cells[own].broken:
             raise Refusal("this is not a tensor", "write one expression", value)
+
+    def _appends(self, node: ast.expr) -> bool:
+        """``parts.append(x)`` of a list that the text began."""
+        func = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
+        if not isinstance(func, ast.Attribute) or func.attr != "append" or node.keywords:
+            return False
+        name = func.value.id if isinstance(func.value, ast.Name) else ""
+        cell = self.cells.get(self.names.ours(name))
+        if cell is None or not isinstance(cell.value, tuple):
+            return False
+        value = self.expressions.value(node.args[0])
+        if not self.loops.outside(cell.loops):
+            cell.value = (*cell.value, value)
+        elif cell.value or self.loops.guards or not self.space.blocks:
+            raise Refusal("a list that this loop fills", WHOLE, node)
+        else:
+            cell.value = pieces_of(self.space, value)
+        cell.writes += 1
+        return True
 
     def _is_claimed(self, name: str) -> bool:
         own = self.names.ours(name)
