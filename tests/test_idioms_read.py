@@ -27,9 +27,9 @@ MORE = {
             "z = x.clone()\nz[1:][:, ::2].mul_(2).add_(1)\nresult = z",
             "z = x.clone()\nz.select(1, 0).zero_()\nz.narrow(0, 1, 3).mul_(2)\nresult = z",
             "z = x.clone()\nz.T[0].add_(u)\nz.transpose(0, 1)[1:].sub_(1)\nresult = z",
-            "z = x.clone()\nz.view(x.shape[0], 2, -1)[:, 0].mul_(2)\nz[:, None].add_(1)\nresult = z",
+            "z = x.clone()\nz.view(len(x), 2, -1)[:, 0].mul_(2)\nz[:, None].add_(1)\nresult = z",
             "z = p.clone()\nz.permute(2, 0, 1)[:, 0].copy_(p[1].T)\nresult = z",
-            "z = x.clone()\nz.data[0] = 1\nz.detach().mul_(2)\nz[1:][:, 1:] += x[1:, 1:]\nresult = z",
+            "z = x.clone()\nz.data[0] = 1\nz.detach().mul_(2)\nz[1:][:, 1:] += x[1, 1:]\nresult = z",
             "z = torch.zeros_like(x)\ntorch.mul(x[1:], x[:-1], out=z[1:])\nz[0] = 1\nresult = z",
         ),
     ),
@@ -40,7 +40,7 @@ MORE = {
             "z = torch.empty_like(x)\nz[::3] = 0\nz[1::3] = 1\nz[2::3] = x[2::3]\nresult = z",
             "z = x.new_empty(2, *x.shape)\nz[0] = x\nz[1].copy_(-x)\nresult = z",
             "z = torch.empty_like(x)\nz.T[0] = 1\nz.T[1:].copy_(x.T[1:])\nresult = z",
-            "z = torch.empty_like(x)\nfor i in range(x.shape[0]):\n    z[i] = x[i] * u[i]\nresult = z",
+            "z = torch.empty_like(x)\nfor i in range(len(x)):\n    z[i] = x[i] * u[i]\nresult = z",
         ),
     ),
     "indices beside whole dimensions": Idiom(
@@ -90,11 +90,12 @@ MORE = {
             f"z = torch.zeros_like(x)\n{BLOCKS}z[i:i + 5] = (x[i:i + 5] @ k.T).softmax(-1) @ k\n"
             "result = z",
             "z = torch.zeros_like(x)\n"
-            f"{BLOCKS}for j in range(0, len(k), 4):\n        a = (x[i:i + 5] @ k[j:j + 4].T).exp()\n"
-            "        z[i:i + 5] += a @ k[j:j + 4]\nresult = z",
-            f"parts = []\n{BLOCKS}parts.append((x[i:i + 5] * w).T)\nresult = torch.cat(parts, 1) @ k",
-            f"z = x.clone()\n{BLOCKS}t = k[i:i + 5].clone()\n    t[:, 0] = 0\n    z[i:i + 5, 1:] *= "
-            "w[1:]\n    z[i:i + 5] += t\nresult = z",
+            f"{BLOCKS}for j in range(0, len(k), 4):\n        a = x[i:i + 5] @ k[j:j + 4].T\n"
+            "        z[i:i + 5] += a.exp() @ k[j:j + 4]\nresult = z",
+            f"parts = []\n{BLOCKS}parts.append((x[i:i + 5] * w).T)\n"
+            "result = torch.cat(parts, 1) @ k",
+            f"z = x.clone()\n{BLOCKS}t = k[i:i + 5].clone()\n    t[:, 0] = 0\n    z[i:i + 5, 1:] "
+            "*= w[1:]\n    z[i:i + 5] += t\nresult = z",
         ),
     ),
 }

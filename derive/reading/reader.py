@@ -192,13 +192,8 @@ def _with_defaults(pasted: Pasted, names: Names) -> tuple[ast.stmt, ...]:
 
 def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor) -> Reading:
     lines = list(pasted.lines)
-    space = Space(names.definition, notation)
-    first = Program(text, space, names, of)
-    first.run(lines)
-    if space.divided:  # known from the first line on
-        first = _again(first, Space(space.definition, notation), lines)
-        first.space.remarks = space.remarks | first.space.remarks
-        space = first.space
+    first = _first(text, names, of, lines, notation)
+    space = first.space
     computed = names.adjoints.keys() - {*names.upstreams}
     claimed = {n: c for n, c in first.cells.items() if n in computed}
     left = [n for n in map(names.ours, pasted.returned) if n in computed and n not in claimed]
@@ -237,6 +232,20 @@ def _roles(pasted: Pasted, names: Names) -> tuple[str, ...]:
     """The arguments that are upstream gradients under names of their own."""
     pairs = ((own, names.ours(own)) for own in (*(pasted.arguments or ()), *pasted.arriving))
     return tuple(f"{own}={up}" for own, up in dict(pairs).items() if own != up in names.upstreams)
+
+
+def _first(
+    text: Source, names: Names, of: Tensor, lines: list[ast.stmt], notation: bool
+) -> Program:
+    """The lines as they stand; of what sizes are taken to be multiples is known in all of them."""
+    first = Program(text, Space(names.definition, notation), names, of)
+    first.run(lines)
+    if not first.space.divided:
+        return first
+    remarks = first.space.remarks
+    again = _again(first, Space(first.space.definition, notation), lines)
+    again.space.remarks = remarks | again.space.remarks
+    return again
 
 
 def _again(

@@ -319,7 +319,7 @@ class Space:
 
     def _check_blocks(self, axes: Iterable[Basic]) -> None:
         if {*axes} & self.blocks.keys():
-            raise Refusal("a block is cut, or laid out anew", "write it with whole tensors")
+            raise Refusal("a block is cut, or reshaped", "write it with whole tensors")
 
     def flat_of(self, parts: Sequence[Axis]) -> Axis | None:
         """The axis of the mathematics that has the size of all ``parts`` together."""
