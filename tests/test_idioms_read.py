@@ -29,7 +29,7 @@ MORE = {
             "z = x.clone()\nz.T[0].add_(u)\nz.transpose(0, 1)[1:].sub_(1)\nresult = z",
             "z = x.clone()\nz.view(len(x), 2, -1)[:, 0].mul_(2)\nz[:, None].add_(1)\nresult = z",
             "z = p.clone()\nz.permute(2, 0, 1)[:, 0].copy_(p[1].T)\nresult = z",
-            "z = x.clone()\nz.data[0] = 1\nz.detach().mul_(2)\nz[1:][:, 1:] += x[1, 1:]\nresult = z",
+            "z = x.clone()\nz.data[0] = 1\nz.detach().mul_(2)\nz[1:][:, 1:] += 3\nresult = z",
             "z = torch.zeros_like(x)\ntorch.mul(x[1:], x[:-1], out=z[1:])\nz[0] = 1\nresult = z",
         ),
     ),

@@ -218,6 +218,8 @@ class Space:
     def _divides(self, multiples: Mapping[Axis, int] | None) -> bool:
         """Takes sizes to be multiples from here on, if there are such."""
         self._check_blocks(multiples or ())
+        if not {*(multiples or ())} <= {*self.definition.axes}:
+            return False
         for axis, of in (multiples or {}).items():
             self.definition, _ = with_axis(self.definition, axis / of)
             self.divided = True
@@ -252,7 +254,8 @@ class Space:
         must be ``known``; None for 1.
         """
         length = in_sizes(self.definition, length)
-        self._check_blocks(length.free_symbols)
+        if self.blocks:
+            self._check_blocks(length.free_symbols)
         if length == 1:
             return None
         axes = (a for a in self.definition.axes if in_sizes(self.definition, a) == length)
@@ -283,7 +286,8 @@ class Space:
 
     def twin(self, axis: Axis, taken: Iterable[Axis]) -> Axis:
         """An axis of the same size that is not ``taken``: ``axis`` itself, or a twin of it."""
-        self._check_blocks({axis})
+        if self.blocks:
+            self._check_blocks({axis})
         taken, original = {*taken, *self.looped}, self.definition.size(axis)
         twins = [twin for twin, of in self.definition.twins if of == original]
         for candidate in (axis, original, *twins):
