@@ -13,7 +13,10 @@ import torch.nn.functional as F
 from both_doors import by_text, definition_of, numbers_of
 from idioms import IDIOMS, NUMPY, REFUSED, Idiom
 
+from derive.language.nodes import Position
+from derive.language.reading_at import At
 from derive.reading import read
+from derive.reading.operations.picking import hot
 from derive.reading.refusals import Refusal
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of autocast
@@ -184,6 +187,14 @@ def test_what_is_not_the_same_for_every_block_is_refused(line, problem, tmp_path
     text = f"z = torch.zeros_like(x)\n{BLOCKS}{line}\nresult = z"
     with pytest.raises(Refusal, match=problem):
         by_text(MATRIX, text, tmp_path)
+
+
+def test_a_part_of_labels_is_a_part_of_what_they_pick(tmp_path):
+    definition = definition_of("x: B T V, y: B T int", tmp_path)
+    _, t, v = definition.axes
+    labels = next(tensor for tensor in definition.inputs if tensor.name == "y")
+    index = t - 1 - Position(t)
+    assert hot(At.over(labels, t, index), v) == At.over(hot(labels, v), t, index)
 
 
 JOINED = {
