@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sympy import Eq, Expr, Ne, pi
+from sympy import Eq, Expr, Ne, oo, pi
 
 from derive.reading.blocks import Pieces, joined
 from derive.reading.broadcasting import multiplied, negated, pointwise
@@ -148,7 +148,7 @@ class Expressions:
         x = self.value(node.operand)
         if isinstance(node.op, ast.UAdd) and x.kind != MASK:
             return x
-        if isinstance(node.op, ast.USub) and x == infinity():
+        if isinstance(node.op, ast.USub) and x.expression is oo:
             return infinity(-1)
         if isinstance(node.op, ast.USub) and x.kind != MASK:
             return negated(self.space, x)

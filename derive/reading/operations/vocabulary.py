@@ -148,7 +148,7 @@ def _length(space: Space, x) -> Value:
 
 
 def _float(space: Space, x) -> Value:
-    if x in INFINITE:
+    if isinstance(x, str) and x in INFINITE:
         space.infinite = True
         return infinity(INFINITE[x])
     if not isinstance(x, Value) or x.dims or x.kind not in (NUMBER, TENSOR):
