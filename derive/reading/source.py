@@ -232,14 +232,13 @@ def _is_numpy(tree: ast.Module) -> bool:
     """Whether a text is numpy's: it names numpy, or calls what numpy alone has, and not torch."""
     nodes = [*ast.walk(tree)]
     names = {n.id for n in nodes if isinstance(n, ast.Name)}
-    called = [
-        n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-    ]
+    calls = [n for n in nodes if isinstance(n, ast.Call)]
+    called = [n.func for n in calls if isinstance(n.func, ast.Attribute)]
     methods = {func.attr for func in called}
     counts = any(
         isinstance(n, ast.Attribute) and n.attr == "size" and n not in called for n in nodes
     )
-    keeps = any(k.arg == "keepdims" for n in nodes if isinstance(n, ast.Call) for k in n.keywords)
+    keeps = any(keyword.arg == "keepdims" for n in calls for keyword in n.keywords)
     is_numpy = names & NUMPY or methods & NUMPYS_OWN or counts or keeps
     return bool(is_numpy) and not names & TORCH
 
