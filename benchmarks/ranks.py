@@ -39,8 +39,8 @@ from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor.parallel import loss_parallel
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, spawn
 
-from codegen.ranks import generate_of_ranks
-from codegen.writing import with_runtime, write_modules
+from codegen.driver.ranks import generate_of_ranks
+from codegen.driver.writing import with_runtime, write_modules
 from derive import forward_from
 
 AXES = {"softmax_nll": "C", "cross_entropy": "C", "batch_norm": "N"}

@@ -11,6 +11,6 @@ __all__ = ["Generated", "generate"]
 def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import codegen.lean
+    import codegen.driver.lean
 
-    return getattr(codegen.lean, name)
+    return getattr(codegen.driver.lean, name)

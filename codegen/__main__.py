@@ -5,8 +5,8 @@ from derive.running.starting import run
 
 def gradform() -> None:
     """The console script ``gradform``."""
-    run("codegen.cli", "gradform")
+    run("codegen.commands.cli", "gradform")
 
 
 if __name__ == "__main__":  # the processes that derive in parallel import this file
-    run("codegen.cli", "main")
+    run("codegen.commands.cli", "main")

@@ -64,9 +64,9 @@ PUBLIC = {
 # What needs torch, and so stands in codegen: a door alone, which no room of derive goes through.
 BESIDE = {
     "assert_gradient": "codegen.backwards",
-    "check": "codegen.checking",
+    "check": "codegen.called.checking",
     "from_torch": "codegen.importing",
-    "function": "codegen.functions",
+    "function": "codegen.called.functions",
 }
 __all__ = ["check", *PUBLIC]  # a star brings no torch: check does when it needs it
 

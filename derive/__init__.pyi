@@ -3,8 +3,8 @@
 from sympy import Expr
 
 from codegen.backwards.checking import assert_gradient as assert_gradient
-from codegen.checking import check as check
-from codegen.functions import function as function
+from codegen.called.checking import check as check
+from codegen.called.functions import function as function
 from codegen.importing.driver import from_torch as from_torch
 from derive.derivation import derive as derive
 from derive.found.findings import findings as findings

@@ -28,8 +28,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.cli import gradform
-from codegen.lean import generate
+from codegen.commands.cli import gradform
+from codegen.driver.lean import generate
 from derive.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -10,8 +10,8 @@ import torch
 from forwards import forward_file as forward_file
 from rich.console import Console
 
-from codegen.driver import Generated
-from codegen.lean import generate
+from codegen.driver.gate import Generated
+from codegen.driver.lean import generate
 from codegen.targets.torch.interpret import interpreted
 from derive import forward_from
 from derive.presentation import document_of

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from chromium import CHROMIUM, Tab, started
 from PIL import Image
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "batch_norm.png"
 WIDTH, HEIGHT = 1000, 1120  # pixels

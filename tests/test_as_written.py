@@ -12,7 +12,7 @@ from random_forwards.grammar import READING_FROM, random_forward
 
 import codegen.as_written.comparing as comparing
 from codegen.as_written import difference_from_body
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import NotationError, UnprovedError, forward_from
 from derive.language.nodes import OneHot
 from derive.notation.class_body import ClassBody

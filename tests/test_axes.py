@@ -7,7 +7,7 @@ from generating import assert_same_gradients, draw, generated, module_from
 from sympy import exp
 
 import derive
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import Axes, Axis, Flatten, Forward, Input, Label, Max, NotationError, OneHot, Rename
 from derive import Sum as Total
 from derive.commands.main import main

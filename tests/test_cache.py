@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-import codegen.cache
-import codegen.driver
-import codegen.emitting
-import codegen.lean
-from codegen.cache import FOLDER, VARIABLE, Cache, cache_folder
-from codegen.cli import main
+import codegen.driver.cache
+import codegen.driver.emitting
+import codegen.driver.gate
+import codegen.driver.lean
 from codegen.commands import generating
-from codegen.dependencies import files_behind, machinery_files
-from codegen.emitting import emit_all
-from codegen.lean import generate
+from codegen.commands.cli import main
+from codegen.driver.cache import FOLDER, VARIABLE, Cache, cache_folder
+from codegen.driver.emitting import emit_all
+from codegen.driver.lean import generate
+from codegen.driver.qualities import emitted
+from codegen.files.dependencies import files_behind, machinery_files
 from codegen.program.packed import MODULES
-from codegen.qualities import emitted
 from derive.language.errors import MATH, UnprovedError
 from derive.notation.library import forward_from
 
@@ -74,7 +74,7 @@ def machinery(tmp_path, monkeypatch):
     """In place of gradform's own files: one that can be edited."""
     file = tmp_path / "machinery" / "rules.py"
     write(file, "")
-    monkeypatch.setattr(codegen.dependencies, "MACHINERY", (file.parent,))
+    monkeypatch.setattr(codegen.files.dependencies, "MACHINERY", (file.parent,))
     return file
 
 
@@ -90,7 +90,7 @@ def emit(file: Path, folder: Path):
 
 def test_a_second_run_derives_nothing(cube, kept, monkeypatch):
     first = emit(cube, kept)
-    monkeypatch.setattr(codegen.lean, "derive_definition", None)
+    monkeypatch.setattr(codegen.driver.lean, "derive_definition", None)
     second = emit(cube, kept)
     assert (second.text, second.quality) == (first.text, first.quality)
     assert second.unchanged and not first.unchanged
@@ -104,7 +104,7 @@ def test_a_chain_is_kept_beside_its_module(cube, kept, monkeypatch):
     assert emit(cube, kept).chain is None
     first = emit_both()  # derived again, for the chain alone
     assert "def cube_chain(" in first.chain
-    monkeypatch.setattr(codegen.lean, "derive_definition", None)
+    monkeypatch.setattr(codegen.driver.lean, "derive_definition", None)
     assert emit_both().chain == first.chain
 
 
@@ -133,16 +133,16 @@ def test_an_edit_of_the_machinery_derives_everything(cube, kept, machinery):
 
 def test_another_version_of_what_it_runs_on_derives_everything(cube, kept, monkeypatch):
     emit(cube, kept)
-    known = codegen.dependencies._version
+    known = codegen.files.dependencies._version
     monkeypatch.setattr(
-        codegen.dependencies, "_version", lambda p: "2.0" if p == "torch" else known(p)
+        codegen.files.dependencies, "_version", lambda p: "2.0" if p == "torch" else known(p)
     )
     assert not emit(cube, kept).unchanged
 
 
 def test_the_machinery_is_all_of_gradform_but_the_mathematics():
     names = {"/".join(file.parts[-2:]) for file in machinery_files()}
-    assert {"chain/rules.py", "codegen/driver.py", "torch/printer.py"} <= names
+    assert {"chain/rules.py", "codegen/driver/gate.py", "torch/printer.py"} <= names
     assert {"templates/module.py.jinja", "templates/report.md.jinja"} <= names
     assert not any(file.is_relative_to(MATH) for file in machinery_files())
 
@@ -170,7 +170,7 @@ def test_a_damaged_entry_is_derived_and_written_anew(cube, kept, damage):
 
 
 def test_what_fails_is_not_kept(cube, kept, monkeypatch):
-    monkeypatch.setattr(codegen.driver, "TOLERANCE", -1)
+    monkeypatch.setattr(codegen.driver.gate, "TOLERANCE", -1)
     for _ in range(2):
         with pytest.raises(UnprovedError):
             emit(cube, kept)
@@ -178,7 +178,7 @@ def test_what_fails_is_not_kept(cube, kept, monkeypatch):
 
 
 def test_the_oldest_entries_go(cube, kept, monkeypatch):
-    monkeypatch.setattr(codegen.cache, "MOST", 2)
+    monkeypatch.setattr(codegen.driver.cache, "MOST", 2)
     kept.mkdir()
     for age in (1, 2, 3):
         write(kept / f"{age}.json", "")
@@ -253,7 +253,7 @@ def rewrite(entry: Path, change) -> None:
 
 
 def keep(entry: Path, text: str) -> None:
-    entry.write_text(f"{codegen.cache.digest(text)}\n{text}")
+    entry.write_text(f"{codegen.driver.cache.digest(text)}\n{text}")
 
 
 def quality_with(**fields):
@@ -304,7 +304,7 @@ def once(tmp_path_factory):
     write(folder / "scale.py", SCALE)
     forward, kept = forward_from(folder / "scale.py"), folder / "kept"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codegen.cache, "STARTED", time.time() + 3600)
+        patch.setattr(codegen.driver.cache, "STARTED", time.time() + 3600)
         emit_all([forward], Cache(kept))
     (entry,) = kept.glob("*.json")
     return forward, kept, entry, entry.read_text()
@@ -317,7 +317,7 @@ def test_an_entry_that_is_no_ordinary_file_is_as_if_there_were_none(once, tmp_pa
         entry.mkdir,
         lambda: os.mkfifo(entry),
         lambda: entry.symlink_to(tmp_path / "elsewhere"),
-        lambda: entry.write_bytes(b" " * (codegen.cache.LARGEST + 1)),
+        lambda: entry.write_bytes(b" " * (codegen.driver.cache.LARGEST + 1)),
     ):
         entry.unlink()
         make()
@@ -384,17 +384,17 @@ class Close:
 @pytest.fixture
 def languages(monkeypatch):
     for name in ("one", "two"):
-        loops = {**codegen.emitting.kernels, name: Loops()}
-        monkeypatch.setattr(codegen.emitting, "kernels", loops)
+        loops = {**codegen.driver.emitting.kernels, name: Loops()}
+        monkeypatch.setattr(codegen.driver.emitting, "kernels", loops)
 
 
 def test_what_was_derived_once_is_printed_for_every_target(cube, kept, languages, monkeypatch):
     first = with_kernels(cube, kept, "one")
-    monkeypatch.setattr(codegen.lean, "derive_definition", None)
+    monkeypatch.setattr(codegen.driver.lean, "derive_definition", None)
     second = with_kernels(cube, kept, "two")
     assert second.kernels == first.kernels and "'y'" in first.kernels[0]
     assert (second.text, second.quality) == (first.text, first.quality)
-    monkeypatch.setattr(codegen.lean, "with_kernels", None)
+    monkeypatch.setattr(codegen.driver.lean, "with_kernels", None)
     assert with_kernels(cube, kept, "two").kernels == first.kernels
     assert emit(cube, kept).kernels is None
 
@@ -403,7 +403,7 @@ def test_what_was_derived_once_is_printed_for_every_target(cube, kept, languages
 def test_programs_of_all_kinds_are_kept(name):
     forward = forward_from(name)
     made = generate(forward)
-    program = codegen.emitting._program(emitted(made), forward)
+    program = codegen.driver.emitting._program(emitted(made), forward)
     assert program is not None and program.backward == made.whole.backward
 
 
@@ -421,7 +421,7 @@ def test_an_edit_is_derived_for_every_target(cube, kept, languages):
 
 def test_a_damaged_entry_of_kernels_is_printed_anew(cube, kept, languages, monkeypatch):
     first = with_kernels(cube, kept, "one")
-    monkeypatch.setattr(codegen.lean, "derive_definition", None)
+    monkeypatch.setattr(codegen.driver.lean, "derive_definition", None)
     for damage in ("", "[]", '["x"', '{"a": 1}', "[1]"):
         entry = min(kept.glob("*.json"), key=lambda entry: entry.stat().st_size)
         keep(entry, damage)
@@ -435,10 +435,10 @@ def test_of_an_edited_forward_no_kept_program_is_printed(once, tmp_path):
     entry.write_text(whole)
     found = Cache(kept).get(forward)
     write(tmp_path / "scale.py", SCALE.replace("2 * x", "5 * x"))
-    assert codegen.emitting._program(found, forward) is not None
-    assert codegen.emitting._program(found, forward_from(tmp_path / "scale.py")) is None
+    assert codegen.driver.emitting._program(found, forward) is not None
+    assert codegen.driver.emitting._program(found, forward_from(tmp_path / "scale.py")) is None
     write(tmp_path / "other.py", SCALE)
-    assert codegen.emitting._program(found, forward_from(tmp_path / "other.py")) is None
+    assert codegen.driver.emitting._program(found, forward_from(tmp_path / "other.py")) is None
 
 
 NO_PROGRAM = {
@@ -460,6 +460,6 @@ NO_PROGRAM = {
 def test_what_is_no_program_is_derived_anew(once, change):
     forward, kept, entry, whole = once
     entry.write_text(whole)
-    assert codegen.emitting._program(Cache(kept).get(forward), forward) is not None
+    assert codegen.driver.emitting._program(Cache(kept).get(forward), forward) is not None
     rewrite(entry, lambda data: data | {"program": change(data["program"])})
-    assert codegen.emitting._program(Cache(kept).get(forward), forward) is None
+    assert codegen.driver.emitting._program(Cache(kept).get(forward), forward) is None

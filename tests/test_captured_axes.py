@@ -6,7 +6,7 @@ import pytest
 import torch
 from generating import assert_same_gradients, draw, forward_file, generated, labels
 
-from codegen.build import program_of
+from codegen.building.programs import program_of
 from codegen.targets.torch.check import arguments_of, dims_tried
 from derive import derive, forward_from
 from derive.chain.chain import derive_chain, outer_argument

@@ -11,10 +11,10 @@ from gallery import Emitted
 from sympy import exp, log, sqrt
 from torch import Tensor
 
-import codegen.chain
-from codegen.chain import chain_module, kept_chain
-from codegen.cli import main
-from codegen.loading import loaded
+import codegen.driver.chain
+from codegen.commands.cli import main
+from codegen.driver.chain import chain_module, kept_chain
+from codegen.files.loading import loaded
 from codegen.targets.lean.chain_check import plain_arguments
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import Pair
@@ -192,14 +192,14 @@ BREAKS = (
 
 @pytest.mark.parametrize("before, after", BREAKS)
 def test_nothing_wrong_is_written(before, after, monkeypatch):
-    right = codegen.chain.chain_text
+    right = codegen.driver.chain.chain_text
 
     def broken(*arguments):
         text = right(*arguments)
         assert text.count(before) == 1
         return text.replace(before, after)
 
-    monkeypatch.setattr(codegen.chain, "chain_text", broken)
+    monkeypatch.setattr(codegen.driver.chain, "chain_text", broken)
     outside = outside_of(Several.definition)
     program = whole_program(Several, derive_definition(outside.inside))
     with pytest.raises(UnprovedError, match="nothing was emitted"):
@@ -255,7 +255,9 @@ def test_what_is_out_of_date_is_said_and_what_is_not_ours_stays(asked, capsys):
 
 def test_it_is_derived_once(asked, monkeypatch):
     words, file = asked
-    monkeypatch.setattr(codegen.chain, "STARTED", float("inf"))  # the file is older than that
+    monkeypatch.setattr(
+        codegen.driver.chain, "STARTED", float("inf")
+    )  # the file is older than that
     assert main(words) == 0
     text = file.read_text()
     file.unlink()
@@ -263,7 +265,7 @@ def test_it_is_derived_once(asked, monkeypatch):
     def derived_again(*_):
         raise AssertionError("it was not kept")
 
-    monkeypatch.setattr(codegen.chain, "chain_module", derived_again)
+    monkeypatch.setattr(codegen.driver.chain, "chain_module", derived_again)
     assert main(words) == 0 and file.read_text() == text
     with pytest.raises(AssertionError, match="not kept"):
         kept_chain(forward_from(words[0]), cached=False)

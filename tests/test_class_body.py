@@ -8,7 +8,7 @@ import warnings
 import pytest
 from forwards import HEAD
 
-from codegen.cli import gradform, main
+from codegen.commands.cli import gradform, main
 from derive import NotationError, derive, forward_from
 from derive.language.errors import NotationWarning, QuestionError
 from derive.source.spellings import HAS, in_the_gallery, in_the_notation, spellings

@@ -10,7 +10,7 @@ import torch
 from generating import module_from
 from sympy import Abs, Piecewise, Rational, cosh, erf, exp, log, sqrt, tanh
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close

@@ -15,12 +15,12 @@ import pytest
 from forwards import HEAD, OWN, write
 from sympy import Integer
 
-import codegen.lean
+import codegen.driver.lean
 import codegen.targets.lean.target
 import derive
 from codegen import generate
-from codegen.cache import FOLDER, VARIABLE
-from codegen.cli import main
+from codegen.commands.cli import main
+from codegen.driver.cache import FOLDER, VARIABLE
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive import UnprovedError, forward_from
@@ -28,7 +28,7 @@ from derive.derivation import closed_form_of
 from derive.notation.library import list_forwards
 from derive.proving.proved import Proved
 
-ROOT = Path(codegen.lean.__file__).parents[1]
+ROOT = Path(codegen.driver.lean.__file__).parents[1]
 DX = "dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)"
 
 
@@ -54,7 +54,7 @@ def numbers_of(definition) -> set[int]:
 
 
 def test_the_driver_runs_the_stages_of_its_docstring():
-    listed = re.findall(r"^    (\w+)\s{2,}", codegen.lean.__doc__, re.M)
+    listed = re.findall(r"^    (\w+)\s{2,}", codegen.driver.lean.__doc__, re.M)
     assert listed == [
         "outside_of",
         "derive_definition",
@@ -68,7 +68,7 @@ def test_the_driver_runs_the_stages_of_its_docstring():
         "chain_module",
         "write_modules",
     ]
-    source = Path(codegen.lean.__file__).read_text()
+    source = Path(codegen.driver.lean.__file__).read_text()
     assert all(f"{name}(" in source for name in listed[:-1])
     stages = (
         "outside_of",
@@ -198,8 +198,8 @@ def test_an_unproved_derivative_leaves_everything_as_it_was(tmp_path, capsys, mo
             raise UnprovedError("SoftmaxNLL: dlogits is unproved")
         return right(form)
 
-    right = codegen.lean.derive_definition.__globals__["prove"]
-    monkeypatch.setitem(codegen.lean.derive_definition.__globals__, "prove", unproved)
+    right = codegen.driver.lean.derive_definition.__globals__["prove"]
+    monkeypatch.setitem(codegen.driver.lean.derive_definition.__globals__, "prove", unproved)
     assert main(both) == 1
     assert "dlogits is unproved" in capsys.readouterr().err
     assert {f.name: (f.read_bytes(), f.stat().st_mtime_ns) for f in out.iterdir()} == before
@@ -209,7 +209,7 @@ def test_code_that_differs_from_autograd_is_not_emitted(tmp_path, capsys, monkey
     """The comparison is the last gate: a printer that prints something else is stopped there."""
     right = codegen.targets.lean.target.module_text
     monkeypatch.setattr(
-        codegen.lean, "module_text", lambda *of: right(*of).replace("dbias / N", "dbias")
+        codegen.driver.lean, "module_text", lambda *of: right(*of).replace("dbias / N", "dbias")
     )
     assert main(["batch_norm", "--out", str(tmp_path / "out")]) == 1
     assert "differs from autograd" in capsys.readouterr().err
@@ -229,7 +229,9 @@ def test_the_comparison_sees_every_gradient(old, new, monkeypatch):
     """(What is wrong in a chain is seen by ``chain.py``: test_chain_modules.)"""
     right = codegen.targets.lean.target.module_text
     assert old in right(of_batch_norm())
-    monkeypatch.setattr(codegen.lean, "module_text", lambda *of: right(*of).replace(old, new))
+    monkeypatch.setattr(
+        codegen.driver.lean, "module_text", lambda *of: right(*of).replace(old, new)
+    )
     with pytest.raises(UnprovedError, match="differs from autograd"):
         generate(forward_from("batch_norm"))
 
@@ -243,7 +245,7 @@ def of_batch_norm():
 
 TEXTS = """
 import sys
-from codegen.targets import kernels
+from codegen.targets.languages import kernels
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive.derivation import derive_definition

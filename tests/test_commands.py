@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import derive
-from codegen.cli import gradform, help_text
+from codegen.commands.cli import gradform, help_text
 from codegen.commands.completion import SHELLS
 from codegen.commands.generate import TARGETS
 from codegen.commands.verbs import VERBS
-from codegen.targets import kernels
+from codegen.targets.languages import kernels
 from derive.commands.show import FORMATS
 from derive.notation.gallery import gallery
 from derive.notation.library import forward_from, list_forwards
@@ -86,7 +86,7 @@ def test_version(capsys):
 def test_what_is_quick_imports_neither_sympy_nor_torch(arguments):
     program = f"""
 import sys
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 try:
     gradform({arguments!r})
 finally:

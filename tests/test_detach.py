@@ -10,7 +10,7 @@ from forwards import forward_file
 from generating import assert_same_gradients, draw, generated, pages
 from torch.func import jvp, vmap
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from derive import Axis, NotationError, UnprovedError, derive, forward_from
 from derive.checking.check import check
 from derive.language.detached import Detach, only_where_needed

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from generating import assert_same_gradients, draw, generated, pages
 
-from codegen import lean
+from codegen.driver import lean
 from codegen.sharding import sharded
 from codegen.sharding.counting import axes_of
-from codegen.targets import kernels
+from codegen.targets.languages import kernels
 from codegen.targets.torch.parts import sharded_module
 from codegen.targets.torch.shard_check import largest_difference_of_parts
 from derive import Axis, Diagonal, Identity, NotationError, check, derive, forward_from

@@ -16,7 +16,7 @@ from generating import draw, forward_file, generated, module_from
 from rich.console import Console
 from sympy import Rational
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import NotationError, check, derive, forward_from
 from derive.language.domain import Bound, Domain
 from derive.presentation import document_of

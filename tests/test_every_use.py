@@ -10,14 +10,14 @@ import pytest
 import torch
 from generating import forward_file, module_from
 
-import codegen.lean
-from codegen.lean import generate
-from codegen.targets import WrongUse
+import codegen.driver.lean
+from codegen.driver.lean import generate
 from codegen.targets.lean import page
 from codegen.targets.lean.check import check_every_use
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import pairs_of
 from codegen.targets.torch.interpret import interpreted
+from codegen.targets.torch.wrong import WrongUse
 from derive import forward_from
 from derive.notation.library import as_forward
 
@@ -299,13 +299,13 @@ class Same(torch.autograd.Function):
 
 def test_forward_mode_runs_where_torch_has_formulas_of_its_own_for_it(monkeypatch):
     """What has a gradient may have no tangent, which the gradient of the lines does not show."""
-    printed, factors = codegen.lean.module_text, "torch.linalg.lu_factor(matrix).LU"
+    printed, factors = codegen.driver.lean.module_text, "torch.linalg.lu_factor(matrix).LU"
 
     def broken(*pairs):
         text = printed(*pairs)
         assert factors in text
         return text.replace(factors, f"Same.apply({factors})") + NO_TANGENT
 
-    monkeypatch.setattr(codegen.lean, "module_text", broken)
+    monkeypatch.setattr(codegen.driver.lean, "module_text", broken)
     with pytest.raises(WrongUse, match="forward mode of the generated code does not run"):
         generate(as_forward("gaussian_process"))

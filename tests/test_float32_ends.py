@@ -8,11 +8,11 @@ import pytest
 import torch
 from generating import forward_file, generated, stated
 
-from codegen import lean
-from codegen.cli import gradform
-from codegen.functions import function
-from codegen.qualities import emitted
-from codegen.report import report
+from codegen.called.functions import function
+from codegen.commands.cli import gradform
+from codegen.driver import lean
+from codegen.driver.qualities import emitted
+from codegen.report.page import report
 from derive import forward_from
 
 # Spellings of the same numbers, x, low, top (and w): what is exact in single precision.

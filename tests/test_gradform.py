@@ -9,8 +9,8 @@ import pytest
 
 import derive
 import gradform
-from codegen.cli import gradform as command
-from codegen.dependencies import files_behind
+from codegen.commands.cli import gradform as command
+from codegen.files.dependencies import files_behind
 from derive.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,8 +6,8 @@ import pytest
 import torch
 from generating import forward_file, generated
 
-from codegen import lean
-from codegen.functions import function
+from codegen.called.functions import function
+from codegen.driver import lean
 from codegen.targets.torch.hard_points import EQUAL
 from derive import forward_from
 

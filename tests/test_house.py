@@ -71,7 +71,7 @@ def test_no_machinery_knows_a_function_by_name():
 
 TEMPLATES = sorted(
     file
-    for folder in ("codegen/templates", "codegen/targets", "derive/presentation/templates")
+    for folder in ("codegen/report/templates", "codegen/targets", "derive/presentation/templates")
     for file in (ROOT / folder).rglob("*.jinja")
 )
 
@@ -117,7 +117,7 @@ def test_every_value_and_step_has_a_printer_line(record):
 
 def test_the_records_at_the_doors_are_frozen():
     from codegen.program import Program
-    from codegen.quality import Emitted, Quality
+    from codegen.program.quality import Emitted, Quality
     from derive.chain.chain import Chain
     from derive.closing.closed_form import ClosedForm
     from derive.closing.steps import Step as DerivationStep

@@ -159,7 +159,7 @@ def test_in_a_composition_the_label_of_the_caller_decides(tmp_path):
 def generated_from(name, folder):
     from generating import module_from
 
-    from codegen.lean import generate
+    from codegen.driver.lean import generate
 
     result = generate(forward_from(name))
     module = module_from(result.text, folder, f"{result.program.name}_{len(result.text)}")

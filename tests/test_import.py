@@ -18,13 +18,13 @@ import torch.nn as nn
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 import derive
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
+from codegen.driver.lean import generate
 from codegen.importing.asked import Argument, arguments_of, sizes_of
 from codegen.importing.beyond import violated
 from codegen.importing.driver import from_torch, imported
 from codegen.importing.nodes import mathematics
 from codegen.importing.operations import rules
-from codegen.lean import generate
 from derive.language.errors import QuestionError
 from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor

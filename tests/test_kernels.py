@@ -19,8 +19,8 @@ from gallery import EVERYTHING
 from torch._subclasses import FakeTensorMode
 
 import generated
-from codegen.lean import generate
-from codegen.targets import kernels as languages
+from codegen.driver.lean import generate
+from codegen.targets.languages import kernels as languages
 from derive import forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from generated import kernels

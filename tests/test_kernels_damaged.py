@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen.cli import main
-from codegen.lean import generate
-from codegen.targets import kernels as languages
+from codegen.commands.cli import main
+from codegen.driver.lean import generate
+from codegen.targets.languages import kernels as languages
 from derive import forward_from
 from derive.language.errors import NotationError, QuestionError
 
@@ -319,7 +319,7 @@ def test_a_name_that_stands_beside_the_modules_is_refused(name, tmp_path):
 
 
 def test_two_forwards_of_one_kernel_file_are_refused(tmp_path):
-    from codegen.writing import kernel_files
+    from codegen.driver.writing import kernel_files
 
     class Result:
         def __init__(self, name, *kernels):

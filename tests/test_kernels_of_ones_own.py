@@ -9,9 +9,9 @@ import shutil
 import pytest
 from forwards import HEAD
 
-from codegen.lean import generate
-from codegen.targets import kernels
+from codegen.driver.lean import generate
 from codegen.targets.cpp.expressions import named
+from codegen.targets.languages import kernels
 from codegen.targets.tables.sizes import Sizes
 from derive import forward_from
 

@@ -6,8 +6,8 @@ import mpmath
 import pytest
 import torch
 
-from codegen import driver
-from codegen.lean import Runs
+from codegen.driver import gate as driver
+from codegen.driver.lean import Runs
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from codegen.targets.torch import last_place

@@ -25,14 +25,14 @@ from sympy import cosh, exp, log, sqrt
 from torch.func import grad, hessian, jacfwd, jacrev
 from transforms import compiled, loss_of
 
-import codegen.functions
-import codegen.lean
-from codegen.cli import main
-from codegen.functions import function
-from codegen.qualities import emitted
-from codegen.recognized import digest_of
-from codegen.targets import WrongUse
+import codegen.called.functions
+import codegen.driver.lean
+from codegen.called.functions import function
+from codegen.called.recognized import digest_of
+from codegen.commands.cli import main
+from codegen.driver.qualities import emitted
 from codegen.targets.lean.autograd import OF_CTX
+from codegen.targets.torch.wrong import WrongUse
 from derive import (
     Axes,
     Axis,
@@ -187,7 +187,7 @@ def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
         smoothing = Scalar(0, at_least=0, at_most=1)
         y = (1 - smoothing) * x**2 + smoothing * exp(x)
 
-    printed = codegen.lean.module_text
+    printed = codegen.driver.lean.module_text
 
     def broken(*pairs):
         text = printed(*pairs)
@@ -195,7 +195,7 @@ def test_scalars_are_compared_at_another_value_than_their_default(monkeypatch):
         return text.replace("smoothing * torch.exp(x)", "smoothing * torch.exp(-x)")
 
     function(Smoothed).derive()
-    monkeypatch.setattr(codegen.lean, "module_text", broken)
+    monkeypatch.setattr(codegen.driver.lean, "module_text", broken)
     with pytest.raises(UnprovedError, match="differs from autograd"):
         function(Smoothed).derive()
 
@@ -463,14 +463,14 @@ SECOND_ORDER = {
 @pytest.mark.parametrize("case", [Norm, Centred], ids=lambda case: case.__name__)
 def test_a_second_order_that_is_wrong_is_refused_by_the_module(case, monkeypatch):
     """In words, wherever one is asked for; the first order is what it was."""
-    checked = codegen.lean.check_every_use
+    checked = codegen.driver.lean.check_every_use
 
     def wrong(text, pair):
         if pair.twice:
             raise WrongUse(f"{case.__name__}: the second derivative differs", SECOND)
         return checked(text, pair)
 
-    monkeypatch.setattr(codegen.lean, "check_every_use", wrong)
+    monkeypatch.setattr(codegen.driver.lean, "check_every_use", wrong)
     made = function(case).derive()
     assert "Second derivatives are refused" in made.source
     for first in ("gradient", "vmap of gradient", "compiled", "jacrev", "batched gradients"):
@@ -529,8 +529,8 @@ def test_it_is_derived_while_torch_compiles():
 
 def test_where_a_notebook_is_imported_and_none_runs_nothing_is_said(monkeypatch, capsys):
     pytest.importorskip("ipykernel")  # as a test of notebooks does in the same process
-    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
-    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    monkeypatch.setattr(codegen.called.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.called.functions, "keep", lambda *_: None)
 
     class Halved(Forward):
         x = Input(N)
@@ -547,9 +547,9 @@ def test_it_is_kept_for_the_next_process(tmp_path, monkeypatch):
     def derived_again(*_):
         raise AssertionError("it was not kept")
 
-    monkeypatch.setattr(codegen.functions, "_derived", derived_again)
+    monkeypatch.setattr(codegen.called.functions, "_derived", derived_again)
     assert function(Bent).source == first.source
-    monkeypatch.setattr(codegen.functions, "machinery_hash", lambda: "another gradform")
+    monkeypatch.setattr(codegen.called.functions, "machinery_hash", lambda: "another gradform")
     with pytest.raises(AssertionError, match="not kept"):
         function(Bent).derive()
 
@@ -563,7 +563,7 @@ def test_what_is_kept_and_damaged_is_derived_again(tmp_path, monkeypatch):
         entry.write_bytes(damaged)
         assert function(Bent).source == text
     own = entry.stem
-    codegen.functions.keep(own, ["bent", None, "", ""])
+    codegen.called.functions.keep(own, ["bent", None, "", ""])
     assert function(Bent).source == text
 
 
@@ -574,8 +574,8 @@ def test_a_cache_that_may_only_be_read_is_read(tmp_path, monkeypatch):
     monkeypatch.setenv("GRADFORM_CACHE", str(tmp_path / "kept"))
     text = function(Bent).source
     for name in ("utime", "replace"):
-        monkeypatch.setattr(f"codegen.cache.os.{name}", refused)
-    monkeypatch.setattr(codegen.functions, "_derived", None)
+        monkeypatch.setattr(f"codegen.driver.cache.os.{name}", refused)
+    monkeypatch.setattr(codegen.called.functions, "_derived", None)
     assert function(Bent).source == text
 
 
@@ -649,9 +649,9 @@ def test_a_torch_function_is_another_where_what_it_reads_is(monkeypatch):
 
 def test_threads_that_call_first_derive_once(monkeypatch):
     bent_once, derived = function(Bent), []
-    find = codegen.functions.Function._find
+    find = codegen.called.functions.Function._find
     monkeypatch.setattr(
-        codegen.functions.Function, "_find", lambda self: (derived.append(1), find(self))
+        codegen.called.functions.Function, "_find", lambda self: (derived.append(1), find(self))
     )
     with ThreadPoolExecutor(3) as threads:
         found = [*threads.map(lambda _: bent_once(x, w), range(3))]
@@ -692,7 +692,7 @@ def test_a_function_that_calls_itself_is_refused(made):
 def test_a_derivation_is_left_at_once_and_taken_up_again(monkeypatch):
     """By Ctrl-C, which here is of another thread."""
     begun, ended, found = threading.Event(), threading.Event(), []
-    find = codegen.functions.Function._find
+    find = codegen.called.functions.Function._find
 
     def slow(self):
         found.append(self)
@@ -704,7 +704,7 @@ def test_a_derivation_is_left_at_once_and_taken_up_again(monkeypatch):
         begun.wait(100)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    monkeypatch.setattr(codegen.functions.Function, "_find", slow)
+    monkeypatch.setattr(codegen.called.functions.Function, "_find", slow)
     made = function(Bent)
     other = threading.Thread(target=interrupt)
     other.start()
@@ -821,10 +821,10 @@ WRONG = (
 
 @pytest.mark.parametrize("case, before, after, words", WRONG)
 def test_nothing_wrong_is_called(case, before, after, words, monkeypatch):
-    import codegen.lean as driver
+    import codegen.driver.lean as driver
 
-    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
-    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    monkeypatch.setattr(codegen.called.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.called.functions, "keep", lambda *_: None)
     right = driver.module_text
 
     def wrong(*arguments):
@@ -847,7 +847,7 @@ class Smooth(Forward):
 
 
 def test_a_pair_without_options_is_proved_where_it_moves_a_third_less(functions, monkeypatch):
-    import codegen.lean as driver
+    import codegen.driver.lean as driver
 
     assert "class NormPlain(" in functions[0][Norm].source
     assert "    if gain is None:\n" in functions[0][Norm].source
@@ -859,15 +859,15 @@ def test_a_pair_without_options_is_proved_where_it_moves_a_third_less(functions,
     monkeypatch.setattr(driver, "prove", proved)
     assert "Plain" not in function(Smooth).source
     with pytest.raises(AssertionError, match="not worth it"):
-        monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
+        monkeypatch.setattr(codegen.called.functions, "recalled", lambda name: None)
         function(Norm).derive()
 
 
 def test_both_pairs_are_compared_in_every_use(monkeypatch):
-    import codegen.lean as driver
+    import codegen.driver.lean as driver
 
-    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
-    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    monkeypatch.setattr(codegen.called.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.called.functions, "keep", lambda *_: None)
     compared = []
     for name in ("largest_difference", "check_every_use"):
         right = getattr(driver, name)
@@ -890,7 +890,7 @@ def test_both_pairs_are_compared_in_every_use(monkeypatch):
 @pytest.mark.parametrize("helps", [True, False])
 def test_the_pair_that_needs_it_is_held(helps, monkeypatch):
     """The other stays as it is; what remains is said of the calls that it concerns."""
-    import codegen.lean as driver
+    import codegen.driver.lean as driver
 
     held = []
 
@@ -911,13 +911,13 @@ def test_the_pair_that_needs_it_is_held(helps, monkeypatch):
 
 
 def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):
-    import codegen.lean as driver
+    import codegen.driver.lean as driver
 
     def unproved(*_):
         raise UnprovedError("not proved")
 
-    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
-    monkeypatch.setattr(codegen.functions, "keep", lambda *_: None)
+    monkeypatch.setattr(codegen.called.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.called.functions, "keep", lambda *_: None)
     monkeypatch.setattr(driver, "prove", unproved)
     assert "Plain" not in function(Norm).source
 
@@ -925,7 +925,7 @@ def test_without_a_proof_there_is_no_pair_without_options(monkeypatch):
 @pytest.mark.parametrize("undecided", [True, False])
 def test_a_pair_without_options_for_which_the_time_ran_out_is_not_kept(undecided, monkeypatch):
     """And it is said: the next run may find it."""
-    import codegen.lean as driver
+    import codegen.driver.lean as driver
 
     def late(form, *_):
         if undecided:
@@ -933,8 +933,8 @@ def test_a_pair_without_options_for_which_the_time_ran_out_is_not_kept(undecided
         return replace(proved(form), cut_short="Norm: the time is over")
 
     kept, proved = [], driver.prove
-    monkeypatch.setattr(codegen.functions, "recalled", lambda name: None)
-    monkeypatch.setattr(codegen.functions, "keep", lambda *found: kept.append(found))
+    monkeypatch.setattr(codegen.called.functions, "recalled", lambda name: None)
+    monkeypatch.setattr(codegen.called.functions, "keep", lambda *found: kept.append(found))
     function(Norm).derive()
     assert kept
     kept.clear()

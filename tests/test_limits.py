@@ -17,15 +17,15 @@ import pytest
 from forwards import HEAD
 from sympy.core.facts import FactKB
 
-import codegen.cache
-import codegen.emitting
+import codegen.driver.cache
+import codegen.driver.emitting
 import derive
 import derive.closing.closed_form
 import derive.language.symbols
 import derive.proving.claim
 import derive.proving.proof
 import derive.running.limits
-from codegen.cli import gradform, main
+from codegen.commands.cli import gradform, main
 from derive.checking.ground import Ground, ground_of
 from derive.language.errors import QuestionError, UndecidedError
 from derive.notation.library import load
@@ -269,8 +269,8 @@ def test_time_is_out_during_the_proof(scaled, monkeypatch, tmp_path, capsys):
 def test_what_is_proved_for_small_batches_is_emitted_and_says_so(
     scaled, monkeypatch, tmp_path, capsys
 ):
-    monkeypatch.setattr(codegen.cache, "STARTED", time.time() + 3600)
-    monkeypatch.setenv(codegen.cache.VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setattr(codegen.driver.cache, "STARTED", time.time() + 3600)
+    monkeypatch.setenv(codegen.driver.cache.VARIABLE, str(tmp_path / "kept"))
     arguments = [scaled, "--out", str(tmp_path / "out")]
     with monkeypatch.context() as patch:
         patch.setattr(derive.proving.claim, "holds_for_every_size", hang)
@@ -302,14 +302,14 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
     def pool(processes):
         yield Here()
 
-    monkeypatch.setattr(codegen.emitting, "_pool", pool)
-    nothing_kept = codegen.cache.Cache(None)
+    monkeypatch.setattr(codegen.driver.emitting, "_pool", pool)
+    nothing_kept = codegen.driver.cache.Cache(None)
     monkeypatch.setattr(nothing_kept, "put", lambda *_: None)
-    codegen.emitting.emit_all(load_one(scaled) * 4, nothing_kept, processes=2, limit=7)
+    codegen.driver.emitting.emit_all(load_one(scaled) * 4, nothing_kept, processes=2, limit=7)
     assert given == [(7, nothing_kept.target, None, False)] * 4
     monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError):
-        codegen.emitting._emitted(scaled, "Scaled", (SHORT, "torch", None, False))
+        codegen.driver.emitting._emitted(scaled, "Scaled", (SHORT, "torch", None, False))
 
 
 def load_one(file):

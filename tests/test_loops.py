@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from forwards import forward_file
 from generating import assert_same_gradients, draw, generated, pages
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import NotationError, derive, forward_from
 
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from generating import assert_same_gradients, draw, forward_file, generated, pages
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from derive import NotationError, forward_from
 
 MASKED_SOFTMAX = """    x = Input(N, K)

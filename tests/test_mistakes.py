@@ -10,7 +10,7 @@ import torch
 from forwards import HEAD
 
 import codegen.commands.generating
-from codegen.cli import gradform, main
+from codegen.commands.cli import gradform, main
 from derive import Forward, QuestionError, derive, forward_from
 
 # name: (lines of a class body, the line of the mistake among them, words of the message)

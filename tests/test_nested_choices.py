@@ -7,7 +7,7 @@ from forwards import HEAD
 from sympy import Piecewise, Symbol
 from sympy.logic.boolalg import ITE
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import forward_from
 from derive.language.choices import Branches, Compared
 

@@ -6,7 +6,7 @@ import pytest
 from forwards import HEAD
 from sympy import Float, Integer, Rational, exp, log, sqrt
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import NotationError, forward_from
 from derive.checking.check import check
 from derive.language.errors import QuestionError

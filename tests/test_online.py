@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from codegen.build import program_of
+from codegen.building.programs import program_of
 from codegen.schedule.costs import GPU
 from codegen.schedule.elements import (
     ZERO,

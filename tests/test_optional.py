@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import TOLERANCE, draw, forward_file, generated, pages
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from derive import NotationError, derive, forward_from
 
 NORM = """    x = Input(N, C)

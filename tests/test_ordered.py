@@ -5,7 +5,7 @@ import torch
 from forwards import forward_file
 from generating import assert_same_gradients, draw, generated, module_from
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import NotationError, forward_from
 from derive.notation.layout import layouts_of, shape
 

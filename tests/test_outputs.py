@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import draw, generated, labels
 
-from codegen import lean
-from codegen.ranks import generate_of_ranks
-from codegen.targets import kernels
+from codegen.driver import lean
+from codegen.driver.ranks import generate_of_ranks
+from codegen.targets.languages import kernels
 from derive import NotationError, QuestionError, check, derive, forward_from
 from derive.chain.chain import derive_chain
 from derive.orders.second import second_order

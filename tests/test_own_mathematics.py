@@ -17,7 +17,7 @@ from generating import (
     stated,
 )
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive.language.nodes import Max, Sum
 from derive.language.symbols import tensors_in
 from derive.notation.library import forwards_from

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from forwards import HEAD
 
-import codegen.cache
-import codegen.emitting
-from codegen.cache import Cache
-from codegen.emitting import FEWEST, emit_all
+import codegen.driver.cache
+import codegen.driver.emitting
+from codegen.driver.cache import Cache
+from codegen.driver.emitting import FEWEST, emit_all
 from derive.notation.library import load
 
 ROOT = Path(codegen.__file__).parents[1]
@@ -42,13 +42,13 @@ class Quantile(Forward):
     x = Input(N)
     y = erfinv(x)
 """
-NEVER_CLOSE_ENOUGH = "\nimport codegen.driver\n\ncodegen.driver.TOLERANCE = -1\n"
+NEVER_CLOSE_ENOUGH = "\nimport codegen.driver.gate\n\ncodegen.driver.TOLERANCE = -1\n"
 NEVER_DONE = """
 import time
-import codegen.lean
+import codegen.driver.lean
 
-right = codegen.lean.derive_definition
-codegen.lean.derive_definition = lambda d, *rest: (
+right = codegen.driver.lean.derive_definition
+codegen.driver.lean.derive_definition = lambda d, *rest: (
     time.sleep(600) if d.name == "Power2" else right(d, *rest)
 )
 """
@@ -56,8 +56,8 @@ codegen.lean.derive_definition = lambda d, *rest: (
 
 def on(cores: int) -> list[str]:
     """The command, where there are so many."""
-    counted = f"import codegen.emitting; codegen.emitting._cores = lambda: {cores}"
-    run = "from derive.running.starting import run; run('codegen.cli', 'main')"
+    counted = f"import codegen.driver.emitting; codegen.driver.emitting._cores = lambda: {cores}"
+    run = "from derive.running.starting import run; run('codegen.commands.cli', 'main')"
     return [sys.executable, "-c", f"{counted}; {run}"]
 
 
@@ -85,7 +85,7 @@ def test_the_same_files_in_the_same_order_as_one_process_alone(tmp_path):
 
 
 def test_a_few_forwards_need_no_other_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(codegen.emitting, "_pool", None)
+    monkeypatch.setattr(codegen.driver.emitting, "_pool", None)
     forwards = load(written(tmp_path, SMALL))
     assert len(emit_all(forwards[: FEWEST - 1], NOTHING_KEPT, processes=2)) == FEWEST - 1
 
@@ -105,8 +105,8 @@ def test_processes_are_handed_little(tmp_path, monkeypatch):
     def pool(processes):
         yield Here()
 
-    monkeypatch.setattr(codegen.emitting, "_pool", pool)
-    monkeypatch.setattr(codegen.cache, "STARTED", time.time() + 3600)
+    monkeypatch.setattr(codegen.driver.emitting, "_pool", pool)
+    monkeypatch.setattr(codegen.driver.cache, "STARTED", time.time() + 3600)
     forwards = load(written(tmp_path, SMALL))
     for target in ("torch", "cpp"):
         emit_all(forwards, Cache(tmp_path / "kept", target=target), processes=2)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from generating import assert_same_gradients, draw, forward_file, generated
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from derive import NotationError, check, derive, forward_from
 
 CAUSAL = """    x = Input(N, K)

@@ -10,8 +10,8 @@ from rich.console import Console
 
 import derive.closing.closed_form
 import derive.running.progress
-from codegen.cli import gradform
-from codegen.progress import in_a_bar
+from codegen.commands.cli import gradform
+from codegen.report.progress import in_a_bar
 from derive.running.progress import Waiting, told
 
 SLOW = "\n\nclass Slow(Forward):\n    x = Input(N)\n    y = x**2\n"

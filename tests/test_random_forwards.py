@@ -166,8 +166,8 @@ def test_a_wrong_function_is_found(monkeypatch):
     """Printed as another one: the driver compares with autograd, so that is held off as well."""
     assert tried(FORWARD).kind == RIGHT
     monkeypatch.setitem(vocabulary.FUNCTIONS, "tanh", "torch.sin")
-    monkeypatch.setattr("codegen.driver.TOLERANCE", float("inf"))
-    monkeypatch.setattr("codegen.lean.check_every_use", lambda *_: ())
+    monkeypatch.setattr("codegen.driver.gate.TOLERANCE", float("inf"))
+    monkeypatch.setattr("codegen.driver.lean.check_every_use", lambda *_: ())
     assert tried(FORWARD).kind == WRONG
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from codegen.ranks import generate_of_ranks, program_of_one
+from codegen.driver.ranks import generate_of_ranks, program_of_one
+from codegen.driver.writing import with_runtime
 from codegen.sharding import sharded
 from codegen.targets.torch.parts import sharded_module
-from codegen.writing import with_runtime
 from derive import derive, forward_from
 from derive.running.writing import write_all
 

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from generating import draw, generated, pages
 from sympy import Function, Symbol, symbols
 
-import codegen.lean
-from codegen.functions import function
-from codegen.ranks import generate_of_ranks
-from codegen.targets import kernels
+import codegen.driver.lean
+from codegen.called.functions import function
+from codegen.driver.ranks import generate_of_ranks
+from codegen.targets.languages import kernels
 from derive import NotationError, QuestionError, check, derive, forward_from
 
 TOLERANCE = 1e-10
@@ -335,7 +335,7 @@ def test_a_state_that_starts_below_every_score_is_compared_where_autograd_has_nu
     inputs = draw(4, 4), draw(4, seed=1), draw(4, seed=2)
     assert_as_typed(lambda *own: ours(*own)[-1], left_to_right(join), inputs)
     definition, program, text = result.proved.definition, result.program, result.text
-    largest_difference = codegen.lean.Runs().largest_difference
+    largest_difference = codegen.driver.lean.Runs().largest_difference
     assert text.count("1e+30") > 1 and largest_difference(text, definition, program) < TOLERANCE
     for right, wrong in (("1e+30", "1e+999"), (" + stay\n", " - 9 * stay\n")):
         assert right in text
@@ -378,7 +378,7 @@ def test_a_lean_recurrence_is_the_loop_and_its_gradients_autograds(name, tmp_pat
 
 
 def test_one_that_starts_below_every_score_and_reads_its_place_is_lean(tmp_path):
-    lean = codegen.lean.generate(forward_from(file_of(tmp_path, LEFT_TO_RIGHT)))
+    lean = codegen.driver.lean.generate(forward_from(file_of(tmp_path, LEFT_TO_RIGHT)))
     assert lean.text.count("1e+30") > 1 and lean.largest_difference < TOLERANCE
 
 
@@ -547,7 +547,7 @@ def test_a_claim_about_it_is_checked_and_its_pages_say_how_it_is_tied(tmp_path):
 
 def test_what_is_around_a_recurrence_has_kernels_and_no_axis_is_split(tmp_path):
     forward = forward_from(file_of(tmp_path, ELMAN))
-    assert codegen.lean.generate(forward, kernels=kernels["cpp"]).kernels
+    assert codegen.driver.lean.generate(forward, kernels=kernels["cpp"]).kernels
     with pytest.raises(QuestionError, match="has a recurrence: its axes are not split"):
         generate_of_ranks(forward, ["N"])
 

@@ -9,12 +9,12 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
-from codegen import lean
-from codegen.cli import main
-from codegen.driver import TOLERANCE
-from codegen.ranks import generate_of_ranks
+from codegen.commands.cli import main
+from codegen.driver import lean
+from codegen.driver.gate import TOLERANCE
+from codegen.driver.ranks import generate_of_ranks
 from codegen.sharding import CHUNK
-from codegen.targets import kernels
+from codegen.targets.languages import kernels
 from derive import NotationError, QuestionError, derive, forward_from
 from derive.commands.check import check_command
 from derive.commands.show import show_command

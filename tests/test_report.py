@@ -8,13 +8,13 @@ from forwards import write
 from generating import forward_file
 
 import codegen
-from codegen.cache import FOLDER, VARIABLE
-from codegen.cli import gradform, main
-from codegen.lean import generate
-from codegen.moves import AGAIN, Moved, hash_of, is_outdated, moves_in, put_moves
-from codegen.qualities import emitted
-from codegen.quality import Moves
-from codegen.report import FILE, measured_in, report
+from codegen.commands.cli import gradform, main
+from codegen.driver.cache import FOLDER, VARIABLE
+from codegen.driver.lean import generate
+from codegen.driver.qualities import emitted
+from codegen.program.quality import Moves
+from codegen.report.moves import AGAIN, Moved, hash_of, is_outdated, moves_in, put_moves
+from codegen.report.page import FILE, measured_in, report
 from derive import forward_from
 
 ROOT = Path(codegen.__file__).parents[1]

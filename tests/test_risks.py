@@ -6,9 +6,9 @@ import pytest
 from generating import forward_file, generated
 from sympy import Ne, Piecewise, exp, log, sqrt
 
-from codegen.cli import gradform
-from codegen.qualities import emitted
-from codegen.report import report
+from codegen.commands.cli import gradform
+from codegen.driver.qualities import emitted
+from codegen.report.page import report
 from derive.chain.chain import derive_chain
 from derive.closing.closed_form import close
 from derive.closing.risks import divisors, preference

@@ -9,7 +9,7 @@ import torch
 from forwards import HEAD
 from generating import draw, labels, module_from
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import forward_from
 
 HEAD = HEAD + "T, E, V = (Axis(name) for name in 'TEV')\n"

@@ -8,7 +8,7 @@ from generating import assert_same_gradients, draw, generated, pages
 from sympy import Integer, exp, log
 from torch.func import jvp, vmap
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from codegen.targets.lean import _helpers
 from derive import Axes, Axis, Forward, Input, Label, NotationError, check, derive, forward_from
 from derive.language.nodes import GoneAlong, LogCumSumExp, LogCumSumExpBack

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from generating import forward_file
 
-from codegen.build import program_of
+from codegen.building.programs import program_of
 from codegen.schedule.costs import CPU, GPU
 from codegen.schedule.dropping import without
 from codegen.schedule.elements import (

@@ -55,7 +55,7 @@ def test_a_forward_of_twice_the_length_is_simplified_about_twice_as_often(tmp_pa
     assert long < 2.5 * short, (short, long)
 
 
-@pytest.mark.parametrize("first", ["derive", "codegen.driver"])
+@pytest.mark.parametrize("first", ["derive", "codegen.driver.gate"])
 def test_sympy_remembers_what_was_computed_for_the_gradients_before(first):
     program = (
         f"import {first}; from sympy.core.mul import Mul;"

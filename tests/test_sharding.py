@@ -9,13 +9,13 @@ from generating import draw, forward_file, labels
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import codegen.ranks
-from codegen.cli import main
+import codegen.driver.ranks
+from codegen.commands.cli import main
+from codegen.driver.ranks import generate_of_ranks, program_of_one
 from codegen.program.arrays import Arrange, Reduce
 from codegen.program.shards import Exchange, Overwritten
 from codegen.program.steps import Assign
 from codegen.program.values import Apply, Load, Plus
-from codegen.ranks import generate_of_ranks, program_of_one
 from codegen.sharding import CHUNK, sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.sharding.overwriting import overwriting
@@ -267,7 +267,7 @@ def test_a_wrong_module_is_not_written(right, wrong, tmp_path, monkeypatch, caps
         assert right in text, text
         return text.replace(right, wrong)
 
-    monkeypatch.setattr(codegen.ranks, "sharded_module", broken)
+    monkeypatch.setattr(codegen.driver.ranks, "sharded_module", broken)
     with pytest.raises(UnprovedError, match="nothing was written"):
         generate_of_ranks(forward_from("batch_norm"), ["N"])
 

@@ -12,12 +12,12 @@ from forwards import HEAD
 from rich.console import Console
 from sympy import Symbol, exp, expand, sqrt
 
-import codegen.cache
-import codegen.lean
-import codegen.passed
-from codegen.cache import VARIABLE, Cache
-from codegen.cli import gradform
-from codegen.emitting import emit_all
+import codegen.driver.cache
+import codegen.driver.lean
+import codegen.driver.passed
+from codegen.commands.cli import gradform
+from codegen.driver.cache import VARIABLE, Cache
+from codegen.driver.emitting import emit_all
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import FUNCTIONS
 from derive.commands.main import main
@@ -232,31 +232,31 @@ def test_code_that_cannot_be_written_is_named_beside_the_derivation(tmp_path, ca
 
 
 def test_lines_that_are_not_those_of_the_module_are_not_shown(capsys, monkeypatch):
-    monkeypatch.setattr(codegen.passed, "backward_lines", lambda *of: {"dx": "dx = dy"})
+    monkeypatch.setattr(codegen.driver.passed, "backward_lines", lambda *of: {"dx": "dx = dy"})
     status, out, err = printed_by_gradform(capsys, "tanh")
     assert status == 1 and "dx = dy" in err and "There is no code" in out
 
 
 def test_what_has_passed_before_is_not_compared_again(tmp_path, capsys, monkeypatch):
     """What comes with gradform, and what is in the cache; all else is compared."""
-    compared, right = [], codegen.lean.lean_tried
+    compared, right = [], codegen.driver.lean.lean_tried
 
     def comparing(forward, *of):
         compared.append(forward.__name__)
         return right(forward, *of)
 
-    monkeypatch.setattr(codegen.lean, "lean_tried", comparing)
+    monkeypatch.setattr(codegen.driver.lean, "lean_tried", comparing)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(HEAD + OWN)
     os.utime("mine.py", (10**9, 10**9))
-    monkeypatch.setattr(codegen.cache, "STARTED", 10**10)
+    monkeypatch.setattr(codegen.driver.cache, "STARTED", 10**10)
     assert printed_by_gradform(capsys, "tanh")[0] == 0 and compared == []
     assert printed_by_gradform(capsys, "mine.py")[0] == 0 and compared == ["Mine"]
     monkeypatch.setenv(VARIABLE, "kept")
     emit_all([forward_from("mine.py")], Cache(Path("kept")))
     assert compared == ["Mine", "Mine"]  # as it was emitted
     assert printed_by_gradform(capsys, "mine.py")[0] == 0 and compared == ["Mine", "Mine"]
-    monkeypatch.setattr(codegen.passed, "SHIPPED", tmp_path)
+    monkeypatch.setattr(codegen.driver.passed, "SHIPPED", tmp_path)
     assert printed_by_gradform(capsys, "tanh")[0] == 0 and compared == ["Mine", "Mine", "Tanh"]
 
 

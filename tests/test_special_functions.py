@@ -11,12 +11,12 @@ from sympy import Function, Piecewise, Rational, Symbol
 from torch import lgamma
 
 import derive.language.functions as functions
-from codegen import lean
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
+from codegen.driver import lean
 from codegen.schedule.entries import BUILT
 from codegen.schedule.library import FUNCTIONS as OF_LIBRARY
-from codegen.targets import kernels
 from codegen.targets.cpp import vocabulary as cpp
+from codegen.targets.languages import kernels
 from codegen.targets.torch import interpret
 from codegen.targets.torch import vocabulary as torchs
 from codegen.targets.triton import vocabulary as triton

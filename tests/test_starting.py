@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from forwards import HEAD
 
-import codegen.dependencies
+import codegen.files.dependencies
 import derive
-from codegen.dependencies import machinery_hash
-from codegen.header import header
+from codegen.files.dependencies import machinery_hash
+from codegen.files.header import header
 from derive.running.garbage import SELDOM, collected_seldom
 
 ROOT = Path(derive.__file__).parents[1]
@@ -136,10 +136,10 @@ def test_a_source_tree_needs_no_installation(monkeypatch):
         raise importlib.metadata.PackageNotFoundError(package)
 
     monkeypatch.setattr(importlib.metadata, "version", nowhere)
-    monkeypatch.setattr(codegen.dependencies, "_version", lambda package: "")
+    monkeypatch.setattr(codegen.files.dependencies, "_version", lambda package: "")
     assert header("mine.py", "0" * 64) == expected
     assert expected[2] == f"made by: gradform {derive.version.VERSION}, sympy 1.14.0"
-    assert machinery_hash() != "" and codegen.dependencies._own_version("sympy") == "1.14.0"
+    assert machinery_hash() != "" and codegen.files.dependencies._own_version("sympy") == "1.14.0"
 
 
 def test_garbage_is_looked_for_as_before_once_all_are_done():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from derive.derivation import derive
 from derive.formulas.text import formula
 from derive.notation.library import forward_from

@@ -7,9 +7,9 @@ from importlib import import_module
 import pytest
 from forwards import HEAD
 
-import codegen.trace
-from codegen.cli import gradform
-from codegen.trace import doors, doors_after
+import codegen.driver.trace
+from codegen.commands.cli import gradform
+from codegen.driver.trace import doors, doors_after
 from derive.derivation import stages
 from derive.formulas.unicode import words_of
 from derive.language.errors import UnprovedError
@@ -89,7 +89,7 @@ def test_it_shows_what_the_records_hold(capsys):
 
 
 def test_of_a_long_derivation_the_rules_are_counted(capsys, monkeypatch):
-    monkeypatch.setattr(codegen.trace, "MOST_STEPS", 17)
+    monkeypatch.setattr(codegen.driver.trace, "MOST_STEPS", 17)
     assert re.search(
         r"^  dx +chain rule 1, ",
         printed(capsys, "batch_norm"),
@@ -105,7 +105,7 @@ def test_where_a_door_stays_closed_those_before_it_are_shown(capsys, monkeypatch
     def refused(*arguments):
         raise UnprovedError("no door")
 
-    monkeypatch.setattr(codegen.trace, "lean_tried", refused)
+    monkeypatch.setattr(codegen.driver.trace, "lean_tried", refused)
     assert gradform(["trace", own]) == 1
     text = capsys.readouterr()
     assert [record for _, record in titles(text.out)] == list(RECORDS[:-3])  # nor code unchecked

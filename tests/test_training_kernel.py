@@ -12,9 +12,9 @@ import pytest
 import torch
 from forwards import HEAD
 
-from codegen.cli import gradform
-from codegen.lean import generate
-from codegen.targets import kernels as languages
+from codegen.commands.cli import gradform
+from codegen.driver.lean import generate
+from codegen.targets.languages import kernels as languages
 from derive import forward_from
 from derive.language.errors import UnprovedError
 from generated.chain.mlp import mlp_atoms

@@ -8,8 +8,8 @@ from gallery import Emitted
 from torch._dynamo.testing import CompileCounterWithBackend
 from transforms import COMPILED, EAGER, of_plain_torch
 
-import codegen.lean
-from codegen.functions import function
+import codegen.driver.lean
+from codegen.called.functions import function
 from codegen.targets.torch.edges import FAR, edges_of, on_edge
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements
@@ -152,6 +152,6 @@ def test_where_a_branch_is_not_taken_every_order_is_finite(name):
 
 def test_what_cannot_be_held_is_said(monkeypatch):
     """Where the lines stay as they are written, the module says what is NaN."""
-    monkeypatch.setattr(codegen.lean, "with_arguments_held", lambda program: program)
+    monkeypatch.setattr(codegen.driver.lean, "with_arguments_held", lambda program: program)
     source = function(forward_from("l2_normalize")).source
     assert "- second derivatives may be NaN or infinite where an entry is 0." in source

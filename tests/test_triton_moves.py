@@ -14,7 +14,7 @@ import pytest
 from compiled_kernels import COUNTED, FOLDER, LABEL, NAMES, Compiled, Own, functions_of, is_counted
 from test_triton_compiled import pytestmark as of_compiled
 
-from codegen.moves import Moved, hash_of, is_outdated, moves_in, put_moves
+from codegen.report.moves import Moved, hash_of, is_outdated, moves_in, put_moves
 
 pytestmark = [
     *of_compiled,

@@ -9,7 +9,7 @@ import pytest
 from forwards import HEAD
 from test_kernels_of_ones_own import AXES, BODIES
 
-from codegen.targets import kernels
+from codegen.targets.languages import kernels
 from codegen.targets.lean.check import largest_difference
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import pairs_of

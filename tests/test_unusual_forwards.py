@@ -9,7 +9,7 @@ import torch
 from forwards import HEAD
 from generating import generated, stated
 
-from codegen.lean import generate
+from codegen.driver.lean import generate
 from derive import forward_from
 from derive.language.errors import QuestionError
 from derive.running import limits

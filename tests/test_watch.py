@@ -13,13 +13,13 @@ import pytest
 from forwards import HEAD
 
 import derive
-from codegen.cli import gradform
+from codegen.commands.cli import gradform
 from codegen.commands.comparison import Derivation, Fact, changes, described
 from codegen.commands.deriving import Deriver
 from codegen.commands.facts import derivation_facts
 from codegen.commands.watch import watch_parser
-from codegen.lean import generate
-from codegen.qualities import emitted
+from codegen.driver.lean import generate
+from codegen.driver.qualities import emitted
 from derive.notation.library import load
 
 ROOT = Path(derive.__file__).parents[1]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.cli import gradform
-from codegen.dependencies import files_behind
+from codegen.commands.cli import gradform
+from codegen.files.dependencies import files_behind
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import QuestionError
 from derive.notation.library import forward_from
@@ -52,14 +52,14 @@ SAID = {
     "show softmax --format html": "</html>",
     "check softmax 'y*(dy - (dy*y).sum(-1, keepdim=True))'": "right: dx of softmax",
     "check own.py 'dy*(1 - y**2) - Sum(dy*(1 - y**2), N)/N'": "right: dx of centred",
-    "trace relu": "codegen.driver.compared",
+    "trace relu": "codegen.driver.gate.compared",
     "report relu": "written to generated/REPORT.md",
     "site relu --output pages": "pages",
 }
 COMMANDS = f"""
 import contextlib, io, json, shlex, sys
-import codegen.cli
-from codegen.cli import gradform
+import codegen.commands.cli
+from codegen.commands.cli import gradform
 if __name__ == "__main__":
     for command in {list(SAID)!r}:
         out, err = io.StringIO(), io.StringIO()

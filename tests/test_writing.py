@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from forwards import HEAD
 
-import codegen.lean
+import codegen.driver.lean
 import derive.running.folders
-from codegen.cli import gradform, main
-from codegen.writing import MARKER, write_modules
+from codegen.commands.cli import gradform, main
+from codegen.driver.writing import MARKER, write_modules
 from derive.language.errors import QuestionError
 from derive.presentation.formats import FORMATS
 from derive.presentation.html import Around
@@ -38,7 +38,7 @@ def names_in(folder: Path) -> set[str]:
 STOPPED_AT_EVERY_STEP = """
 import errno, os, signal, sys
 from pathlib import Path
-from codegen.writing import MARKER, write_modules
+from codegen.driver.writing import MARKER, write_modules
 from derive.running import writing
 
 how, folder = sys.argv[1], Path(sys.argv[2])
@@ -335,7 +335,7 @@ def test_a_users_file_is_refused_before_anything_is_derived(
     pages.mkdir()
     for name in ("swish.html", "REPORT.md"):
         (pages / name).write_text(MINE)
-    monkeypatch.setattr(codegen.lean, "derive_definition", None)
+    monkeypatch.setattr(codegen.driver.lean, "derive_definition", None)
     monkeypatch.setattr("derive.commands.showing.derive", None)
     monkeypatch.setattr("derive.commands.site.derive", None)
     assert gradform([part.format(here=norm.parent.name) for part in arguments]) == 2

@@ -23,11 +23,11 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
-import codegen
+import codegen.driver
 from codegen.commands.comparison import Derivation, derivation_of
 from derive.running.command import WRONG, guarded, say
 
-ROOT = Path(codegen.__file__).parents[1]
+ROOT = Path(codegen.driver.__file__).parents[2]
 NEEDED = ("codegen.commands.facts", "codegen.commands.generating", "codegen.targets.torch.check")
 
 
@@ -117,7 +117,7 @@ def _derived(
 ) -> int:
     from codegen.commands.facts import derivation_facts
     from codegen.commands.generating import derive_modules, texts_of
-    from codegen.writing import write_modules
+    from codegen.driver.writing import write_modules
     from derive.notation.library import files_read
 
     forwards, results = derive_modules(options, writes)
@@ -131,7 +131,7 @@ def _derived(
 
 def _files_behind(names: Sequence[str]) -> Iterable[Path]:
     """The files that the forwards called ``names`` are read from, also where they cannot be."""
-    from codegen.dependencies import files_behind
+    from codegen.files.dependencies import files_behind
     from derive.notation.gallery import files_named
 
     for file in files_named(names):

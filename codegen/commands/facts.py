@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from sympy import Expr, count_ops
 
 from codegen.commands.comparison import FORWARD, TAKES, Derivation, Fact
-from codegen.digest import digest
-from codegen.quality import Collectives, Emitted, Moves, Quality, Traffic
+from codegen.files.digest import digest
+from codegen.program.quality import Collectives, Emitted, Moves, Quality, Traffic
 from derive.formulas.text import formula
 from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor

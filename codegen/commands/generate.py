@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from codegen.targets import TORCH
 from derive.commands.reduction import add_reduction
 from derive.running.command import add_force, add_limit, add_names, guarded
 from derive.running.parser import OneOf, OnlyOne, Parser
 
-TORCH = "torch"
 TARGETS = (TORCH, "cpp", "triton")
 OUT = "generated"
 EXAMPLES = """\

@@ -12,20 +12,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codegen.cache import Cache, cache_folder
-from codegen.chain import FOLDER, kept_chain
-from codegen.commands.generate import TORCH
-from codegen.driver import file_of
-from codegen.emitting import emit_all
-from codegen.progress import in_a_bar, in_lines
-from codegen.quality import Emitted
-from codegen.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
-from codegen.report import FILE, report
+from codegen.driver.cache import Cache, cache_folder
+from codegen.driver.chain import FOLDER, kept_chain
+from codegen.driver.emitting import emit_all
+from codegen.driver.gate import file_of
+from codegen.driver.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
+from codegen.driver.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
+from codegen.program.quality import Emitted
+from codegen.report.page import FILE, report
+from codegen.report.progress import in_a_bar, in_lines
+from codegen.report.tables import table, table_of_ranks
 from codegen.sharding import CHUNK, SHARD
-from codegen.tables import table, table_of_ranks
-from codegen.targets import kernels
+from codegen.targets import TORCH
+from codegen.targets.languages import kernels
 from codegen.targets.torch.parts import RUNTIME
-from codegen.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError
 from derive.notation.forward import Forward, reduced_forward

@@ -52,7 +52,7 @@ def _show(arguments: Sequence[str], program: str) -> int:
     """With the lines of code that the derivation became."""
 
     def lines_of(forward, proved):
-        from codegen.passed import lines_of_code
+        from codegen.driver.passed import lines_of_code
 
         return lines_of_code(forward, proved)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sympy import Piecewise
 from sympy.core.relational import Relational
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import broadcast
 from codegen.lowering.gates import choice_of, gate
 from codegen.lowering.nodes import counted
@@ -18,11 +18,8 @@ from codegen.program.values import Choose, Combine, Compare, Number, Value
 from derive.language.errors import QuestionError
 from derive.notation.layout import Layout
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def lowered_choice(lowering: Lowering, e: Piecewise, frame, picked) -> Value:
+def lowered_choice(lowering: Context, e: Piecewise, frame, picked) -> Value:
     """A choice, from the last branch to the first. Where a number decides, the code has one of
     the branches and not a tensor that is made of them, so each is made what the whole is.
     """
@@ -44,13 +41,13 @@ def lowered_choice(lowering: Lowering, e: Piecewise, frame, picked) -> Value:
     return value
 
 
-def _whole(lowering: Lowering, value: Value, dims: Layout) -> Value:
+def _whole(lowering: Context, value: Value, dims: Layout) -> Value:
     """``value`` as a tensor of these dimensions."""
     whole = value.dims == dims and not is_number(value, lowering.scalars)
     return value if whole else Expand(value, dims=dims)
 
 
-def _condition(lowering: Lowering, c, frame, picked) -> Value:
+def _condition(lowering: Context, c, frame, picked) -> Value:
     if isinstance(c, Relational):
         left, right = (lowering.value(counted(side), frame, picked) for side in (c.lhs, c.rhs))
         return Compare(left, c.rel_op, right, dims=broadcast([left.dims, right.dims]))

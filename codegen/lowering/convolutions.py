@@ -10,10 +10,10 @@ for the axis that is read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked
 from codegen.lowering.reads import Ends, ends_of
@@ -23,9 +23,6 @@ from derive.language.nodes import OneHot, Position, Sum
 from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis, axes_of, is_constant
 from derive.notation.layout import plain
-
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
 INPUT, WEIGHT, OUTPUT = "input", "weight", "output"
 MOST = 3  # dimensions that torch convolves along
@@ -52,7 +49,7 @@ class Meeting:
         return self.axes[WEIGHT]
 
 
-def convolved(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value | None:
+def convolved(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:
     """A sum as a convolution or one of its gradients; None where it is none."""
     factors = Mul.make_args(e.operand)
     constants = [f for f in factors if is_constant(f)]
@@ -71,7 +68,7 @@ def convolved(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value
     return None
 
 
-def _convolved(lowering: Lowering, e: Sum, read: At, other: Expr) -> Value | None:
+def _convolved(lowering: Context, e: Sum, read: At, other: Expr) -> Value | None:
     base, meetings = read, []
     while isinstance(base, At) and (meeting := _meeting(base)) is not None:
         meetings.append(meeting)
@@ -146,7 +143,7 @@ def _made(e: Sum, meetings: list[Meeting]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _orders(lowering: Lowering, others: dict[str, frozenset[Axis]]) -> dict | None:
+def _orders(lowering: Context, others: dict[str, frozenset[Axis]]) -> dict | None:
     """The other axes of each of the three in torch's order: batches, groups and channels."""
     x, w, y = (others[kind] for kind in (INPUT, WEIGHT, OUTPUT))
 
@@ -160,7 +157,7 @@ def _orders(lowering: Lowering, others: dict[str, frozenset[Axis]]) -> dict | No
     return {INPUT: (batch, group, into), WEIGHT: (group, out, into), OUTPUT: (batch, group, out)}
 
 
-def _geometry(lowering: Lowering, meeting: Meeting) -> Geometry:
+def _geometry(lowering: Context, meeting: Meeting) -> Geometry:
     ends = meeting.ends
     same = ends.before == ends.after and ends.grows
     numbers = (meeting.stride, meeting.dilation, ends.before, ends.after)

@@ -14,7 +14,7 @@ In: expressions over named axes. Out: `Value`s and `Step`s with every dimension 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from sympy import Add, Derivative, Expr, Mul, Piecewise, Pow, Subs, exp, floor, polygamma
@@ -23,6 +23,7 @@ from sympy.core.function import Function as SymbolicFunction
 from codegen.lowering.choices import compared, with_pieces
 from codegen.lowering.conditions import lowered_choice
 from codegen.lowering.constants import check_held, constant
+from codegen.lowering.context import Context
 from codegen.lowering.frames import (
     Frame,
     arranged,
@@ -67,34 +68,11 @@ from derive.language.detached import Detach
 from derive.language.errors import PAGE, QuestionError
 from derive.language.nodes import ArrayNode, OneHot
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
-from derive.notation.definition import Statement
 from derive.notation.layout import Dim, Layout
 
 
-class Lowering:
-    """Lowers expressions over tensors whose layouts are known.
-
-    ``layouts`` has the layout of every tensor by name, ``order`` the axes in the order of
-    dimensions. ``statements`` are needed for a `Pullback`: the derivative of their outermost
-    function. With ``saved`` only the tensors of these names are at hand; without, the rounding is
-    that of reverse-mode differentiation, one operation at a time: what is divided by numbers is
-    multiplied by one number instead. ``peaks`` says what tensors are the largest of, in a row, each
-    in the forms in which it may be met, ``magnitudes`` what tensors are the absolute values of.
-    """
-
-    def __init__(
-        self,
-        layouts: Mapping[str, Layout],
-        order: Sequence[Axis],
-        statements: Mapping[str, Statement] | None = None,
-        saved: frozenset[str] | None = None,
-        peaks: Mapping[str, Sequence[Expr]] | None = None,
-        magnitudes: Mapping[str, Expr] | None = None,
-    ):
-        self.layouts, self.order, self.peaks = layouts, list(order), peaks or {}
-        self.statements, self.saved, self.magnitudes = statements, saved, magnitudes or {}
-        self.rounds_as_autograd = statements is not None and saved is None
-        self.scalars: set[str] = set()  # those that were met: Python numbers in the code
+class Lowering(Context):
+    """Lowers expressions over tensors whose layouts are known."""
 
     def statement(self, name: str, e: Expr, layout: Layout, like: str) -> list[Step]:
         """The steps that compute ``name = e``; ``like`` names a tensor of the same kind, for
@@ -177,7 +155,7 @@ def _leaf(e: Expr) -> Value:
     return Number(Fraction(int(e.p), int(e.q))) if e.is_Rational else constant(e)
 
 
-def _sum(lowering: Lowering, e: Add, frame, picked) -> Value:
+def _sum(lowering: Context, e: Add, frame, picked) -> Value:
     together, rest = joined(lowering, e.args, frame, picked)
     if together is not None and rest:
         value = lowering.value(Add(*rest), frame, picked)
@@ -188,17 +166,17 @@ def _sum(lowering: Lowering, e: Add, frame, picked) -> Value:
     return lowered_terms(lowering, differences_first(lowering, e), frame, picked)
 
 
-def _power(lowering: Lowering, e: Pow, frame, picked) -> Value:
+def _power(lowering: Context, e: Pow, frame, picked) -> Value:
     base, power = (lowering.value(arg, frame, picked) for arg in e.args)
     return Power(base, power, dims=broadcast([base.dims, power.dims]))
 
 
-def _compared(lowering: Lowering, e: Branches | Compared, frame, picked) -> Value:
+def _compared(lowering: Context, e: Branches | Compared, frame, picked) -> Value:
     e = e.choice if lowering.rounds_as_autograd else compared(e)
     return lowering.value(e, frame, picked)
 
 
-def _applied(lowering: Lowering, e: SymbolicFunction, frame, picked) -> Value:
+def _applied(lowering: Context, e: SymbolicFunction, frame, picked) -> Value:
     name, args = type(e).__name__, e.args
     if isinstance(e, polygamma):  # which is another function for each order
         name, args = ("digamma", e.args[1:]) if e.args[0] == 0 else (name, e.args[::-1])
@@ -206,12 +184,12 @@ def _applied(lowering: Lowering, e: SymbolicFunction, frame, picked) -> Value:
     return Apply(name, operand, (*others,), dims=broadcast(v.dims for v in (operand, *others)))
 
 
-def _extreme(lowering: Lowering, e: larger | smaller, frame, picked) -> Value:
+def _extreme(lowering: Context, e: larger | smaller, frame, picked) -> Value:
     left, right = (lowering.value(arg, frame, picked) for arg in e.args)
     return extreme(isinstance(e, larger), left, right, lowering.scalars)
 
 
-def _bend(lowering: Lowering, e: bent, frame, picked) -> Value:
+def _bend(lowering: Context, e: bent, frame, picked) -> Value:
     value, measure, slope = (lowering.value(arg, frame, picked) for arg in e.args)
     dims = broadcast([value.dims, measure.dims])
     if is_number(value, lowering.scalars) or is_wide(slope):
@@ -220,7 +198,7 @@ def _bend(lowering: Lowering, e: bent, frame, picked) -> Value:
     return Bend(value, measure, slope, dims=dims)
 
 
-def _slope(lowering: Lowering, e: sloping, frame, picked) -> Value:
+def _slope(lowering: Context, e: sloping, frame, picked) -> Value:
     value, measure, scale = (lowering.value(arg, frame, picked) for arg in e.args)
     dims = broadcast([value.dims, measure.dims])
     if is_number(value, lowering.scalars) or is_wide(scale):
@@ -229,7 +207,7 @@ def _slope(lowering: Lowering, e: sloping, frame, picked) -> Value:
     return Slope(value, measure, scale, dims=dims)
 
 
-def _rounded_down(lowering: Lowering, e: floor, frame, picked) -> Value:
+def _rounded_down(lowering: Context, e: floor, frame, picked) -> Value:
     """A size that is divided by another, as whole numbers are."""
     if not is_number_or_size(e):
         operand = lowering.value(e.args[0], frame, picked)
@@ -238,12 +216,12 @@ def _rounded_down(lowering: Lowering, e: floor, frame, picked) -> Value:
     return WholeQuotient(lowering.value(above, ()), lowering.value(below, ()))
 
 
-def _detached(lowering: Lowering, e: Detach, frame, picked) -> Value:
+def _detached(lowering: Context, e: Detach, frame, picked) -> Value:
     value = lowering.value(e.args[0], frame, picked)
     return Detached(value, dims=value.dims)
 
 
-def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:
+def _pulled(lowering: Context, e: Pulled, frame, picked) -> Value:
     upstream, output = (lowering.value(arg, frame, picked) for arg in e.args)
     slope = lowering.value(e.slope(e.args[1]), frame, picked)
     dims = broadcast([upstream.dims, output.dims])
@@ -251,7 +229,7 @@ def _pulled(lowering: Lowering, e: Pulled, frame, picked) -> Value:
 
 
 # What each operation becomes, aligned with the frame, at the picked entries of some axes.
-operations: dict[type | tuple[type, ...], Callable[[Lowering, Expr, Frame, Picked], Value]] = {
+operations: dict[type | tuple[type, ...], Callable[[Context, Expr, Frame, Picked], Value]] = {
     ArrayNode: lowered_node,
     Add: _sum,
     Mul: lowered_product,

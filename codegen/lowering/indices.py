@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sympy import Add, Expr, Integer, Mul
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, broadcast, fitted, widened, without_ones
 from codegen.lowering.picks import Index, Picked, met
 from codegen.lowering.segments import place_in_segments
@@ -17,11 +17,8 @@ from derive.language.nodes import ArgMax, OneHot, Position
 from derive.language.symbols import Axis, axes_of
 from derive.notation.layout import Dim, plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def index_of(lowering: Lowering, index: Index, frame: Frame) -> Value:
+def index_of(lowering: Context, index: Index, frame: Frame) -> Value:
     """The index of an entry: a label, a number, or the arg max of an expression."""
     label = index.label
     if label.is_Integer:
@@ -43,7 +40,7 @@ def index_of(lowering: Lowering, index: Index, frame: Frame) -> Value:
     return arranged(value, frame)
 
 
-def repeated(lowering: Lowering, value: Value, along: int, axes: tuple[Axis, ...]) -> Value:
+def repeated(lowering: Context, value: Value, along: int, axes: tuple[Axis, ...]) -> Value:
     """``value`` repeated along ``axes``, which it lacks, with dimension ``along`` as the last."""
     place = {dim.axis: i for i, dim in enumerate(value.dims)}
     last = value.dims[along]
@@ -55,7 +52,7 @@ def repeated(lowering: Lowering, value: Value, along: int, axes: tuple[Axis, ...
     return Expand(in_place, dims=(*whole, last))
 
 
-def picked_entry(lowering: Lowering, value: Value, axis: Axis, index: Index) -> Value:
+def picked_entry(lowering: Context, value: Value, axis: Axis, index: Index) -> Value:
     """``value`` read along ``axis`` at the entry that ``index`` means."""
     value = without_ones(value, index.axes)
     dims = value.dims
@@ -87,7 +84,7 @@ def picked_entry(lowering: Lowering, value: Value, axis: Axis, index: Index) -> 
     return Pick(value, 0, at, False, dims=plain(label_axes) + others)
 
 
-def whole_one_hot(lowering: Lowering, e: OneHot, frame: Frame, picked: Picked) -> Value:
+def whole_one_hot(lowering: Context, e: OneHot, frame: Frame, picked: Picked) -> Value:
     """A one-hot as a tensor: a comparison where its axis is read at an index, or is one that the
     label lies along; else of full size.
     """

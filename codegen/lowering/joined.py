@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged
 from codegen.lowering.picks import Picked, axes_at
 from codegen.lowering.reads import (
@@ -26,9 +26,6 @@ from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis
 from derive.notation.layout import plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
-
 
 @dataclass(frozen=True)
 class Part:
@@ -44,7 +41,7 @@ class Part:
 
 
 def joined(
-    lowering: Lowering, terms: Sequence[Expr], frame: Frame, picked: Picked
+    lowering: Context, terms: Sequence[Expr], frame: Frame, picked: Picked
 ) -> tuple[Value | None, list[Expr]]:
     """The terms that fill an axis one after the other, as one value, and the others."""
     parts = [part for term in terms if (part := _part(term)) is not None]
@@ -90,7 +87,7 @@ def _in_a_row(parts: list[Part]) -> list[Part]:
     return row if row and resolved(place - row[0].axis) == 0 else []
 
 
-def _piece(lowering: Lowering, part: Part, order: Frame, picked: Picked) -> tuple[Value, bool]:
+def _piece(lowering: Context, part: Part, order: Frame, picked: Picked) -> tuple[Value, bool]:
     """What is read, without what is 0 around it."""
     read, along = part.read, order.index(part.axis)
     operand = operand_with(lowering, read, (*order[:along], *order[along + 1 :]), along, picked)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import Arrange, OfMatrix, Solved
@@ -17,13 +17,10 @@ from derive.language.matrices import OfMatrix as Node
 from derive.language.symbols import Axis, Tensor
 from derive.notation.layout import Dim, plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
-
 KINDS = {Inverse: "inverse", LogDet: "logdet", Cholesky: "cholesky"}
 
 
-def of_matrix(lowering: Lowering, e: Node, frame: Frame, picked: Picked) -> Value:
+def of_matrix(lowering: Context, e: Node, frame: Frame, picked: Picked) -> Value:
     """The value of a node, its dimensions in the order of ``frame``."""
     if isinstance(e, Solve):
         return arranged(_solved(lowering, e, picked), frame)
@@ -34,7 +31,7 @@ def of_matrix(lowering: Lowering, e: Node, frame: Frame, picked: Picked) -> Valu
     return arranged(OfMatrix(KINDS[type(e)], matrix, dims=dims), frame)
 
 
-def _rows_and_columns(lowering: Lowering, e: Node) -> Frame:
+def _rows_and_columns(lowering: Context, e: Node) -> Frame:
     """As a tensor lies, where either way round will do."""
     if not isinstance(e, Unordered):
         return e.axes
@@ -43,7 +40,7 @@ def _rows_and_columns(lowering: Lowering, e: Node) -> Frame:
     return _in_order(lowering, e.axes)
 
 
-def _solved(lowering: Lowering, e: Solve, picked: Picked) -> Value:
+def _solved(lowering: Context, e: Solve, picked: Picked) -> Value:
     """With one right side in each matrix of a batch, or with the last of what other axes the right
     side has as its columns.
     """
@@ -87,6 +84,6 @@ def _triangle(matrix: Value, factors: Mapping[str, bool]) -> str:
     return "lower" if factors[matrix.name] != turned else "upper"
 
 
-def _in_order(lowering: Lowering, axes: Iterable[Axis]) -> Frame:
+def _in_order(lowering: Context, axes: Iterable[Axis]) -> Frame:
     found = {*axes}
     return tuple(axis for axis in lowering.order if axis in found)

@@ -4,10 +4,9 @@ axes of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sympy import Expr
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
 from codegen.lowering.matrices import of_matrix
@@ -34,9 +33,6 @@ from derive.language.nodes import (
 )
 from derive.language.reading_at import At
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
-
 KINDS = {Max: "max", Peak: "peak", SubtractedPeak: "subtracted peak"}
 
 
@@ -53,7 +49,7 @@ def counted(e: Expr) -> Expr:
     )
 
 
-def lowered_node(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
+def lowered_node(lowering: Context, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
     """``e`` aligned with ``frame``, at the picked entries of some axes."""
     if isinstance(e, OneHot):
         return whole_one_hot(lowering, e, frame, picked)
@@ -72,7 +68,7 @@ def lowered_node(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked)
     return arranged(value, frame)
 
 
-def _below(lowering: Lowering, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
+def _below(lowering: Context, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
     if isinstance(e, Sum):
         return lowered_sum(lowering, e, frame, picked)
     if isinstance(e, Max):

@@ -4,10 +4,9 @@ lies at one place is added up. Of a maximum one entry of each window is put back
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sympy import Expr, Mul
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Picked, axes_at, met
@@ -19,11 +18,8 @@ from derive.language.reading_at import Affine, At, affine
 from derive.language.symbols import Axis, axes_of
 from derive.notation.layout import plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def overlapped(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value | None:
+def overlapped(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:
     """A sum over an axis that the entries of windows have, and their index too; None for others."""
     factors = Mul.make_args(e.operand)
     for read in (f for f in factors if isinstance(f, At) and f.fill == 0):
@@ -46,7 +42,7 @@ def overlapped(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Valu
     return None
 
 
-def _back(lowering: Lowering, read: At, entry: Axis, picked: Picked) -> Value:
+def _back(lowering: Context, read: At, entry: Axis, picked: Picked) -> Value:
     index = affine(read.index)
     (place,) = (axis for axis in index.axes if axis != entry)
     others = tuple(a for a in lowering.order if a in axes_at(read.operand, picked) - {entry})
@@ -58,7 +54,7 @@ def _back(lowering: Lowering, read: At, entry: Axis, picked: Picked) -> Value:
     return Overlapped(value, at, *numbers, place.name, dims=dims)
 
 
-def placed(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value | None:
+def placed(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:
     """The same of windows of which a one-hot has one entry: that is put back at its index."""
     base, entries, places = e.operand, {}, {}
     while isinstance(base, At) and base.fill == 0:

@@ -5,12 +5,12 @@ choice.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from sympy import Add, Expr, Mul, Piecewise, Pow
 
 from codegen.lowering.conditions import lowered_choice
 from codegen.lowering.constants import check_held, constant
+from codegen.lowering.context import Context
 from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import axes_at
 from codegen.program.values import Clamp, Constant, Load, Number, Plus, Power, SizeOf, Times, Value
@@ -21,13 +21,10 @@ from derive.language.nodes import Sum
 from derive.language.symbols import is_constant
 from derive.zero.positive import is_positive
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
-
 TWO = Number(Fraction(2))  # dividing by it is exact
 
 
-def lowered_product(lowering: Lowering, e: Mul, frame, picked) -> Value:
+def lowered_product(lowering: Context, e: Mul, frame, picked) -> Value:
     """Small factors before large ones, and divided before they meet: what is of full size is
     touched once.
     """
@@ -110,7 +107,7 @@ def _off_diagonal(e: Mul) -> Expr | None:
     return None
 
 
-def _selected(lowering: Lowering, e: Mul, frame, picked) -> Value | None:
+def _selected(lowering: Context, e: Mul, frame, picked) -> Value | None:
     """A product with a choice one of whose branches is 0, its factors inside of that: where it
     is 0 they are never met, and 0 times an infinity is no number.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sympy import Dummy, Expr, Pow, S
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import arranged, broadcast
 from codegen.lowering.picks import axes_at
 from codegen.program.values import Plus, Power, Pullback, Times, Value
@@ -13,11 +12,8 @@ from derive.chain.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.language.nodes import renamed
 from derive.language.symbols import Tensor, tensors_in
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def lowered_pullback(lowering: Lowering, t: Tensor, frame, picked) -> Value:
+def lowered_pullback(lowering: Context, t: Tensor, frame, picked) -> Value:
     """The upstream gradient of a statement, times the derivative of its outermost function:
     values along the same axes, whichever of them the code will have.
     """
@@ -46,7 +42,7 @@ def lowered_pullback(lowering: Lowering, t: Tensor, frame, picked) -> Value:
     return arranged(Pullback(name, upstream, argument, output, slope, dims=dims), frame)
 
 
-def _slope_of_power(lowering: Lowering, base: Value, exponent: Expr) -> Value:
+def _slope_of_power(lowering: Context, base: Value, exponent: Expr) -> Value:
     """r * u**(r - 1)"""
     lower = exponent - 1
     power = base if lower == 1 else Power(base, lowering.value(lower, ()), dims=base.dims)

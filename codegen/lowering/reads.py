@@ -5,10 +5,10 @@ be added at its ends.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sympy import Add, Expr, Integer, Mul, floor
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.reads import IndexStep, Read
@@ -17,16 +17,13 @@ from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis
 from derive.notation.layout import Layout, plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def lowered_read(lowering: Lowering, e: At, frame: Frame, picked: Picked) -> Value:
+def lowered_read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Value:
     """What is read, its dimensions in the order of ``frame``."""
     return arranged(_read(lowering, e, frame, picked), frame)
 
 
-def _read(lowering: Lowering, e: At, frame: Frame, picked: Picked) -> Read:
+def _read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Read:
     """The operand, of which the axis that is read stands where the first of the new ones will; of
     what is read itself, as it lies.
     """
@@ -48,14 +45,14 @@ def _read(lowering: Lowering, e: At, frame: Frame, picked: Picked) -> Read:
     return read_of(lowering, operand, along, e, dims)
 
 
-def operand_with(lowering: Lowering, e: At, others: Frame, along: int, picked: Picked) -> Value:
+def operand_with(lowering: Context, e: At, others: Frame, along: int, picked: Picked) -> Value:
     """What is read, with the axis that it is read along at a place among the ``others``."""
     whole = (*others[:along], e.axis, *others[along:])
     return fitted(lowering.value(e.operand, whole, picked), plain(whole))
 
 
 def read_of(
-    lowering: Lowering, operand: Value, along: int, e: At, dims: Layout, ends: Ends | None = None
+    lowering: Context, operand: Value, along: int, e: At, dims: Layout, ends: Ends | None = None
 ) -> Read:
     """The value of ``e``, its operand being there with the axis that is read ``along`` that
     dimension.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import Merge, Split
@@ -11,11 +10,8 @@ from codegen.program.values import Value
 from derive.language.nodes import Flatten, Reshaping
 from derive.notation.layout import plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def reshaped(lowering: Lowering, e: Reshaping, frame: Frame, picked: Picked) -> Value:
+def reshaped(lowering: Context, e: Reshaping, frame: Frame, picked: Picked) -> Value:
     """The operand with its reshaped axes last and in their order, merged or split there."""
     others = tuple(
         axis for axis in lowering.order if axis in axes_at(e.operand, picked) - set(e.binds)
@@ -33,7 +29,7 @@ def reshaped(lowering: Lowering, e: Reshaping, frame: Frame, picked: Picked) -> 
     return arranged(value, frame)
 
 
-def _place(lowering: Lowering, e: Reshaping, others: Frame) -> int:
+def _place(lowering: Context, e: Reshaping, others: Frame) -> int:
     """Before the first dimension that comes after the new ones."""
     new = min(lowering.order.index(axis) for axis in e.brings)
     return sum(lowering.order.index(axis) < new for axis in others)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sympy import Expr
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import AsNumber, Cumulate, Expand, Scanned, Stepped
@@ -14,11 +13,8 @@ from codegen.program.values import Compare, Value
 from derive.language.nodes import GoneAlong, LargestSoFar, LogCumSumExp, NewMax
 from derive.notation.layout import plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def recurrent(lowering: Lowering, e: GoneAlong, frame: Frame, picked: Picked) -> Value:
+def recurrent(lowering: Context, e: GoneAlong, frame: Frame, picked: Picked) -> Value:
     """The operands with all axes of the node, gone along one of them."""
     own = tuple(axis for axis in lowering.order if axis in axes_at(e, picked))
     along, dims = own.index(e.axis), plain(own)

@@ -4,10 +4,9 @@ size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sympy import Expr, Piecewise
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at
 from codegen.program.arrays import SegmentArgMax, SegmentMax
@@ -15,9 +14,6 @@ from codegen.program.values import Value
 from derive.language.nodes import ArgMax, Max, OneHot
 from derive.language.symbols import MINUS_INFINITY, axes_of
 from derive.notation.layout import Dim, plain
-
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
 
 def by_segment(e: Max | ArgMax, picked: Picked) -> tuple[OneHot, Expr] | None:
@@ -36,7 +32,7 @@ def by_segment(e: Max | ArgMax, picked: Picked) -> tuple[OneHot, Expr] | None:
 
 
 def largest_of_segments(
-    lowering: Lowering, e: Max, kind: str, frame: Frame, picked: Picked
+    lowering: Context, e: Max, kind: str, frame: Frame, picked: Picked
 ) -> Value | None:
     """``e`` by the labels of its entries; None where it is of no segments."""
     found = by_segment(e, picked)
@@ -46,7 +42,7 @@ def largest_of_segments(
     return arranged(SegmentMax(kind, at, source, found[0].axis.name, dims=dims), frame)
 
 
-def place_in_segments(lowering: Lowering, e: ArgMax) -> Value | None:
+def place_in_segments(lowering: Context, e: ArgMax) -> Value | None:
     """The index of the first largest entry of each segment; None where there are none."""
     found = by_segment(e, NOTHING_PICKED)
     if found is None:
@@ -55,7 +51,7 @@ def place_in_segments(lowering: Lowering, e: ArgMax) -> Value | None:
     return SegmentArgMax(at, source, found[0].axis.name, dims=dims)
 
 
-def _rows(lowering: Lowering, hot: OneHot, entries: Expr, picked: Picked):
+def _rows(lowering: Context, hot: OneHot, entries: Expr, picked: Picked):
     """The labels, the entries with those of a label first, and the dimensions of what is made."""
     along = tuple(a for a in lowering.order if a in axes_of(hot.operand))
     rows = axes_at(entries, picked) - {*along}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul
 
+from codegen.lowering.context import Context
 from codegen.lowering.convolutions import convolved
 from codegen.lowering.frames import Frame, arranged, axes_in, fitted, widened, without_ones
 from codegen.lowering.indices import index_of
@@ -21,11 +21,8 @@ from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, Tensor, axes_of
 from derive.notation.layout import Dim, plain
 
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
-
-def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Value:
+def lowered_sum(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value:
     """A sum as a picked entry, rows added at an index, a matrix product, or a reduction."""
     for recognised in (convolved, placed, overlapped):
         if (value := recognised(lowering, e, frame, picked)) is not None:
@@ -55,7 +52,7 @@ def lowered_sum(lowering: Lowering, e: Sum, frame: Frame, picked: Picked) -> Val
 
 
 def reduced(
-    lowering: Lowering, kind: str, operand: Expr, axes: Sequence[Axis], frame, picked
+    lowering: Context, kind: str, operand: Expr, axes: Sequence[Axis], frame, picked
 ) -> Value:
     """A reduction along dimensions; along an axis that the operand does not vary along, its sum is
     as many times that, and its maximum is itself.
@@ -81,7 +78,7 @@ def reduced(
 
 
 def _gathered(
-    lowering: Lowering,
+    lowering: Context,
     axis: Axis,
     rest: Expr,
     extra: list[Axis],
@@ -105,7 +102,7 @@ def _gathered(
     return arranged(Gathered(at, source, dims=(Dim(axis), *plain(others))), frame)
 
 
-def _scattered(lowering: Lowering, axis: Axis, rest: Expr, ends, frame: Frame, at) -> Value:
+def _scattered(lowering: Context, axis: Axis, rest: Expr, ends, frame: Frame, at) -> Value:
     """Sum over one of the axes of a label that has more: each entry is added where the label says,
     along ``axis``, in the row that it stands in.
     """
@@ -122,7 +119,7 @@ def _scattered(lowering: Lowering, axis: Axis, rest: Expr, ends, frame: Frame, a
     return arranged(found, frame)
 
 
-def _contraction(lowering: Lowering, e: Sum, frame, picked) -> Value:
+def _contraction(lowering: Context, e: Sum, frame, picked) -> Value:
     constants = [f for f in Mul.make_args(e.operand) if not axes_at(f, picked)]
     factors = [f for f in Mul.make_args(e.operand) if axes_at(f, picked)]
     groups = _merged(factors, picked)
@@ -160,7 +157,7 @@ def _smallest_product(operands: list[Value], pending: set[Axis]) -> tuple[Value,
     return min(combinations(operands, 2), key=size)
 
 
-def _operand(lowering: Lowering, e: Expr, picked) -> Value:
+def _operand(lowering: Context, e: Expr, picked) -> Value:
     """An operand of a matrix product: with its axes and nothing else; a tensor as it is
     stored.
     """

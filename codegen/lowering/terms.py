@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sympy import Add, Expr
 
+from codegen.lowering.context import Context
 from codegen.lowering.frames import broadcast
 from codegen.program.values import Plus, Value
 from derive.formulas.order import differences_and_rest, is_subtracted, ordered_terms
 from derive.language.nodes import Peak, SubtractedPeak, along
 from derive.language.symbols import Tensor, axes_of
-
-if TYPE_CHECKING:
-    from codegen.lowering.expressions import Lowering
 
 
 @dataclass(frozen=True)
@@ -26,7 +23,7 @@ class Difference:
     negative: bool
 
 
-def lowered_terms(lowering: Lowering, terms: Sequence[Expr | Difference], frame, picked) -> Value:
+def lowered_terms(lowering: Context, terms: Sequence[Expr | Difference], frame, picked) -> Value:
     values = [
         (lowered_terms(lowering, ordered_terms(term.e), frame, picked), term.negative)
         if isinstance(term, Difference)
@@ -36,7 +33,7 @@ def lowered_terms(lowering: Lowering, terms: Sequence[Expr | Difference], frame,
     return Plus(tuple(values), dims=broadcast(value.dims for value, _ in values))
 
 
-def differences_first(lowering: Lowering, e: Add) -> list[Expr | Difference]:
+def differences_first(lowering: Context, e: Add) -> list[Expr | Difference]:
     """The terms of a sum, differences before the others and each of them by itself: what nearly
     cancels is large, and what is added to it before is rounded. An entry and the largest of its row
     come first of all.
@@ -58,7 +55,7 @@ def differences_first(lowering: Lowering, e: Add) -> list[Expr | Difference]:
     return [*first, *(Difference(Add(*pair), False) for pair in pairs[1:]), *rest]
 
 
-def _entries(lowering: Lowering, largest: Tensor) -> list[Expr]:
+def _entries(lowering: Context, largest: Tensor) -> list[Expr]:
     """What ``largest`` is the largest of. Where that is met along the very axis along which it was
     taken, as in a sum over all rows, no entry of its own is beside it.
     """
@@ -66,7 +63,7 @@ def _entries(lowering: Lowering, largest: Tensor) -> list[Expr]:
     return [e for e in lowering.peaks.get(largest.name, ()) if not moved & axes_of(e)]
 
 
-def lowered_term(lowering: Lowering, term: Expr, frame, picked) -> tuple[Value, bool]:
+def lowered_term(lowering: Context, term: Expr, frame, picked) -> tuple[Value, bool]:
     negative = is_subtracted(term)
     term = -term if negative else term
     if negative and isinstance(term, Peak):

@@ -1,6 +1,9 @@
 """The Program: what is computed, in which order and shape, decided to the end and in no language
 yet.
 
+In: nothing; it is a record. ``codegen.building`` fills it.
+Out: what every target prints.
+
 It stands between the closed form and the text of a target. Every value knows the dimensions that it
 has (`Dim`), so that a printer neither counts axes nor chooses. All records are frozen.
 

@@ -1,6 +1,7 @@
 """Which loops compute a function of a Program: between the Program and the text of kernels.
 
-In comes a function of a Program; out goes a `Plan` (``plan.py``): sweeps over memory, the passes
-over a row in each, what is parallel, what a row keeps; in no language yet. ``flattening.py`` makes
-nodes of the lines, ``planning.py`` finds the sweeps that move the least.
+In: a function of a Program.
+Out: a `Plan` (``plan.py``): sweeps over memory, the passes over a row in each, what is parallel,
+what a row keeps; in no language yet. ``flattening.py`` makes nodes of the lines, ``planning.py``
+finds the sweeps that move the least.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codegen.program import Program
+from codegen.program.quality import Collectives
 from codegen.program.shards import Exchange
-from codegen.quality import Collectives
 from codegen.sharding import Sharded, sharded
 from derive.language.errors import QuestionError
 from derive.notation.layout import Layout

@@ -8,7 +8,7 @@ from math import prod
 
 import torch
 
-from codegen.driver import Generated
+from codegen.driver.gate import Generated
 from derive.language.symbols import Axis
 from derive.notation.definition import Definition
 from random_forwards.batches import Batch, arguments_of, ignore_index

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from codegen.driver import Generated
-from codegen.lean import generate
+from codegen.driver.gate import Generated
+from codegen.driver.lean import generate
 from derive import forward_from
 from derive.language.errors import QuestionError, UnprovedError
 from random_forwards.batches import batches

@@ -1,1 +1,5 @@
-"""The C++ target: the loops of a schedule as a kernel, and the lines of Python that call it."""
+"""Kernels in C++.
+
+In: the plans of the functions of a lean module.
+Out: the text of the kernels, and of the module of Python that calls them.
+"""

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from codegen.program import NUMBERS
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import Kernel
-from codegen.targets.tables.lines import KernelLines, Loops
-from codegen.targets.tables.page import KernelPage
+from codegen.targets.tables.page import KernelLines, KernelPage, Loops
 from codegen.targets.torch.lines import STEP
 
 LENGTH = re.compile(r"(\w+) = (\w+)\.shape\[(\d+)\]( // \w+)?")

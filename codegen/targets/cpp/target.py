@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from codegen.digest import digest
-from codegen.header import header
+from codegen.files.digest import digest
+from codegen.files.header import header
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import Kernel, kernels_of
 from codegen.targets.cpp.node import nodes_of
 from codegen.targets.cpp.training import Training, call_of, training_of
+from codegen.targets.languages import Compares
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import environment, shared
 from codegen.targets.tables.page import KernelPage, imports_of, names_taken
 from derive.language.errors import QuestionError
-
-if TYPE_CHECKING:
-    from codegen.targets.cpp.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What a step imports from the folder.
@@ -110,7 +107,7 @@ class CppTarget:
         """The texts of the files that all kernels of a folder share."""
         return shared(TEMPLATES, RUNTIME)
 
-    def beside(self, texts: tuple[str, ...]) -> Beside:
+    def beside(self, texts: tuple[str, ...]) -> Compares:
         from codegen.targets.cpp.check import Beside  # torch takes a second
 
         return Beside(texts, self.shared(), "cpp", self.folder, self.ends)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from textwrap import wrap
 
-from codegen.header import header
+from codegen.files.header import header
 from codegen.program import Function, Program
 from codegen.program import steps as of
 from codegen.targets.lean.outside import DONE_OUTSIDE, Outside

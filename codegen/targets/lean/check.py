@@ -10,9 +10,9 @@ import torch
 from sympy import Rational
 from torch import Tensor
 
-from codegen.loading import loaded
+from codegen.files.loading import loaded
 from codegen.program import Program
-from codegen.quality import Rounding
+from codegen.program.quality import Rounding
 from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.interpret import interpreted

@@ -11,6 +11,7 @@ from codegen.lowering.differentiated import lines_to_differentiate
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import steps as of
 from codegen.program.values import LengthOf, Load
+from codegen.program.wanted import wanted_by
 from codegen.targets.lean.kept import of_results
 from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
 from codegen.targets.lean.pointwise import is_pointwise
@@ -19,7 +20,6 @@ from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.functions import Functions
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.wrapping import KINDS, free, wrapped
-from codegen.wanted import wanted_by
 
 FEW = 3  # tensors that are named twice on a line
 OWN = (  # names that a module uses

@@ -10,10 +10,10 @@ from textwrap import wrap
 
 import jinja2
 
-from codegen.build import program_of
-from codegen.header import header
+from codegen.building.programs import program_of
+from codegen.files.header import header
 from codegen.program import NUMBERS, Program
-from codegen.targets.lean.helpers import CALLED, printed_helpers
+from codegen.program.wanted import wanted_by
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
@@ -26,8 +26,8 @@ from codegen.targets.torch.documentation import (
     safe,
 )
 from codegen.targets.torch.functions import layouts_in
+from codegen.targets.torch.helpers import CALLED, printed_helpers
 from codegen.targets.torch.lines import STEP
-from codegen.wanted import wanted_by
 from derive.formulas.text import formula
 from derive.language.symbols import Tensor
 from derive.notation.definition import IGNORE_INDEX, Statement

@@ -1,4 +1,5 @@
-"""What kernels share, whatever language they are in: names and expressions, the plain functions
-that launch them, and the comparison with autograd. ``templates`` are the files in Python that are
-copied beside the kernels of each language.
+"""Whatever kernels share in all languages: ``templates`` are copied beside those of each.
+
+In: the pairs of functions of a lean module, and their kernels.
+Out: the plain functions that launch them; the comparison with autograd.
 """

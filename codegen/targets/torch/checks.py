@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from codegen.program import parts, steps, values
-from codegen.targets.torch.derived import derived_lines
 from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.vocabulary import PRODUCT, SIGN
 from derive.language.symbols import Axes
@@ -215,7 +215,7 @@ class Checks:
         """What finds a size out; what does not divide is refused first."""
         line = f"{name} = {self.text(length)}"
         if isinstance(length, values.Derived):
-            return derived_lines(self, length, line, _raised)
+            return self._derived_lines(length, line)
         if not isinstance(length, values.Quotient):
             return [line]
         dividend, divisor = self.text(length.dividend), self.text(length.divisor, SIGN)
@@ -226,6 +226,17 @@ class Checks:
             f"    {_raised(wrong)}",
             line,
         ]
+
+    def _derived_lines(self, length: values.Derived, line: str) -> list[str]:
+        """``line`` computes a size by a formula; what is no length is refused."""
+        name = line.partition(" ")[0]
+        found = f"{self.around.program}: {name} = {length.formula} is"
+        lines = [line, f"if {name} < 1:", f"    {_raised(f'{found} {{{name}}}')}"]
+        if length.divisor == values.Number(Fraction(1)):
+            return lines
+        dividend, divisor = (self.text(v, PRODUCT) for v in (length.dividend, length.divisor))
+        whole = f"{found} not whole: {{{dividend}}} / {divisor}"
+        return [f"if {dividend} % {divisor}:", f"    {_raised(whole)}", *lines]
 
     def restored(self, name: str, layout: Layout) -> str:
         """A result with all the dimensions that an `Axes` stands for."""

@@ -34,11 +34,11 @@ from torch.autograd import forward_ad
 from codegen.program import Program, arrays, loops, reads
 from codegen.program.parts import values_in
 from codegen.program.values import Value
-from codegen.targets import WrongUse
 from codegen.targets.torch.edges import FAR
 from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
 from codegen.targets.torch.several import joined, one_by_one
+from codegen.targets.torch.wrong import WrongUse
 from derive.notation.definition import Definition
 from derive.orders import FIRST, SECOND
 

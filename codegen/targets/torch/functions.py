@@ -9,11 +9,11 @@ from codegen.program.reads import Convolve
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, SplitLabel, Step
 from codegen.program.values import Load
+from codegen.program.wanted import wanted_by
 from codegen.targets.torch.checks import Surroundings, condition
 from codegen.targets.torch.lines import STEP
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import free, not_asked
-from codegen.wanted import wanted_by
 from derive.language.names import checked_name
 from derive.notation.layout import Layout
 

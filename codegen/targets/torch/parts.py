@@ -9,11 +9,11 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.header import header
+from codegen.files.header import header
 from codegen.program import Program
 from codegen.sharding import Sharded
-from codegen.targets.lean.helpers import CALLED, printed_helpers
 from codegen.targets.torch.chunked import ChunkedPage
+from codegen.targets.torch.helpers import CALLED, printed_helpers
 from codegen.targets.torch.shard_documentation import (
     chunked_documentation,
     sharded_documentation,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from codegen.program import Program
-from codegen.quality import Rounding
+from codegen.program.quality import Rounding
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements

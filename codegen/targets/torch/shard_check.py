@@ -14,7 +14,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from codegen.loading import loaded
+from codegen.files.loading import loaded
 from codegen.program import Function, Program
 from codegen.sharding import Sharded
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried

@@ -33,10 +33,10 @@ from codegen.program.arrays import (
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
+from codegen.program.quality import Counts, Moves, Traffic
 from codegen.program.reads import Convolve
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Choose, Compare, Load, Number, Plus, Pullback, Times, Value
-from codegen.quality import Counts, Moves, Traffic
 from codegen.targets.torch.vocabulary import PULLBACKS
 from derive.notation.layout import Layout, shape
 

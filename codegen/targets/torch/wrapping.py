@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from codegen.arguments import needed
+from codegen.building.arguments import needed
 from codegen.program import NUMBERS, Parameter
 from codegen.program.values import Value
 from codegen.targets.torch.lines import LONGEST, STEP, broken, filled

@@ -14,8 +14,7 @@ from codegen.program.reads import Convolve
 from codegen.schedule.nodes import Whole
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import promoted
-from codegen.targets.tables.lines import Loops
-from codegen.targets.tables.page import KernelPage
+from codegen.targets.tables.page import KernelPage, Loops
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import free, wrapped
 from codegen.targets.triton.kernels import Kernel, kernels_of

@@ -8,10 +8,10 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from codegen.digest import digest
-from codegen.header import header
+from codegen.files.digest import digest
+from codegen.files.header import header
+from codegen.targets.languages import Compares
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText
 from codegen.targets.tables.kernel import environment, shared
@@ -20,9 +20,6 @@ from codegen.targets.torch.wrapping import LONGEST
 from codegen.targets.triton.page import TritonPage
 from codegen.targets.triton.vocabulary import SHARED
 from derive.language.errors import QuestionError
-
-if TYPE_CHECKING:
-    from codegen.targets.tables.check import Beside
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What kernels in Triton share, by the names of the files beside them.
@@ -87,7 +84,7 @@ class TritonTarget:
         """The texts of the files that all kernels of a folder share."""
         return shared(TEMPLATES, RUNTIME)
 
-    def beside(self, texts: tuple[str, ...]) -> Beside:
+    def beside(self, texts: tuple[str, ...]) -> Compares:
         from codegen.targets.tables.check import Beside  # torch takes a second
 
         return Beside(texts, self.shared(), "triton", self.folder, self.ends)

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from codegen.quality import Emitted
-from codegen.targets import Kernels
+from codegen.program.quality import Emitted
+from codegen.targets.languages import Kernels
 from codegen.targets.tables.kernel import TEMPLATES
 from codegen.targets.torch.parts import beside
 from derive.language.errors import QuestionError

@@ -10,11 +10,11 @@ from functools import cached_property
 
 from sympy import Expr, Mul
 
+from codegen.building.sizes import Sizes
 from codegen.lowering import Lowering
 from codegen.program import Parameter
 from codegen.program.steps import InRange, Refuse, SplitLabel, Within
 from codegen.program.values import Load, Number, SizeOf, Value
-from codegen.sizes import Sizes
 from derive.formulas.text import formula
 from derive.language.divisors import size_divisors
 from derive.language.guarded import unguarded_divisors

@@ -15,7 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from codegen.emitting import Finished, Working
+from codegen.driver.emitting import Finished, Working
 from derive.running.progress import told
 
 

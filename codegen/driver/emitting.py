@@ -21,20 +21,20 @@ from functools import cache as remembered
 from importlib import import_module
 from pathlib import Path
 
-from codegen import lean
-from codegen.cache import TORCH, Cache
-from codegen.chain import keep_chain, recalled_chain
+from codegen.driver import lean
+from codegen.driver.cache import TORCH, Cache
+from codegen.driver.chain import keep_chain, recalled_chain
+from codegen.driver.qualities import emitted
 from codegen.program import Program
 from codegen.program.packed import unpacked
-from codegen.qualities import emitted
-from codegen.quality import Emitted
-from codegen.targets import kernels
+from codegen.program.quality import Emitted
+from codegen.targets.languages import kernels
 from derive.language.errors import NotationWarning, QuestionError
 from derive.notation.forward import Forward
 from derive.notation.library import load, source_hash
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
-PRELOADED = ["codegen.driver", "codegen.targets.torch.check"]
+PRELOADED = ["codegen.driver.gate", "codegen.targets.torch.check"]
 
 # Called with a forward's name and what is being done; and with one that is done.
 Working = Callable[[str, str], None]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import jinja2
 
-from codegen.digest import digest
-from codegen.moves import rows_of
-from codegen.quality import Emitted, Moves, Quality
+from codegen.files.digest import digest
+from codegen.program.quality import Emitted, Moves, Quality
+from codegen.report.moves import rows_of
 
 FILE = "REPORT.md"
 TEMPLATES = Path(__file__).parent / "templates"

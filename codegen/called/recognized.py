@@ -11,7 +11,7 @@ import dis
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
-from codegen.digest import digest
+from codegen.files.digest import digest
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 # Of a version that `machinery_hash` knows, and the same whenever they are asked.

@@ -20,11 +20,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import derive
-from codegen.digest import digest
+from codegen.files.digest import digest
 from derive.language.distributions import NONE, distribution_of, installed_into
 from derive.language.errors import MATH
 
-MACHINERY = (Path(derive.__file__).parent, Path(__file__).parent)
+MACHINERY = (Path(derive.__file__).parent, Path(__file__).parents[1])
 FACE = Path(derive.__file__).parents[1] / "gradform"  # which only hands out what those have
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 MADE_BY = ("sympy", "torch", "numpy", "jinja2")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from codegen.quality import Emitted
-from codegen.ranks import OfRanks
+from codegen.driver.ranks import OfRanks
+from codegen.program.quality import Emitted
 
 
 def table(results: Sequence[Emitted]) -> Table:

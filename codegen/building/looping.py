@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from codegen.building.outlines import Line, Link, Outline
+from codegen.building.recurrences import Loop, apart, without
 from codegen.lowering import Lowering
 from codegen.lowering.frames import fitted
 from codegen.lowering.repeated import better
-from codegen.outlines import Line, Link, Outline
 from codegen.program.arrays import Expand, Zeros
 from codegen.program.loops import Body, Collected, Given, Looped, Passed
 from codegen.program.parts import is_number, values_in
 from codegen.program.steps import Assign, Step
 from codegen.program.values import Load, Value
-from codegen.recurrences import Loop, apart, without
 from derive.chain.chain import Chain
 from derive.language.names import unused
 from derive.language.symbols import Axis, tensors_in

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
 
-from codegen.driver import TOLERANCE
-from codegen.lean import LONGEST_WITHOUT_OPTIONS
+from codegen.driver.gate import TOLERANCE
+from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
 from codegen.program import Program
 from codegen.sharding import CHUNK, SHARD, Sharded, sharded
 from codegen.sharding.counting import told

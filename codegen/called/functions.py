@@ -27,18 +27,18 @@ from pathlib import Path
 from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, overload
 
-from codegen.cache import keep, recalled
-from codegen.dependencies import machinery_hash
-from codegen.digest import digest
+from codegen.called.recognized import digest_of
+from codegen.driver.cache import keep, recalled
+from codegen.files.dependencies import machinery_hash
+from codegen.files.digest import digest
+from codegen.files.loading import loaded
 from codegen.importing.asked import in_python
 from codegen.importing.decorated import DECORATED, request_of
-from codegen.loading import loaded
-from codegen.recognized import digest_of
 from derive.language.errors import QuestionError
 from derive.running.garbage import collected_seldom
 
 if TYPE_CHECKING:
-    from codegen.lean import Lean
+    from codegen.driver.lean import Lean
     from codegen.targets.lean.outside import Outside
     from derive.notation.definition import Definition
     from derive.notation.forward import Forward
@@ -302,7 +302,7 @@ class Function:
         return outside_of(self.forward.definition)
 
     def _derived(self) -> Lean:
-        from codegen.lean import lean_module  # all targets: a second
+        from codegen.driver.lean import lean_module  # all targets: a second
 
         progress, outside = _said(self), self._outside()
         self._proved = self._proved or _derived(outside, self._limit, progress)

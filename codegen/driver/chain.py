@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.cache import STARTED, keep, recalled
-from codegen.dependencies import fingerprint, last_change, machinery_hash
-from codegen.digest import digest
-from codegen.driver import compared
-from codegen.loading import loaded
+from codegen.driver.cache import STARTED, keep, recalled
+from codegen.driver.gate import compared
+from codegen.files.dependencies import fingerprint, last_change, machinery_hash
+from codegen.files.digest import digest
+from codegen.files.loading import loaded
 from codegen.program import Program
 from codegen.targets.lean.chain import chain_text
 from codegen.targets.lean.chain_check import chain_difference

@@ -15,12 +15,12 @@ from math import inf
 
 from rich.console import Console
 
-from codegen.build import program_of
-from codegen.driver import TOLERANCE, compared
-from codegen.lean import lean_tried, rounding_of_module
+from codegen.building.programs import program_of
+from codegen.driver.gate import TOLERANCE, compared
+from codegen.driver.lean import lean_tried, rounding_of_module
+from codegen.driver.trace_code import program_blocks, schedules, text_blocks
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import lean_program, module_text, whole_program
-from codegen.trace_code import program_blocks, schedules, text_blocks
 from derive.chain.chain import Adjoint, Chain
 from derive.closing.closed_form import ClosedForm
 from derive.derivation import stages

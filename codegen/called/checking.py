@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from codegen.functions import Function
+from codegen.called.functions import Function
 from codegen.importing.asked import in_python
 from derive.language.errors import QuestionError
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from codegen.arguments import divisors, fillings, refused
-from codegen.looping import Looping
+from codegen.building.arguments import divisors, fillings, refused
+from codegen.building.looping import Looping
+from codegen.building.outlines import Line, Outline, listed
+from codegen.building.recurrences import Loop, links_backward, links_forward, with_loops
+from codegen.building.signatures import Signatures
 from codegen.lowering import Lowering
 from codegen.lowering.differentiated import with_lines_to_differentiate
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.matrices import with_triangles
 from codegen.lowering.repeated import better
 from codegen.lowering.vanishing import with_zeros_kept
-from codegen.outlines import Line, Outline, listed
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.steps import NotZero, Step
-from codegen.recurrences import Loop, links_backward, links_forward, with_loops
-from codegen.signatures import Signatures
 from derive.chain.ties import ties_backward, ties_forward
 from derive.closing.risks import first_of_equals, unsafe
 from derive.formulas.text import formula

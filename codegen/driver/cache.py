@@ -23,9 +23,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.dependencies import fingerprint, last_change, machinery_hash
-from codegen.digest import digest
-from codegen.quality import Emitted, as_data, from_data, kernels_from
+from codegen.files.dependencies import fingerprint, last_change, machinery_hash
+from codegen.files.digest import digest
+from codegen.program.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
 from derive.running.writing import put
 
@@ -57,7 +57,9 @@ class Cache:
         """What was derived for the forward, marked as unchanged, with the kernels that were made of
         it for the target; None where nothing was derived.
         """
-        from codegen.driver import file_of  # all targets, for which a function that is kept waits
+        from codegen.driver.gate import (
+            file_of,  # all targets, for which a function that is kept waits
+        )
 
         if self.folder is None or _distrusted(self.folder):
             return None
@@ -203,8 +205,8 @@ def _fits(found: Emitted, forward: type[Forward]) -> bool:
     """Whether a result is of the forward as it is: its name, its source, what made it, and that it
     has passed.
     """
-    from codegen.driver import TOLERANCE
-    from codegen.header import header
+    from codegen.driver.gate import TOLERANCE
+    from codegen.files.header import header
     from derive.notation.library import source_hash
 
     definition = forward.definition

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Add, Basic, Expr, Integer, Mul, Piecewise
 
-from codegen.outlines import Line, Link
+from codegen.building.outlines import Line, Link
 from derive.language.called import names_of
 from derive.language.choices import with_args
 from derive.language.names import first_unused

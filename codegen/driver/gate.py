@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import isfinite
 
 from codegen.program import Program
-from codegen.quality import Rounding
-from codegen.targets import Compares, Tries
+from codegen.program.quality import Rounding
+from codegen.targets.languages import Compares, Tries
 from derive.language.errors import QuestionError, UnprovedError
 from derive.notation.forward import Forward, reduced_forward
 from derive.notation.reduced import words_of

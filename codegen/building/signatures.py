@@ -10,16 +10,23 @@ from functools import cached_property
 from sympy import Abs, Expr
 from sympy.core.function import Function as SymbolicFunction
 
-from codegen.arguments import needed, number_steps, refused, shape_steps, sizes_read, with_sizes
+from codegen.building.arguments import (
+    needed,
+    number_steps,
+    refused,
+    shape_steps,
+    sizes_read,
+    with_sizes,
+)
+from codegen.building.outlines import Line
+from codegen.building.refusals import Refusals
 from codegen.lowering import Lowering, sizes_used
 from codegen.lowering.idioms import with_logarithms_joined
 from codegen.lowering.powers import with_powers_at_zero
-from codegen.outlines import Line
 from codegen.program import Parameter
 from codegen.program.parts import values_in
 from codegen.program.steps import Step
 from codegen.program.values import LengthOf, Load, SizeOf
-from codegen.refusals import Refusals
 from derive.language.nodes import Cholesky, Peak
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.notation.definition import IGNORE_INDEX

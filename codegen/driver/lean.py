@@ -25,12 +25,12 @@ from types import ModuleType
 
 from torch import Tensor
 
-from codegen.chain import chain_module
-from codegen.driver import Generated, compared, file_of, goes_wrong, reason_of
-from codegen.loading import loaded
+from codegen.driver.chain import chain_module
+from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason_of
+from codegen.files.loading import loaded
 from codegen.program import Program
-from codegen.quality import Rounding
-from codegen.targets import Kernels, WrongUse
+from codegen.program.quality import Rounding
+from codegen.targets.languages import Kernels
 from codegen.targets.lean.check import OfEntries, check_every_use, largest_difference, rounding
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.kept import with_little_kept
@@ -44,6 +44,7 @@ from codegen.targets.torch.square import undefined_where_singular
 from codegen.targets.torch.taken import taken
 from codegen.targets.torch.traffic import moved
 from codegen.targets.torch.within_reach import largest_difference as within_reach
+from codegen.targets.torch.wrong import WrongUse
 from derive.derivation import closed_form_of, derive_definition
 from derive.language.errors import QuestionError, UndecidedError, UnprovedError
 from derive.notation.definition import Definition

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import codegen.driver
-from codegen.cache import Cache, cache_folder
-from codegen.driver import file_of
+import codegen.driver.gate
+from codegen.driver.cache import Cache, cache_folder
+from codegen.driver.gate import file_of
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of, proved_inside
 from codegen.targets.lean.pair import Pair
@@ -20,7 +20,7 @@ from derive.running.writing import current
 
 # The modules that come with gradform, in a wheel inside its package, in a checkout beside it; none
 # is written before it was compared.
-PACKAGE = Path(codegen.driver.__file__).parents[1] / "gradform"
+PACKAGE = Path(codegen.driver.gate.__file__).parents[2] / "gradform"
 INSIDE, BESIDE = PACKAGE / "generated", PACKAGE.with_name("generated")
 SHIPPED = INSIDE if INSIDE.is_dir() else BESIDE
 
@@ -43,7 +43,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
     words = (
         f"These lines are from {pair.program.backward.name}. Its module was compared with autograd "
         "on random data in float64; every gradient agrees within "
-        f"{codegen.driver.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
+        f"{codegen.driver.gate.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
     )
     if outside.reductions:
         words += " It is the gradient of every entry; torch takes the sum or the mean."
@@ -69,7 +69,7 @@ def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[P
         backward = text[start : text.index("\n\n\n", start)]
         if any(backward in other for other in known):
             return pair, text
-    from codegen.lean import lean_tried  # torch takes a second
+    from codegen.driver.lean import lean_tried  # torch takes a second
 
     tried = lean_tried(forward, outside, proved)
     return tried.pairs[0], tried.text

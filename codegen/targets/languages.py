@@ -1,0 +1,86 @@
+"""The languages of kernels, and what each of them can do.
+
+To add one: one folder beside this file, and one name in `_Kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Protocol
+
+from codegen.program import Program
+from codegen.targets.lean.pair import Pair
+from derive.notation.definition import Definition
+
+
+class Compares(Protocol):
+    """What can be run beside the oracle."""
+
+    def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
+        """How far the gradients computed by ``text`` are from the oracle's, relative to the
+        largest entry and beyond what the oracle's own rounding accounts for.
+        """
+
+
+class Tries(Protocol):
+    """What is tried where numbers of float32 end, and at hard points."""
+
+    def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
+        """In words, what is unsafe: what of the program's own words shows when it is tried, and
+        what goes wrong in float32 and at hard points.
+        """
+
+    def function(self, text: str, program: Program) -> Callable:
+        """The function of ``text`` that is called."""
+
+
+class Kernels(Protocol):
+    """A language for loops, which run instead of lines of a lean module. Their files lie in a
+    ``folder`` beside that; the names of those of a module have these ``ends``.
+    """
+
+    folder: str
+    ends: tuple[str, ...]
+
+    def ready(self) -> None:
+        """Get this process, and those that it starts, ready to run them, before all else. Raises
+        `QuestionError` where they cannot be compared here.
+        """
+
+    def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
+        """The kernels, and the module of Python that launches them in place of functions of
+        ``module``, the lean module of these ``pairs``; nothing where there is no loop.
+
+        Raises `QuestionError` for what it cannot print.
+        """
+
+    def shared(self) -> dict[str, str]:
+        """The files that all kernels of a folder share, by their names."""
+
+    def beside(self, texts: tuple[str, ...]) -> Compares:
+        """Runs the module with the kernels ``texts``."""
+
+
+class _Kernels(Mapping[str, Kernels]):
+    """A language is imported when it is asked for: most commands print none."""
+
+    places = {"cpp": "CppTarget", "triton": "TritonTarget"}
+
+    def __getitem__(self, language: str) -> Kernels:
+        return _kernels(language, self.places[language])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@cache
+def _kernels(language: str, target: str) -> Kernels:
+    return getattr(import_module(f"codegen.targets.{language}.target"), target)()
+
+
+kernels = _Kernels()

@@ -1,0 +1,16 @@
+"""The error of a module that is right in one use and wrong in another."""
+
+from derive.language.errors import UnprovedError
+
+
+class WrongUse(UnprovedError):
+    """A use of what was written that fails or gives something else than autograd: of which order
+    its derivatives are.
+    """
+
+    def __init__(self, message: str, order: int):
+        super().__init__(message)
+        self.order = order
+
+    def __reduce__(self):  # from the process of one of several forwards
+        return type(self), (str(self), self.order)
