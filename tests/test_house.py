@@ -32,7 +32,7 @@ from derive.language.nodes import (
 ROOT = Path(derive.__file__).parents[1]
 
 # What is longer says why: a line of its docstring begins with `REASON`.
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 40, 6
+MOST_LINES, MOST_PARAMETERS = 40, 6  # of a function; a file is as long as its subject
 REASON = "Long: "
 # A larger number in a function, or a fraction, has a name there is a reason beside.
 PLAIN_NUMBERS = {*range(5), 10, 0.5}
@@ -174,14 +174,10 @@ def functions_in(tree: ast.AST) -> Iterator[ast.FunctionDef]:
 
 @pytest.mark.parametrize("file", SHORT, ids=module_of)
 def test_what_is_long_says_why(file):
-    text = file.read_text("utf-8")
-    tree = ast.parse(text)
-    lines = len(text.splitlines())
-    assert lines <= MOST_LINES or has_reason(tree), f"{file} has {lines} lines"
-    for function in functions_in(tree):
+    for function in functions_in(ast.parse(file.read_text("utf-8"))):
         place = f"{file}:{function.lineno}: {function.name}"
         lines, given = length(function), parameters(function)
-        short = lines <= MOST_LINES_OF_A_FUNCTION
+        short = lines <= MOST_LINES
         assert short or has_reason(function), f"{place} has {lines} lines"
         few = len(given) <= MOST_PARAMETERS or is_row(function)
         assert few or has_reason(function), f"{place} takes {', '.join(given)}: make a record"
@@ -190,10 +186,10 @@ def test_what_is_long_says_why(file):
 @pytest.mark.parametrize("file", SHORT, ids=module_of)
 def test_a_reason_to_be_long_is_one_for_something_long(file):
     tree = ast.parse(file.read_text("utf-8"))
-    assert not has_reason(tree) or len(file.read_text("utf-8").splitlines()) > MOST_LINES
+    assert not has_reason(tree)
     for function in filter(has_reason, functions_in(tree)):
         many = len(parameters(function)) > MOST_PARAMETERS
-        assert many or length(function) > MOST_LINES_OF_A_FUNCTION, function.name
+        assert many or length(function) > MOST_LINES, function.name
 
 
 @pytest.mark.parametrize("file", [f for f in SHORT if f.parent.name != "torch_ops"], ids=module_of)

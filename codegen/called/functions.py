@@ -8,8 +8,6 @@
 The lean module is compiled from its text, so a traceback shows its lines. It is kept in the cache
 under the hash of the mathematics and of gradform, and of a torch function under that of its code
 (``recognized.py``): a second process starts at once, and imports no SymPy for the latter.
-
-Long: what a function is to Python, to a cache and to a notebook reads the same few values.
 """
 
 from __future__ import annotations

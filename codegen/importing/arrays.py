@@ -1,7 +1,5 @@
 """What the rows of `derive.torch_ops` are made of, over trees with named axes: a `Reader` has
 nearly all of it; and ATen's arguments, as the graph has them, as the kinds that a row asks for.
-
-Long: the whole of `Arrays` at one door, in order.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Every node becomes a `Value`: an expression over named axes, and what each dimension is. What an
 operation means is a rule of ``operations``; this loop knows none.
-
-Long: one class, the state of one pass.
 """
 
 from __future__ import annotations

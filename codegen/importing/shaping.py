@@ -1,7 +1,4 @@
-"""Views, parts and windows: dimensions that are split, flattened and cut.
-
-Long: one class, whose parts read and make the same axes.
-"""
+"""Views, parts and windows: dimensions that are split, flattened and cut."""
 
 from __future__ import annotations
 

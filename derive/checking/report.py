@@ -1,7 +1,4 @@
-"""A verdict in words: whole, and in brief.
-
-Long: both say the same, of the same parts.
-"""
+"""A verdict in words: whole, and in brief."""
 
 from __future__ import annotations
 

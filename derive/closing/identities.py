@@ -6,8 +6,6 @@ rewritten already, and the `Knowledge` of the forward. It returns the node rewri
 it does not apply. It may assume that the forward's values are finite and real. The two sides must
 be equal for every size of every axis (at least 1); ``tests/test_identities.py`` evaluates both
 sides of every entry on random rationals.
-
-Long: the table has a row for each identity.
 """
 
 from __future__ import annotations

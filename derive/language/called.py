@@ -4,8 +4,6 @@ In: the expression of the value. Out: names that say what it is, the best one fi
 from the expression alone, so they stay what they are where other mathematics changes. A name has
 one reading: what is taken of more than one value ends it (``exp_of_x_minus_y``), and what stands
 under a function or a sum is a product of names (``sum_dy_xhat``).
-
-Long: every kind of node is one saying in one table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Reads one expression of a syntax tree: a table of the nodes that are understood, and no other.
 
 No name of a text is ever looked up in Python: names in `Names` and the tables of operations.
-
-Long: one reader of one grammar.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The lines of one function of a pasted text, with its names as they are outside of it.
-
-Long: one class, which visits each kind of syntax once.
-"""
+"""The lines of one function of a pasted text, with its names as they are outside of it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 A `Value` broadcasts by the *position* of its dimensions, as torch does; a value of the project's
 notation by the *names* of its axes (``broadcasting.py``).
-
-Long: what a value is, in one place.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ torch gives. Inputs have exactly their axes, in their order. A statement lies al
 order of the inputs, and where something was reduced on the way to it, torch may have kept a
 dimension of size 1 there: what a number means is said where all these layouts agree. Where they do
 not, or nothing is known, no axis is named.
-
-Long: one question, of many spellings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Along dimensions: sums, moments, norms, maxima, softmax, sums so far.
-
-Long: rows.
-"""
+"""Along dimensions: sums, moments, norms, maxima, softmax, sums so far."""
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ SymPy would reorder the terms of a sum and multiply out what stands in brackets.
 what the user's code says, so that the file that is written reads like it (``text.py``); as
 mathematics they become the nodes of ``derive.language`` (``nodes.py``). Axes are names here.
 
-Long: the words of one language, each of a few lines.
-
     >>> x = tensor("x", ["N", "C"])
     >>> mean = quotient(total(x, ["C"]), number("C"))
     >>> sorted(difference(x, mean).free)

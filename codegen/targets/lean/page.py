@@ -1,7 +1,4 @@
-"""The public function of a lean module as text: what it asks, and what torch differentiates.
-
-Long: what is asked, filled in, called and returned are lines of one function.
-"""
+"""The public function of a lean module as text: what it asks, and what torch differentiates."""
 
 from __future__ import annotations
 

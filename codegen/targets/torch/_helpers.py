@@ -1,7 +1,5 @@
 """Functions that modules print into themselves where their lines call them: this file is read, and
 no module imports it.
-
-Long: one file of short functions, each of which is read by itself.
 """
 
 import math

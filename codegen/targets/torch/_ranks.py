@@ -2,8 +2,6 @@
 
 This file is copied next to the generated modules. The methods of `Ranks` are collectives; those of
 `Chunks` combine the chunks of one process in turn.
-
-Long: one file, copied next to the modules, where it is read as a whole.
 """
 
 from __future__ import annotations

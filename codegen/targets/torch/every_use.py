@@ -13,8 +13,6 @@ runs where torch has formulas for it that are none of the gradient's, those of s
 matrices and convolutions. Optional tensors are left out one by one and together. On edges
 (``edges.py``) derivatives have to be finite, and those of one of the sides or between them, as far
 as autograd over the statements tells what those are.
-
-Long: the ways, and what is expected of each, are one list.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ random number for each argument, so it keeps no relation but those that are writ
 All of these hold for real numbers. So equal residues at random data are equal formulas, and unequal
 ones may be a relation that is missing: that is for the fifty digits to say, which each number has
 with it. They also decide every comparison.
-
-Long: it is one arithmetic, and its operations, functions and signs go through each other.
 """
 
 from __future__ import annotations
