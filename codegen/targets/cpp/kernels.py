@@ -15,8 +15,9 @@ from codegen.schedule.nodes import Flat, Node, Whole
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.cpp.choices import choices_of, flag_of
-from codegen.targets.cpp.loops import I64, Loops
+from codegen.targets.cpp.loops import Loops
 from codegen.targets.cpp.names import Names, named
+from codegen.targets.cpp.vocabulary import I64
 from codegen.targets.tables import kernel as tables
 from codegen.targets.tables.names import with_joined
 

@@ -1,23 +1,29 @@
 """The sweeps of a plan as the lines of a C++ function: calls of the loops in ``loops.h``.
 
-Sums run in the dtype of the data over a block of a row, or of rows, and in float64 over
-the blocks; the parts of threads are added in the order of the threads. So a result depends on the
-number of threads and on nothing else.
+Sums run in the dtype of the data over a block of a row, or of rows, and in float64 over the blocks;
+the parts of threads are added in the order of the threads. So a result depends on the number of
+threads and on nothing else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codegen.schedule.elements import Element, cost, is_number
+from codegen.schedule.elements import CHEAP_CALLS, Axes, Element, axes_in, cost, is_number
 from codegen.schedule.inlining import CHEAP
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest, Sweep
-from codegen.targets.cpp.lines import I64
-from codegen.targets.cpp.names import named
-from codegen.targets.cpp.passes import Passes
+from codegen.targets.cpp.choices import Choices
+from codegen.targets.cpp.expressions import Expressions, inverted
+from codegen.targets.cpp.folding import WIDTH
+from codegen.targets.cpp.names import Names, named
+from codegen.targets.cpp.vocabulary import I64
 
+ALWAYS = Choices()
+CONDITIONS = ("compare", "and", "or", "not")  # int: a loop with a captured bool fills no vector
 TILE = 32  # entries of the last axis that a row has beside other axes
 
 
@@ -30,8 +36,458 @@ class Part:
     made: str
 
 
-class Loops(Passes):
-    """Writes one sweep after another."""
+class Loops:
+    """Writes one sweep after another.
+
+    ``memory`` are the axes of every array in memory, by its name; ``current`` is the sweep that is
+    written, ``of`` are its nodes, ``tile`` the axis that is cut into pieces; ``keeps`` says whether
+    something is kept outside of all sweeps, ``inside`` are values of which one is needed where
+    lines run.
+    """
+
+    current: Sweep
+    of: Mapping[str, Node]
+    tile: str | None
+    inside: tuple[str, ...]
+
+    def __init__(self, names: Names, memory: Mapping[str, Axes], choices: Choices = ALWAYS):
+        self.names, self.print, self.choices = names, Expressions(names), choices
+        self.memory = dict(memory)
+        self.lines: list[str] = []
+        self.depth = 1
+        self.keeps = False
+        for name, axes in memory.items():
+            self.print.places[name] = self.in_memory(name, axes)
+
+    # -- text -----------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, head: str, tail: str = "}"):
+        """Lines in braces, and on one line if there is only one that is short."""
+        before, self.lines = self.lines, []
+        self.line(f"{head} {{")
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.line(tail)
+        first, *inside, last = self.lines
+        short = " ".join(map(str.strip, (first, *inside, last)))
+        alone = len(inside) == 1 and "\n" not in inside[0]
+        if alone and len("    " * self.depth + short) <= WIDTH:
+            self.lines = ["    " * self.depth + short]
+        self.lines = [*before, *self.lines]
+
+    @contextmanager
+    def scope(self):
+        """What is named and known inside of it is not so behind it."""
+        at_hand, places = dict(self.print.at_hand), dict(self.print.places)
+        with self.names.block():
+            yield
+        self.print.at_hand, self.print.places = at_hand, places
+
+    def offset(self, axes: Axes, indices: Sequence[str], sizes: Sequence[str] = ()) -> str:
+        """Where an entry lies, of an array that has these axes."""
+        if not axes:
+            return "0"
+        text, *others = map(_factor, indices)
+        if not others:
+            return indices[0]
+        sizes = sizes or [self.print.size(axis) for axis in axes]
+        for index, size in zip(others, sizes[1:], strict=True):
+            text = f"{f'({text})' if ' + ' in text else text} * {size} + {index}"
+        return text
+
+    def in_memory(self, name: str, axes: Axes):
+        return lambda indices: f"{named(name)}[{self.offset(axes, indices)}]"
+
+    def product(self, sizes: Sequence[str]) -> str:
+        return " * ".join(sizes) if sizes else "1"
+
+    def count(self, axes: Sequence[str]) -> str:
+        return self.product([self.print.size(axis) for axis in axes])
+
+    # -- numbers --------------------------------------------------------------
+
+    def with_numbers(self, e: Element) -> None:
+        """What is made of numbers alone has a name before all loops."""
+        for part in self.numbers(e):
+            if part.kind in ("number", "size", "scalar") or part in self.print.at_hand:
+                continue
+            text = self.print.double(part)
+            kind = "int" if part.kind in CONDITIONS else "Real"
+            name = self.print.named(part, "number_constant")
+            self.line(f"const {kind} {name} = {text};")
+            self.print.at_hand[part] = name
+
+    def numbers(self, e: Element) -> list[Element]:
+        """The largest parts that are made of numbers alone. Where an entry lies is counted in whole
+        numbers, and so no part.
+        """
+        if is_number(e):
+            return [e]
+        if e in self.print.at_hand or e.kind in ("entry", "label"):
+            return []
+        args = e.args[1:] if e.kind == "guard" else e.args
+        return [part for arg in args for part in self.numbers(arg)]
+
+    def largest(self, e: Element, holds) -> list[Element]:
+        if holds(e):
+            return [e]
+        if e in self.print.at_hand:
+            return []
+        return [part for arg in e.args for part in self.largest(arg, holds)]
+
+    # -- what a row keeps -----------------------------------------------------
+
+    def row_axes(self, node: Node) -> Axes:
+        """The axes of a row's own array."""
+        outer = self.current.parallel[: -1 if self.tile else None]
+        return tuple(axis for axis in node.axes if axis not in outer)
+
+    def row_sizes(self, axes: Axes) -> list[str]:
+        return [self.piece if axis == self.tile else self.print.size(axis) for axis in axes]
+
+    def in_row(self, node: Node, axes: Axes, name: str = ""):
+        """An entry of what belongs to the row; from indices of all its axes, or of the row's."""
+        places = [node.axes.index(axis) for axis in axes]
+
+        def text(indices):
+            own = [
+                f"{indices[i]} - {self.bounds(axis)[0]}" if axis == self.tile else indices[i]
+                for i, axis in zip(places, axes, strict=True)
+            ]
+            return f"{name or named(node.name)}[{self.offset(axes, own, self.row_sizes(axes))}]"
+
+        return text
+
+    def bounds(self, axis: str) -> tuple[str, str]:
+        """Where the loop over an axis begins, and where it ends."""
+        if axis == self.tile:
+            return "first", "last"
+        return "0", self.print.size(axis)
+
+    def here(self, node: Node) -> list[str]:
+        return [self.names.index(axis) for axis in node.axes]
+
+    def store(self, node: Node, text: str) -> None:
+        if node.name in self.current.stored and node.name not in self.current.partial:
+            place = self.in_memory(node.name, self.memory[node.name])
+            self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
+
+    def when(self, node: Node) -> str:
+        """What stands before a line for a value that is not always needed where it runs."""
+        found = self.needed([node])
+        return f"if constexpr ({found}) " if found else ""
+
+    def needed(self, nodes: Sequence[Node]) -> str:
+        """The condition under which one of some values is."""
+        return self.choices.condition([node.name for node in nodes], self.inside)
+
+    def if_needed(self, nodes: Sequence[Node], count: object, otherwise: object = 0) -> str:
+        """``count``, where one of some values is needed."""
+        found = self.needed(nodes)
+        if not found:
+            return str(count)
+        return f"{f'({found})' if ' ' in found else found} ? {count} : {otherwise}"
+
+    def is_scalar(self, node: Node, nest: Nest) -> bool:
+        return not {*node.axes} & {*nest.axes}
+
+    def is_partial(self, node: Node) -> bool:
+        return node.name in self.current.partial
+
+    def added_inside(self, nest: Nest) -> list[Node]:
+        """The reductions that the innermost loop runs over, sums first."""
+        last = nest.axes[-1]
+        found = [n for n in nest.nodes if n.kind and last not in n.axes]
+        return sorted(found, key=lambda node: node.kind != "sum")
+
+    def added_in_blocks(self, nest: Nest) -> list[Node]:
+        """The sums that have several entries in a row."""
+        return [
+            n
+            for n in nest.nodes
+            if n.kind == "sum" and not self.is_scalar(n, nest) and not self.is_partial(n)
+        ]
+
+    def added_up(self, nest: Nest) -> list[Node]:
+        """The reductions that have one value in a row, to which each of several loops adds."""
+        several = len(nest.axes) > 1
+        found = [n for n in nest.nodes if n.kind and self.is_scalar(n, nest)]
+        return [n for n in found if several and not self.is_partial(n)]
+
+    def begun(self, nest: Nest) -> None:
+        for node in self.added_up(nest):
+            start = "double {}_total = 0" if node.kind == "sum" else "Real {}_total = -infinity"
+            self.line(start.format(named(node.name)) + ";")
+        for node in nest.nodes:
+            several = not self.is_scalar(node, nest) and not self.is_partial(node)
+            if node.kind == "max" and several:
+                self.over_row(node, lambda place, n: f"{place} = -infinity;")
+
+    def over_row(self, node: Node, text) -> None:
+        """A line for every entry that the row has of an array, wherever that lies."""
+        axes = self.row_axes(node)
+        for axis in axes[:-1]:
+            self.line(self.when(node) * (axis == axes[0]) + self.outer(axis))
+        head = self.when(node) * (len(axes) == 1)
+        with self.block(f"{head}each({self.range(axes[-1])}, {self.lambda_of(axes[-1])}", "});"):
+            self.line(text(self.place_of(node)(self.here(node)), node))
+
+    def outer(self, axis: str) -> str:
+        (first, last), index = self.bounds(axis), self.names.index(axis)
+        return f"for ({I64} {index} = {first}; {index} < {last}; ++{index})"
+
+    def range(self, axis: str) -> str:
+        first, last = self.bounds(axis)
+        return last if first == "0" else f"{first}, {last}"
+
+    def lambda_of(self, axis: str) -> str:
+        return f"[=]({I64} {self.names.index(axis)}) INLINE"
+
+    def place_of(self, node: Node):
+        """Where the value of a reduction with several entries in a row lies."""
+        if node.name in self.current.stored:
+            return self.in_memory(node.name, self.memory[node.name])
+        return self.in_row(node, self.row_axes(node))
+
+    def added(self, node: Node, text: str) -> None:
+        """The value is put to what was found before, at the entry of the loops that run."""
+        place = self.target(node)
+        now = f"+= {text}" if node.kind == "sum" else f"= larger({place}, {text})"
+        self.line(f"{self.when(node)}{place} {now};")
+
+    def target(self, node: Node) -> str:
+        here, name = self.here(node), named(node.name)
+        if self.is_partial(node):
+            return f"{name}[{self.offset(node.axes, here)}]"
+        if node.kind == "max":
+            return self.place_of(node)(here)
+        return self.in_row(node, self.row_axes(node), f"{name}_block")(here)
+
+    def settled(self, node: Node, nest: Nest, text: str) -> None:
+        """The value of a loop over the last axis is put where it belongs."""
+        if node in self.added_up(nest):
+            total = f"{named(node.name)}_total"
+            now = f"+= {text}" if node.kind == "sum" else f"= larger({total}, {text})"
+            self.line(f"{total} {now};")
+        elif self.is_scalar(node, nest) and not self.is_partial(node):
+            self.of_row(node, text)
+        else:
+            self.added(node, text)
+
+    def of_row(self, node: Node, text: str) -> None:
+        """A value that the row has one of; it has a name if it is read."""
+        name = named(node.name)
+        stored = node.name in self.current.stored
+        if stored and not any(node.name in n.reads for n in self.of.values()):
+            self.store(node, text)
+            return
+        name = self.names.free(f"{name}_now") if stored else name
+        self.line(f"const Real {name} = {text};")
+        self.store(node, name)
+        self.print.places[node.name] = lambda indices: name
+
+    def ended(self, nest: Nest) -> None:
+        """What the row knows from here on."""
+        for node in self.added_up(nest):
+            self.of_row(node, f"{named(node.name)}_total")
+        for node in self.added_in_blocks(nest):
+            total = self.in_row(node, self.row_axes(node), f"{named(node.name)}_total")
+            self.over_row(node, lambda place, n, t=total: f"{place} = Real({t(self.here(n))});")
+        for node in nest.nodes:
+            if node.kind and not self.is_scalar(node, nest) and not self.is_partial(node):
+                self.print.places[node.name] = self.place_of(node)
+
+    def blocks(self, nodes: Sequence[Node]) -> list[str]:
+        """What sums with several entries in a row are added up in."""
+        return [
+            "cleared({0}_block, {0}_total, {1})".format(
+                named(node.name), self.product(self.row_sizes(self.row_axes(node)))
+            )
+            for node in nodes
+        ]
+
+    def nest(self, nest: Nest) -> None:
+        self.begun(nest)
+        places = dict(self.print.places)
+        self.loop(nest, 0, {*self.current.parallel} - {self.tile})
+        self.print.places = places | {
+            n.name: self.print.places[n.name] for n in self.found_in_row(nest)
+        }
+        self.ended(nest)
+
+    def found_in_row(self, nest: Nest) -> list[Node]:
+        """What `settled` has named: the row has one value of it."""
+        return [
+            n
+            for n in nest.nodes
+            if n.kind and self.is_scalar(n, nest) and n.name in self.print.places
+        ]
+
+    def loop(self, nest: Nest, depth: int, known: set[str]) -> None:
+        """The loops from one on."""
+        axis = nest.axes[depth]
+        self.lifted(nest, known)
+        blocks = self.added_in_blocks(nest) if depth == 0 else []
+        if depth == len(nest.axes) - 1:
+            self.innermost(nest)
+        elif blocks:
+            own = [f"Real* {named(node.name)}_block" for node in blocks]
+            totals = [f"&{named(n.name)}_total" for n in self.added_up(nest)]
+            given = ", ".join([f"{I64} {self.names.index(axis)}", *own])
+            head = f"[{', '.join(['=', *totals])}]({given}) INLINE"
+            first, last = self.bounds(axis)
+            tail = f"}}, {', '.join(self.blocks(blocks))});"
+            with self.block(f"in_blocks({first}, {last}, {head}", tail), self.scope():
+                self.loop(nest, depth + 1, known | {axis})
+        else:
+            with self.block(self.outer(axis)), self.scope():
+                self.loop(nest, depth + 1, known | {axis})
+
+    # -- the innermost loop ---------------------------------------------------
+
+    def innermost(self, nest: Nest) -> None:
+        """What is not needed runs over nothing, or is none of its sums."""
+        found, before = self.added_inside(nest), self.inside
+        first, last = self.bounds(nest.axes[-1])
+        last = self.if_needed(nest.nodes, last, first)
+        self.inside = tuple(n.name for n in nest.nodes) if self.needed(nest.nodes) else before
+        outer, self.lines = self.lines, []
+        limits = last if first == "0" else f"{first}, {last}"
+        head = f"{self.call(found)}({limits}, {self.lambda_of(nest.axes[-1])}"
+        with self.block(head, "})"):
+            self.body(nest, found)
+        (line, *others), self.lines = self.lines, outer
+        text = "\n".join([line.lstrip(), *others])
+        self.put(nest, found, text)
+        self.inside = before
+
+    def call(self, found: Sequence[Node]) -> str:
+        """What computes some reductions in one pass."""
+        kinds = [node.kind for node in found]
+        if not found:
+            return "each"
+        if len(found) == 1 and not self.needed(found):
+            return "sum" if kinds == ["sum"] else "largest"
+        sums = self.if_needed(found, kinds.count("sum"))
+        most = (self.needed(found) or "true") if "max" in kinds else "false"
+        return f"reduced<Real, {sums}, {most}>"
+
+    def put(self, nest: Nest, found: Sequence[Node], text: str) -> None:
+        """The results of a loop where they belong."""
+        if not found:
+            self.line(f"{text};")
+        elif self.call(found).startswith("reduced"):
+            name = self.names.free("found")
+            self.line(f"const auto {name} = {text};")
+            for i, node in enumerate(found):
+                value = f"{name}.of[{i}]"
+                self.settled(node, nest, value if node.kind == "sum" else f"Real({value})")
+        else:
+            self.settled(found[0], nest, text)
+
+    def body(self, nest: Nest, found: Sequence[Node]) -> None:
+        with self.scope():
+            self.shared_calls(nest)
+            for node in nest.nodes:
+                if not node.kind:
+                    self.entry(nest, node)
+                elif node not in found:
+                    self.added(node, self.print.real(node.value))
+            values = [self.print.real(node.value) for node in found]
+            if values and not self.call(found).startswith("reduced"):
+                self.line(f"return {values[0]};")
+            elif values:
+                kind = f"Several<Real, {len(values)}>"
+                self.line(f"return {kind}{{{{{', '.join(values)}}}}};")
+
+    def shared_calls(self, nest: Nest) -> None:
+        """What is dear and several values are made of is computed once: behind a store, a compiler
+        would read from memory again what it is made of.
+        """
+        inside, values = {n.name for n in nest.nodes}, [n.value for n in nest.nodes]
+        calls = {
+            part: len([*part.parts()])
+            for value in values
+            for part in value.parts()
+            if part.kind == "call" and part.name not in CHEAP_CALLS
+        }
+        for call in sorted(calls, key=lambda call: -calls[call]):
+            users = sum(bool(self.largest(value, call.__eq__)) for value in values)
+            if users > 1 and not {e.name for e in call.entries} & inside:
+                self.known(call, f"{call.name}_now")
+
+    def entry(self, nest: Nest, node: Node) -> None:
+        """It has a name where something else in the loop reads it."""
+        text = self.print.real(node.value)
+        places = []
+        if node.name in self.current.stored:
+            places.append(self.in_memory(node.name, self.memory[node.name]))
+        if node.name in self.current.kept:
+            places.append(self.in_row(node, self.row_axes(node)))
+        if len(places) != 1 or any(node.name in n.reads for n in nest.nodes):
+            name = named(node.name)
+            name = self.names.free(f"{name}_now") if places else name
+            self.line(f"const Real {name} = {text};")
+            self.print.places[node.name] = lambda indices: name
+            text = name
+        for place in places:
+            self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
+
+    # -- what does not change in a loop ---------------------------------------
+
+    def lifted(self, nest: Nest, known: set[str]) -> None:
+        """What does not change in the loops that are still to come has a name before them."""
+        for node, part in self.steady(nest, known):
+            self.known(part, f"{node.name.rstrip('_')}_constant")
+        for divisor in self.divisors(nest, known):
+            self.divides(divisor)
+
+    def divisors(self, nest: Nest, known: set[str]) -> Iterator[Element]:
+        """What every entry of the innermost loop is divided by and loops do not change, but for
+        what the caller gives: a quotient of that and itself is 1.
+        """
+        outer = {*self.current.parallel, *nest.axes[:-1]} - {self.tile, nest.axes[-1]}
+        for part in (part for node in nest.nodes for part in node.value.parts()):
+            if part.kind == "divide" and not self.is_steady(part, nest, outer):
+                _, divisor = part.args
+                given = is_number(divisor) and divisor.kind != "size"
+                if not given and self.is_steady(divisor, nest, known):
+                    yield divisor
+
+    def divides(self, divisor: Element) -> None:
+        """It is inverted here."""
+        if inverted(divisor) not in self.print.at_hand:
+            name = f"by_{self.print.said(divisor)}"
+            name = self.names.free(name if name.isidentifier() else "by_divisor")
+            self.line(f"const Divisor {name} = {self.print.real(divisor)};")
+            self.print.at_hand[inverted(divisor)] = name
+
+    def known(self, part: Element, otherwise: str) -> None:
+        """It has a name from here on, which is ``otherwise`` if the element says none."""
+        if part not in self.print.at_hand:
+            text = self.print.text(part)
+            name = self.print.named(part, otherwise)
+            kind = "int" if part.kind in CONDITIONS else "auto"
+            self.line(f"const {kind} {name} = {text};")
+            self.print.at_hand[part] = name
+
+    def steady(self, nest: Nest, known: set[str]) -> Iterator[tuple[Node, Element]]:
+        """Parts of what a pass computes that loops do not change, unless they have a name."""
+        for node in nest.nodes:
+            for part in self.largest(node.value, lambda e: self.is_steady(e, nest, known)):
+                plain = is_number(part) or part.kind == "index" or part in self.print.at_hand
+                if not plain and not self.print.text(part).isidentifier():
+                    yield node, part
+
+    def is_steady(self, e: Element, nest: Nest, known: set[str]) -> bool:
+        """Whether the loops over axes that are not ``known`` do not change it."""
+        inside = {node.name for node in nest.nodes}
+        return axes_in(e) <= known and not {entry.name for entry in e.entries} & inside
 
     def sweep(self, sweep: Sweep) -> None:
         self.current = sweep
@@ -159,6 +615,7 @@ class Loops(Passes):
 
     @property
     def piece(self) -> str:
+        """How many entries of the last axis a row has, where that is cut into pieces."""
         return "TILE" if self.is_whole() else str(TILE)
 
     def parts(self) -> list[Part]:
@@ -217,3 +674,8 @@ class Loops(Passes):
             else:
                 self.line(f"const {I64} {self.names.index(axis)} = {value};")
             rest = f"{rest} / {pieces}"
+
+
+def _factor(index: str) -> str:
+    """An index as it stands beside others."""
+    return f"({index})" if any(sign in index for sign in (" - ", " + ", " / ", " % ")) else index

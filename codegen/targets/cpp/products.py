@@ -9,8 +9,8 @@ from codegen.program.arrays import Contract, Gathered
 from codegen.program.values import Load, Value
 from codegen.schedule.elements import Axes
 from codegen.schedule.nodes import Whole
-from codegen.targets.cpp.lines import I64
 from codegen.targets.cpp.names import named
+from codegen.targets.cpp.vocabulary import I64
 from derive.language.errors import QuestionError
 from derive.notation.layout import Layout
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+I64 = "int64_t"  # of all sizes and indices
+
 # By the kind of an element: the sign between its two arguments.
 SIGNS = {
     "add": "+",

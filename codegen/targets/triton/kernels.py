@@ -153,7 +153,7 @@ class _Kernels:
         stored = {*(of or sweep).stored}.intersection(sweep.stored)
         open = stored - self.needed if several else ()
         values = Values(sweep, walk.inlined)
-        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, open=open)
+        writer = Sweeps(sweep, shape, names, walk.memory, values, numbers, open)
         lines = writer.lines()
         aligned = self.aligned(lines, shape, writer)
         lines = [INDENT + line for line in aligned] + lines
