@@ -7,6 +7,8 @@ from functools import reduce
 
 from sympy import QQ, Add, Expr, Mul, Symbol, ring
 
+from derive.zero.products import product
+
 
 class Fraction:
     """numerator / product of factors**power; the denominator stays in factors, so that sums stay
@@ -127,7 +129,7 @@ class Fractions:
 
     def _multiplied(self, a, b):
         self.budget.spend(len(a) * len(b))
-        return a * b
+        return product(a, b)
 
     def _power(self, polynomial, power: int):
         if len(polynomial) < 2 or power < 2:
