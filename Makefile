@@ -80,7 +80,7 @@ test-thorough: $(READY)  ## all of what `make test` takes samples of
 test-gpu: $(READY)  ## the checks that need a GPU
 	$(BIN)/python -m pytest -m gpu
 
-mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="derive.zero.cases": one room
+mutants: $(READY)  ## breaks every rule and says which test notices; MUTANTS="derive.proof.zero.cases": one room
 	$(BIN)/python tests/mutants/driver.py --slow $(MUTANTS)
 
 record: $(READY)  ## write tests/respelling/counts.json anew: the counts of every forward, in all spellings

@@ -7,7 +7,7 @@ from codegen.called.checking import check as check
 from codegen.called.functions import function as function
 from codegen.importing.driver import from_torch as from_torch
 from derive.derivation import derive as derive
-from derive.found.findings import findings as findings
+from derive.gradient.found.findings import findings as findings
 from derive.language.detached import Detach as Detach
 from derive.language.diagonals import Diagonal as Diagonal
 from derive.language.diagonals import Identity as Identity
@@ -30,6 +30,11 @@ from derive.language.nodes import OneHot as OneHot
 from derive.language.nodes import Position as Position
 from derive.language.nodes import Rename as Rename
 from derive.language.nodes import Sum as Sum
+from derive.language.notation.forward import Forward as Forward
+from derive.language.notation.library import forward_from as forward_from
+from derive.language.notation.ordered import Ordered as Ordered
+from derive.language.notation.outputs import Outputs as Outputs
+from derive.language.notation.reduced import Reduced as Reduced
 from derive.language.reading_at import At as At
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Unflatten as Unflatten
@@ -51,12 +56,7 @@ from derive.language.windows import Pad as Pad
 from derive.language.windows import Shift as Shift
 from derive.language.windows import Slice as Slice
 from derive.language.windows import Window as Window
-from derive.notation.forward import Forward as Forward
-from derive.notation.library import forward_from as forward_from
-from derive.notation.ordered import Ordered as Ordered
-from derive.notation.outputs import Outputs as Outputs
-from derive.notation.reduced import Reduced as Reduced
-from derive.proving.proved import Proved as Proved
+from derive.proof.proving.proved import Proved as Proved
 
 def Input(*axes: Axis, default: float | None = None, broadcast: bool = False) -> Tensor: ...
 def Given(*axes: Axis, default: float | None = None, broadcast: bool = False) -> Tensor: ...

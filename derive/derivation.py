@@ -14,14 +14,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from derive.chain.chain import Chain, derive_chain
-from derive.closing.closed_form import ClosedForm, close
+from derive.gradient.chain.chain import Chain, derive_chain
+from derive.gradient.closing.closed_form import ClosedForm, close
 from derive.language.errors import UndecidedError
-from derive.notation.definition import Definition
-from derive.notation.forward import Forward
-from derive.notation.library import as_forward
-from derive.proving.proof import prove
-from derive.proving.proved import LONGER, Proved
+from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import as_forward
+from derive.proof.proving.proof import prove
+from derive.proof.proving.proved import LONGER, Proved
 from derive.running.limits import Doing, Stage, limited, seconds_of
 
 stages: tuple[tuple[Callable, type, type], ...] = (
@@ -62,8 +62,8 @@ def derive_definition(
 
 def _page(proved: Proved) -> str:
     """What a notebook shows; the templates are imported when there is one."""
-    from derive.presentation.html import fragment
-    from derive.presentation.sections import document_of
+    from derive.show.html import fragment
+    from derive.show.sections import document_of
 
     return fragment(document_of(proved))
 

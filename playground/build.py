@@ -150,7 +150,7 @@ def _pages(out: Path) -> None:
 TELLING = """
 import json
 from codegen.playground import gallery
-from derive.presentation.html import style
+from derive.show.html import style
 print(json.dumps({"gallery": gallery(), "style": style()}))
 """
 

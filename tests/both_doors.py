@@ -19,12 +19,12 @@ from codegen.importing.asked import arguments_of
 from codegen.importing.driver import imported
 from codegen.targets.torch.interpret import Interpreter
 from derive import forward_from
-from derive.reading.names import Names
-from derive.reading.notation import uses_notation
-from derive.reading.pasted import pasted_in
-from derive.reading.program import Program
-from derive.reading.source import Source
-from derive.reading.values import Space, Value
+from derive.claims.reading.names import Names
+from derive.claims.reading.notation import uses_notation
+from derive.claims.reading.pasted import pasted_in
+from derive.claims.reading.program import Program
+from derive.claims.reading.source import Source
+from derive.claims.reading.values import Space, Value
 
 SIZES = {"B": 3, "N": 4, "C": 6, "V": 6, "T": 8, "K": 3, "H": 5, "W": 7, "D": 2, "E": 4, "S": 4}
 LABELS_OF = ("V", "C")

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import derive
-from derive.presentation import document_of
+from derive.show import document_of
 
 os.environ.setdefault("GRADFORM_NODE", "0")  # no test depends on when something is built
 

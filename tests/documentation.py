@@ -30,7 +30,7 @@ from pathlib import Path
 
 from codegen.commands.cli import gradform
 from codegen.driver.lean import generate
-from derive.notation.library import forward_from
+from derive.language.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {

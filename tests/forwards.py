@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from derive.notation.library import list_forwards
+from derive.language.notation.library import list_forwards
 
 HEAD = """\
 from sympy import Abs, Eq, Min, Ne, Piecewise, Rational, exp, log, oo, sqrt, tanh

@@ -17,10 +17,10 @@ from torch import Tensor
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements
 from derive.language.nodes import OneHot
+from derive.language.notation.definition import REDUCTION, Definition
+from derive.language.notation.library import list_forwards
+from derive.language.notation.reduced import reduced, words_of
 from derive.language.symbols import Axis
-from derive.notation.definition import REDUCTION, Definition
-from derive.notation.library import list_forwards
-from derive.notation.reduced import reduced, words_of
 
 LENGTHS = (4, 3, 5, 2, 6)
 

@@ -14,10 +14,10 @@ from codegen.driver.gate import Generated
 from codegen.driver.lean import generate
 from codegen.targets.torch.interpret import interpreted
 from derive import forward_from
-from derive.presentation import document_of
-from derive.presentation.formats import FORMATS
-from derive.presentation.terminal import rendered
-from derive.proving.proof import Proved
+from derive.proof.proving.proof import Proved
+from derive.show import document_of
+from derive.show.formats import FORMATS
+from derive.show.terminal import rendered
 
 TOLERANCE = 1e-12
 

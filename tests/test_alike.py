@@ -7,9 +7,9 @@ from sympy import Rational, exp, log, sqrt, tanh
 from derive import forward_from
 from derive.language.nodes import Max, Sum
 from derive.language.symbols import Axis
-from derive.proving.alike import by_parts, shown_by_parts
-from derive.proving.batch_sizes import batches_of
-from derive.proving.claim import Batch, Equality, holds_for_every_size
+from derive.proof.proving.alike import by_parts, shown_by_parts
+from derive.proof.proving.batch_sizes import batches_of
+from derive.proof.proving.claim import Batch, Equality, holds_for_every_size
 
 BODY = "    x = Input(N, D)\n    w = Input(D, C)\n    y = Sum(x * w, D)\n"
 N, C, D = Axis("N"), Axis("C"), Axis("D")

@@ -15,9 +15,9 @@ from codegen.as_written import difference_from_body
 from codegen.driver.lean import generate
 from derive import NotationError, UnprovedError, forward_from
 from derive.language.nodes import OneHot
-from derive.notation.class_body import ClassBody
-from derive.notation.library import list_forwards
-from derive.source import written
+from derive.language.notation.class_body import ClassBody
+from derive.language.notation.library import list_forwards
+from derive.language.source import written
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:derive.language.errors.NotationWarning")
 

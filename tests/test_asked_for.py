@@ -10,7 +10,7 @@ from gallery import EVERYTHING
 from generating import forward_file
 
 from derive import forward_from
-from derive.notation.specialised import without_options
+from derive.language.notation.specialised import without_options
 from generated.hinge import hinge_backward
 from generated.smooth_l1 import smooth_l1
 from generated.softmax import softmax_backward, softmax_forward

@@ -7,7 +7,7 @@ from sympy import ITE, Abs, And, Dummy, Not, Or, Piecewise, S, Xor, log, sqrt
 
 from derive import Axis, Forward, Given, Input, Max, Min, Scalar, Sum, derive
 from derive.language.at_numbers import needs_of_sizes, points_for, sizes_for, truth_at, value_at
-from derive.proving.batch_sizes import batches_of
+from derive.proof.proving.batch_sizes import batches_of
 
 G, N, C = Axis("G"), Axis("N"), Axis("C")
 x, w = Dummy("x", real=True), Dummy("w", real=True)

@@ -20,8 +20,8 @@ from codegen.program.values import Compare
 from codegen.targets.lean import _helpers
 from codegen.targets.torch.printer import Printer
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
+from derive.language.notation.layout import plain
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
-from derive.notation.layout import plain
 
 N, M, C, V, F = ORDER = tuple(map(Axis, "NMCVF"))
 SIZES = {N: 3, M: 3, C: 2, V: 4, F: 6}  # M is N renamed, F is N x C or M x C

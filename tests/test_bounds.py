@@ -9,13 +9,13 @@ from generating import forward_file
 from sympy import Abs, Piecewise, cos, cosh, erf, erfc, exp, log, sin, sqrt, tanh
 from sympy import atan as arctan
 
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.gradient.range.bounds import ANYWHERE, Bounds, Ranges, bounds
+from derive.gradient.range.exponents import Definitions
 from derive.language.nodes import Max, OneHot, Peak, Sum
+from derive.language.notation.library import forward_from
 from derive.language.symbols import Axis, Tensor
-from derive.notation.library import forward_from
-from derive.range.bounds import ANYWHERE, Bounds, Ranges, bounds
-from derive.range.exponents import Definitions
 
 N, C = Axis("N"), Axis("C")
 x, w, row = Tensor("x", [N, C]), Tensor("w", [N, C]), Tensor("row", [N])

@@ -6,8 +6,8 @@ import pytest
 from chromium import AXE, BROWSER, WIDTHS, Tab, started
 
 from derive.commands.site import pages_of
-from derive.presentation.handbook import handbook
-from derive.presentation.html import Around, fragment
+from derive.show.handbook import handbook
+from derive.show.html import Around, fragment
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FORWARDS = ("batch_norm", "softmax_nll", "mlp", "tanh", "Attention", "ClampedNLL", "LayerNorm")

@@ -8,9 +8,9 @@ from respelling.at_extremes import function_of, wrong_at
 from respelling.by_people import SPELLED, body_of
 
 from derive import forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
-from derive.proving.proof import prove
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.proof.proving.proof import prove
 
 MORE = (
     "from sympy import Max as Larger, Min as Smaller, acosh, asinh, atanh, cosh, erf, erfc, sinh\n"

@@ -21,7 +21,7 @@ from codegen.driver.qualities import emitted
 from codegen.files.dependencies import files_behind, machinery_files
 from codegen.program.packed import MODULES
 from derive.language.errors import MATH, UnprovedError
-from derive.notation.library import forward_from
+from derive.language.notation.library import forward_from
 
 LONG_AGO = 10**9
 

@@ -13,12 +13,12 @@ from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import lean_program, module_text
 from derive import Axis, Max, OneHot, Sum
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
 from derive.language.called import LONGEST_NAME, names_of, words_of
+from derive.language.notation.library import list_forwards
 from derive.language.symbols import Tensor
-from derive.notation.library import list_forwards
-from derive.proving.proved import Proved
+from derive.proof.proving.proved import Proved
 
 N, C, M = Axis("N"), Axis("C"), Axis("M")
 x, gain, dy = Tensor("x", (N, C)), Tensor("gain", (C,)), Tensor("dy", (N, C), role="adjoint")

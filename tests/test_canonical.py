@@ -31,11 +31,11 @@ from sympy import (
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive import Axis, Forward, Input, Label, Max, OneHot, Sum, forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
 from derive.derivation import derive_definition
-from derive.range.exponents import extreme
-from derive.values.canonical import canonical, equations
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.gradient.range.exponents import extreme
+from derive.gradient.values.canonical import canonical, equations
 
 x, y = symbols("x y", real=True)
 N, C = Axis("N"), Axis("C")

@@ -9,7 +9,7 @@ from generating import assert_same_gradients, draw, forward_file, generated, lab
 from codegen.building.programs import program_of
 from codegen.targets.torch.check import arguments_of, dims_tried
 from derive import derive, forward_from
-from derive.chain.chain import derive_chain, outer_argument
+from derive.gradient.chain.chain import derive_chain, outer_argument
 
 AXES = 'V, E, L, M, Gate = *map(Axis, "VELM"), Axis("Gate", 2)\n\n\nclass'
 PICK = "Piecewise((1, Eq(Position(M), Broadcast(Position(L), K) + Position(K))), (0, True))"

@@ -7,8 +7,8 @@ from sympy import Rational, exp, tanh
 
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
-from derive.chain.chain import derive_chain
-from derive.chain.rules import rules
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.chain.rules import rules
 from derive.language.nodes import ArgMax, Peak, Position, SubtractedPeak
 from derive.language.symbols import Tensor
 
@@ -107,10 +107,10 @@ def test_a_node_without_a_rule_is_named_with_the_place_for_it(monkeypatch):
         x = Input(N, C)
         y = Max(x, C)
 
-    monkeypatch.delitem(derive.chain.rules.rules, Max)
+    monkeypatch.delitem(derive.gradient.chain.rules.rules, Max)
     with pytest.raises(derive.NotationError, match="no rule for the adjoint of Max") as error:
         derive_chain(Largest.definition)
-    assert "derive/chain/rules.py" in error.value.remedy
+    assert "derive/gradient/chain/rules.py" in error.value.remedy
 
 
 def test_a_tensor_used_twice_gets_the_sum_of_both_gradients():

@@ -23,7 +23,7 @@ from codegen.targets.lean.target import lean_program, module_text, whole_program
 from derive import Axes, Axis, Forward, Given, Input, Label, OneHot, Outputs, Reduced, Scalar, Sum
 from derive.derivation import derive_definition
 from derive.language.errors import UnprovedError
-from derive.notation.library import forward_from, list_forwards
+from derive.language.notation.library import forward_from, list_forwards
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 SAMPLE = {"batch_norm", "focal", "gru_cell", "huber", "embedding"}

@@ -7,14 +7,14 @@ from sympy import tanh
 
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
-from derive.chain.chain import Chain, derive_chain
-from derive.closing.closed_form import close
+from derive.gradient.chain.chain import Chain, derive_chain
+from derive.gradient.closing.closed_form import close
 from derive.language.errors import UnprovedError
 from derive.language.nodes import renamed
-from derive.proving.batch_sizes import batches_of
-from derive.proving.chain_proof import shown_adjoint
-from derive.proving.claim import Batch
-from derive.proving.proof import prove
+from derive.proof.proving.batch_sizes import batches_of
+from derive.proof.proving.chain_proof import shown_adjoint
+from derive.proof.proving.claim import Batch
+from derive.proof.proving.proof import prove
 
 N, C, M = Axis("N"), Axis("C"), Axis("M")
 

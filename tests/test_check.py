@@ -232,7 +232,7 @@ def test_the_sign_of_a_value_is_decided_case_by_case(tmp_path):
 
 
 def test_undecided_without_a_proof(monkeypatch):
-    from derive.checking import ground
+    from derive.claims.checking import ground
     from derive.language.errors import UnprovedError
 
     def unproved(*_):

@@ -6,9 +6,9 @@ import pytest
 from sympy import Integer, log, sqrt
 
 import derive
-from derive.chain.chain import derive_chain
-from derive.checking.numbers.example import rows
-from derive.checking.rounded import rounded_constants
+from derive.claims.checking.numbers.example import rows
+from derive.claims.checking.rounded import rounded_constants
+from derive.gradient.chain.chain import derive_chain
 
 
 def checked(name: str, formula: str):

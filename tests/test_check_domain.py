@@ -9,9 +9,9 @@ from sympy import Abs, exp, log, sqrt
 
 import derive
 from derive import Axis, Forward, Input, Scalar, Sum
+from derive.claims.reading import read
+from derive.claims.reading.literal import needs, plain
 from derive.commands.check import check_command
-from derive.reading import read
-from derive.reading.literal import needs, plain
 
 N, C = Axis("N"), Axis("C")
 

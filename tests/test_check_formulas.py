@@ -25,7 +25,7 @@ from references import (
 from torch import Tensor
 
 import derive
-from derive.notation.layout import layouts_of
+from derive.language.notation.layout import layouts_of
 
 FORWARDS = {
     "BatchNorm": derive.forward_from("batch_norm"),

@@ -9,12 +9,12 @@ from sympy import Integer, sqrt
 
 import derive
 from derive import Axes, Axis, Forward, Input, Scalar, Sum
-from derive.chain.chain import derive_chain
-from derive.checking.dimensions import shapes_of
-from derive.closing.closed_form import close
+from derive.claims.checking.dimensions import shapes_of
+from derive.claims.reading import NotUnderstood
 from derive.commands.check import check_command
-from derive.proving.proof import prove
-from derive.reading import NotUnderstood
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.proof.proving.proof import prove
 
 N, C, S = Axis("N"), Axis("C"), Axes("S")
 Rows = Axes("N")

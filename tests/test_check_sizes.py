@@ -9,13 +9,13 @@ from sympy import exp, isprime, log, sqrt
 
 import derive
 from derive import Axis, Forward, Input, Label, OneHot, Scalar, Sum
-from derive.checking import judging as checking
-from derive.checking.check import _target
-from derive.checking.ground import ground_of
-from derive.checking.numbers.comparison import Question
-from derive.checking.numbers.fields import PRIMES
-from derive.checking.numbers.further import Agreement, agreement
-from derive.reading import read
+from derive.claims.checking import judging as checking
+from derive.claims.checking.check import _target
+from derive.claims.checking.ground import ground_of
+from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.fields import PRIMES
+from derive.claims.checking.numbers.further import Agreement, agreement
+from derive.claims.reading import read
 
 N, C = Axis("N"), Axis("C")
 
@@ -138,7 +138,7 @@ def test_a_size_that_is_too_large_to_try_leaves_it_undecided():
 
 @pytest.fixture
 def without_the_proof_for_every_size(monkeypatch):
-    monkeypatch.setattr("derive.proving.claim.holds_for_every_size", lambda *_: False)
+    monkeypatch.setattr("derive.proof.proving.claim.holds_for_every_size", lambda *_: False)
 
 
 @pytest.mark.parametrize("forward", [Squares, Fit, Likelihood], ids=str)
@@ -212,8 +212,8 @@ def test_unequal_formulas_do_not(forward, text, monkeypatch):
 
 
 def few(monkeypatch) -> None:
-    monkeypatch.setattr("derive.checking.numbers.further.UNLIKE", (1, 5))
-    monkeypatch.setattr("derive.checking.numbers.further.LARGE", ((7, 9),))
+    monkeypatch.setattr("derive.claims.checking.numbers.further.UNLIKE", (1, 5))
+    monkeypatch.setattr("derive.claims.checking.numbers.further.LARGE", ((7, 9),))
 
 
 def test_the_primes_are_prime_and_each_is_twice_the_next_and_one():

@@ -11,7 +11,7 @@ from forwards import HEAD
 from codegen.commands.cli import gradform, main
 from derive import NotationError, derive, forward_from
 from derive.language.errors import NotationWarning, QuestionError
-from derive.source.spellings import HAS, in_the_gallery, in_the_notation, spellings
+from derive.language.source.spellings import HAS, in_the_gallery, in_the_notation, spellings
 
 TOP = f"""{HEAD}
 import functools

@@ -12,11 +12,11 @@ from sympy import Abs, Piecewise, Rational, cosh, erf, exp, log, sqrt, tanh
 
 from codegen.driver.lean import generate
 from derive import Axis, Forward, Input, Label, Max, OneHot, Scalar, Sum
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
-from derive.closing.cost import outermost_reductions
-from derive.closing.factoring import factored
-from derive.closing.risks import divisors
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.gradient.closing.cost import outermost_reductions
+from derive.gradient.closing.factoring import factored
+from derive.gradient.closing.risks import divisors
 from derive.language.operations import is_contraction
 from derive.language.symbols import Tensor, axes_of, tensors_in
 

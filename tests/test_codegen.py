@@ -25,8 +25,8 @@ from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive import UnprovedError, forward_from
 from derive.derivation import closed_form_of
-from derive.notation.library import list_forwards
-from derive.proving.proved import Proved
+from derive.language.notation.library import list_forwards
+from derive.proof.proving.proved import Proved
 
 ROOT = Path(codegen.driver.lean.__file__).parents[1]
 DX = "dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)"
@@ -249,7 +249,7 @@ from codegen.targets.languages import kernels
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive.derivation import derive_definition
-from derive.notation.library import forwards_from
+from derive.language.notation.library import forwards_from
 
 for name in sys.argv[1:]:
     for forward in forwards_from(name):

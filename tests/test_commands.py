@@ -18,9 +18,9 @@ from codegen.commands.generate import TARGETS
 from codegen.commands.verbs import VERBS
 from codegen.targets.languages import kernels
 from derive.commands.show import FORMATS
-from derive.notation.gallery import gallery
-from derive.notation.library import forward_from, list_forwards
-from derive.presentation import formats
+from derive.language.notation.gallery import gallery
+from derive.language.notation.library import forward_from, list_forwards
+from derive.show import formats
 from derive.version import VERSION
 
 ROOT = Path(derive.__file__).parents[1]

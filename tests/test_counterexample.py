@@ -32,23 +32,23 @@ from sympy import (
 )
 
 import derive
-from derive.chain.chain import adjoint_of, derive_chain
-from derive.checking.numbers.arithmetic import Floating, Undefined
-from derive.checking.numbers.arithmetic import Unevaluable as OutOfReach
-from derive.checking.numbers.confirmation import Contradiction, confirm
-from derive.checking.numbers.counterexample import (
+from derive.claims.checking.numbers.arithmetic import Floating, Undefined
+from derive.claims.checking.numbers.arithmetic import Unevaluable as OutOfReach
+from derive.claims.checking.numbers.confirmation import Contradiction, confirm
+from derive.claims.checking.numbers.counterexample import (
     counterexample,
     largest_difference,
     random_points,
     rows,
 )
-from derive.checking.numbers.evaluation import Evaluation
-from derive.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
-from derive.checking.numbers.points import Drawing, data_of, generic_point, smallest_sizes
-from derive.closing.closed_form import close
+from derive.claims.checking.numbers.evaluation import Evaluation
+from derive.claims.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
+from derive.claims.checking.numbers.points import Drawing, data_of, generic_point, smallest_sizes
+from derive.gradient.chain.chain import adjoint_of, derive_chain
+from derive.gradient.closing.closed_form import close
 from derive.language.nodes import ArgMax, Max, OneHot, Rename, Sum, along
+from derive.language.notation.library import load
 from derive.language.symbols import Axis, tensors_in
-from derive.notation.library import load
 
 N, C, K, H, D, V = map(Axis, "NCKHDV")
 MLP_SIZES = {Axis("N"): 3, Axis("T"): 2, Axis("V"): 3, Axis("E"): 2, Axis("H"): 2}

@@ -5,7 +5,7 @@ import re
 import derive
 from derive import derivation
 from derive.derivation import stages
-from derive.formulas.text import formula
+from derive.language.formulas.text import formula
 from derive.language.nodes import Max, Sum
 
 

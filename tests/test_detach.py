@@ -12,10 +12,10 @@ from torch.func import jvp, vmap
 
 from codegen.commands.cli import gradform
 from derive import Axis, NotationError, UnprovedError, derive, forward_from
-from derive.checking.check import check
+from derive.claims.checking.check import check
 from derive.language.detached import Detach, only_where_needed
 from derive.language.symbols import Tensor
-from derive.proving.proof import prove
+from derive.proof.proving.proof import prove
 
 IMPORTS = "    from sympy import sign\n"
 

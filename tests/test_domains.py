@@ -19,9 +19,9 @@ from sympy import Rational
 from codegen.driver.lean import generate
 from derive import NotationError, check, derive, forward_from
 from derive.language.domain import Bound, Domain
-from derive.presentation import document_of
-from derive.presentation.formats import FORMATS
-from derive.presentation.terminal import rendered
+from derive.show import document_of
+from derive.show.formats import FORMATS
+from derive.show.terminal import rendered
 from generated.cross_entropy import cross_entropy
 from generated.huber import huber
 from generated.smooth_l1 import smooth_l1

@@ -7,7 +7,7 @@ from forwards import HEAD
 from generating import assert_same_gradients, draw, forward_file, generated
 
 from derive import forward_from
-from derive.proving.batch_sizes import batches_of
+from derive.proof.proving.batch_sizes import batches_of
 
 BODIES = {
     "N - 2": (

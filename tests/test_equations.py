@@ -6,16 +6,16 @@ import pytest
 from evaluate import Numbers, close
 from sympy import exp, log, sqrt, tanh
 
-from derive.closing.forms import Form
+from derive.gradient.closing.forms import Form
+from derive.gradient.values.equations import table
+from derive.gradient.values.relations import relations_of
 from derive.language.declarations import Input, Scalar
 from derive.language.nodes import OneHot, Sum
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import list_forwards
 from derive.language.scans import Scan
 from derive.language.symbols import Axis, Tensor, axes_of
-from derive.notation.forward import Forward
-from derive.notation.library import list_forwards
-from derive.proving.batch_sizes import batches_of
-from derive.values.equations import table
-from derive.values.relations import relations_of
+from derive.proof.proving.batch_sizes import batches_of
 
 N, C = Axis("N"), Axis("C")
 

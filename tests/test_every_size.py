@@ -19,11 +19,11 @@ from sympy import (
 )
 
 from derive import Axis, Flatten, Forward, Input, Max, OneHot, Position, Scalar, Sum, Unflatten
-from derive.proving.contraction import vanishes
-from derive.proving.every_size import IndexedForward, NotShown
-from derive.proving.index_nodes import IndexOfLargest, LargestAlong
-from derive.proving.indexed_sum import IndexedSum
-from derive.proving.small_batch import LargestOf, SmallBatch
+from derive.proof.proving.contraction import vanishes
+from derive.proof.proving.every_size import IndexedForward, NotShown
+from derive.proof.proving.index_nodes import IndexOfLargest, LargestAlong
+from derive.proof.proving.indexed_sum import IndexedSum
+from derive.proof.proving.small_batch import LargestOf, SmallBatch
 
 SIZE = Symbol("size_C", integer=True, positive=True)
 i = Symbol("i", integer=True)

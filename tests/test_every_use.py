@@ -19,7 +19,7 @@ from codegen.targets.lean.pair import pairs_of
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.wrong import WrongUse
 from derive import forward_from
-from derive.notation.library import as_forward
+from derive.language.notation.library import as_forward
 
 FIRST_LINE = '    """A forward of the tests."""\n'
 FORWARDS = {

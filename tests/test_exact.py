@@ -20,8 +20,8 @@ from sympy import (
     tanh,
 )
 
-from derive.zero.exact import ZeroTest, is_zero
-from derive.zero.indicator import Indicator
+from derive.proof.zero.exact import ZeroTest, is_zero
+from derive.proof.zero.indicator import Indicator
 
 x, y, z, a = sympy.symbols("x y z a", real=True)
 p, q = sympy.symbols("p q", positive=True)

@@ -8,10 +8,10 @@ from sympy import exp, log, sqrt, tanh
 
 import derive
 from derive import Axis, Forward, Input, Max, Sum
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import draft
-from derive.found.findings import Balance, NoInfluence
-from derive.found.matrix_example import AxisSum, MatrixProduct
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import draft
+from derive.gradient.found.findings import Balance, NoInfluence
+from derive.gradient.found.matrix_example import AxisSum, MatrixProduct
 
 N, C, K = Axis("N"), Axis("C"), Axis("K")
 
@@ -121,7 +121,9 @@ def test_nothing_is_found_where_there_is_nothing(forward):
 
 
 def test_what_is_found_and_not_true_is_not_reported(monkeypatch):
-    monkeypatch.setattr(sys.modules["derive.found.findings"], "_total_vanishes", lambda *_: True)
+    monkeypatch.setattr(
+        sys.modules["derive.gradient.found.findings"], "_total_vanishes", lambda *_: True
+    )
     assert not found(Plain)
 
 
@@ -150,7 +152,7 @@ def test_every_adjoint_of_the_chain_has_a_closed_form():
 
 
 def test_a_gradient_that_is_proved_to_be_zero_is_not_proved_again(monkeypatch, derived):
-    module, proved = sys.modules["derive.found.findings"], derived("mlp")
+    module, proved = sys.modules["derive.gradient.found.findings"], derived("mlp")
     known = [g for g in proved.gradients if str(g.tensor) == "db1"]
     again = []
     right = module._proved_zero

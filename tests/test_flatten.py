@@ -238,7 +238,7 @@ def test_the_adjoint_of_flatten_and_of_its_reverse():
         x = Input(N, T, E)
         y = Flatten(x, T, E, into=K)
 
-    from derive.chain.chain import derive_chain
+    from derive.gradient.chain.chain import derive_chain
 
     (adjoint,) = derive_chain(There.definition).adjoints
     (contribution,) = adjoint.contributions

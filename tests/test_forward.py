@@ -17,9 +17,9 @@ from derive import (
     Sum,
 )
 from derive.language.nodes import renamed
+from derive.language.notation.layout import layouts_of, shape
 from derive.language.symbols import axes_of
 from derive.math.batch_norm import BatchNorm
-from derive.notation.layout import layouts_of, shape
 
 N, C, D, M = Axis("N"), Axis("C"), Axis("D"), Axis("M")
 
@@ -223,7 +223,7 @@ def test_of_the_projects_forwards_the_one_that_is_named_is_run(tmp_path, monkeyp
     )
     (tmp_path / "twofold.py").write_text(text)
     (tmp_path / "other.py").write_text("raise SystemExit('nobody asks for this')\n")
-    monkeypatch.setattr("derive.notation.gallery.MATH", tmp_path)  # a folder of its own
+    monkeypatch.setattr("derive.language.notation.gallery.MATH", tmp_path)  # a folder of its own
     found = derive.forward_from("twofold")
     assert found is derive.forward_from("Twofold")
     (tmp_path / "twofold.py").write_text(text.replace("2 *", "3 *"))

@@ -10,8 +10,8 @@ from codegen.program.arrays import Contract
 from codegen.program.parts import values_in
 from codegen.program.values import Apply, Load, MulAdd, Number, Plus, Power, Times
 from codegen.targets.torch.printer import Printer
+from derive.language.notation.layout import Dim
 from derive.language.symbols import Axis
-from derive.notation.layout import Dim
 
 N, C = Axis("N"), Axis("C")
 WHOLE, COLUMN = (Dim(N), Dim(C)), (Dim(N), Dim(C, one=True))

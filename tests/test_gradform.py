@@ -11,7 +11,7 @@ import derive
 import gradform
 from codegen.commands.cli import gradform as command
 from codegen.files.dependencies import files_behind
-from derive.notation.library import forward_from
+from derive.language.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = """

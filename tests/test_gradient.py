@@ -20,7 +20,7 @@ from sympy import Integer
 
 from derive import NotationError, UnprovedError, derive, forward_from
 from derive.derivation import derive_definition
-from derive.proving.inner_gradients import shown_gradients
+from derive.proof.proving.inner_gradients import shown_gradients
 
 LINES = 20
 

@@ -8,12 +8,12 @@ from respelling.graphs import Numbers, nodes
 from respelling.spellings import respelled, spellings
 from sympy import exp
 
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.gradient.values.relations import relations_of
+from derive.language.notation.library import forward_from, list_forwards
 from derive.language.symbols import tensors_in
-from derive.notation.library import forward_from, list_forwards
-from derive.proving.proof import prove
-from derive.values.relations import relations_of
+from derive.proof.proving.proof import prove
 
 SAME = [spelling for spelling in spellings if spelling.same]
 

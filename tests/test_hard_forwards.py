@@ -11,10 +11,10 @@ from long_forwards import LONG, chain
 from sympy import Dummy, IndexedBase, Symbol, tanh
 
 from derive import forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
-from derive.proving.contraction import vanishes
-from derive.proving.proof import prove
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.proof.proving.contraction import vanishes
+from derive.proof.proving.proof import prove
 
 
 def huber(x, t):

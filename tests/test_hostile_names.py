@@ -9,9 +9,9 @@ import pytest
 
 import derive
 from derive.commands.show import show_command
-from derive.presentation import document_of
-from derive.presentation.formats import FORMATS
-from derive.presentation.html import fragment
+from derive.show import document_of
+from derive.show.formats import FORMATS
+from derive.show.html import fragment
 
 DOC = r"""<script>alert(1)</script> $5 & 100% of `code` | # \\input{/etc/passwd} ^~ *b* _i_ {
 

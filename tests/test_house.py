@@ -16,7 +16,7 @@ from codegen.program import arrays, steps, values
 from codegen.program.steps import Step
 from codegen.program.values import Value
 from codegen.targets.torch.printer import Printer
-from derive.chain.rules import rules
+from derive.gradient.chain.rules import rules
 from derive.language.nodes import (
     ArrayNode,
     Broadcast,
@@ -53,8 +53,8 @@ def test_no_machinery_knows_a_function_by_name():
     )
     torchs_names = [  # in torch's code, and where somebody types softmax as such
         *(ROOT / "codegen" / "importing" / "operations").glob("*.py"),
-        *(ROOT / "derive" / "torch_ops").glob("*.py"),
-        *(ROOT / "derive" / "source" / name for name in ("shown.py", "spellings.py")),
+        *(ROOT / "derive" / "language" / "torch_ops").glob("*.py"),
+        *(ROOT / "derive" / "language" / "source" / name for name in ("shown.py", "spellings.py")),
     ]
     for file in [*files("derive"), *files("codegen")]:
         if "math" in file.parts or file in torchs_names:
@@ -71,7 +71,7 @@ def test_no_machinery_knows_a_function_by_name():
 
 TEMPLATES = sorted(
     file
-    for folder in ("codegen/report/templates", "codegen/targets", "derive/presentation/templates")
+    for folder in ("codegen/report/templates", "codegen/targets", "derive/show/templates")
     for file in (ROOT / folder).rglob("*.jinja")
 )
 
@@ -118,11 +118,11 @@ def test_every_value_and_step_has_a_printer_line(record):
 def test_the_records_at_the_doors_are_frozen():
     from codegen.program import Program
     from codegen.program.quality import Emitted, Quality
-    from derive.chain.chain import Chain
-    from derive.closing.closed_form import ClosedForm
-    from derive.closing.steps import Step as DerivationStep
-    from derive.notation.definition import Definition
-    from derive.proving.proved import Proved
+    from derive.gradient.chain.chain import Chain
+    from derive.gradient.closing.closed_form import ClosedForm
+    from derive.gradient.closing.steps import Step as DerivationStep
+    from derive.language.notation.definition import Definition
+    from derive.proof.proving.proved import Proved
 
     doors = (Definition, Chain, ClosedForm, Proved, Program, DerivationStep, Emitted, Quality)
     for record in (*doors, *records(Value)):
@@ -163,7 +163,7 @@ def parameters(function: ast.FunctionDef) -> list[str]:
 
 
 def is_row(function: ast.FunctionDef) -> bool:
-    """Whether it is a row of `derive.torch_ops`: its parameters are torch's."""
+    """Whether it is a row of `derive.language.torch_ops`: its parameters are torch's."""
     calls = [d.func for d in function.decorator_list if isinstance(d, ast.Call)]
     return any(isinstance(call, ast.Name) and call.id == "op" for call in calls)
 

@@ -6,8 +6,9 @@ import pytest
 from evaluate import Numbers, close
 from sympy import Eq, Integer, Ne, Piecewise, cosh, exp, log, sinh, tanh
 
-from derive.closing.facts import Facts
-from derive.closing.identities import elimination, identities, inversion
+from derive.gradient.closing.facts import Facts
+from derive.gradient.closing.identities import elimination, identities, inversion
+from derive.gradient.values.relations import relations_of
 from derive.language.choices import Compared
 from derive.language.declarations import Input, Label, Scalar
 from derive.language.diagonals import Identity
@@ -20,11 +21,10 @@ from derive.language.nodes import (
     Sum,
     Unflatten,
 )
+from derive.language.notation.forward import Forward
 from derive.language.reading_at import At
 from derive.language.scans import KINDS, CumProd, CumSum, Scan
 from derive.language.symbols import Axis, axes_of
-from derive.notation.forward import Forward
-from derive.values.relations import relations_of
 
 N, C, K, F, M = Axis("N"), Axis("C"), Axis("K"), Axis("F"), Axis("M")
 SIZES = {N: 3, C: 4, K: 2, F: 12, M: 3}

@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from both_doors import by_text, definition_of, numbers_of
 from idioms import IDIOMS, NUMPY, REFUSED, Idiom
 
+from derive.claims.reading import read
+from derive.claims.reading.operations.picking import hot
+from derive.claims.reading.refusals import Refusal
 from derive.language.nodes import Position
 from derive.language.reading_at import At
-from derive.reading import read
-from derive.reading.operations.picking import hot
-from derive.reading.refusals import Refusal
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of autocast
 SIZES = {"N": 12, "D": 6, "B": 2, "T": 4, "V": 5, "C": 4, "K": 3}

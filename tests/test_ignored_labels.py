@@ -8,10 +8,10 @@ from generating import assert_same_gradients, draw, forward_file, generated, pag
 
 from codegen.targets.torch.interpret import Interpreter
 from derive import NotationError, check, derive, forward_from
-from derive.reading.names import Names
-from derive.reading.program import Program
-from derive.reading.source import Source
-from derive.reading.values import Space
+from derive.claims.reading.names import Names
+from derive.claims.reading.program import Program
+from derive.claims.reading.source import Source
+from derive.claims.reading.values import Space
 
 AXES = 'from derive import Axes\n\nN = Axes("N")\n\n\n'
 NLL = """

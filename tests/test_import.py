@@ -28,9 +28,9 @@ from codegen.importing.operations import rules
 from derive.language.errors import QuestionError
 from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor
-from derive.torch_ops import trees
-from derive.torch_ops.numbers import exact
-from derive.torch_ops.text import text
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.numbers import exact
+from derive.language.torch_ops.text import text
 
 CODE = Path(__file__).with_name("torch_code")
 sys.path.append(str(CODE))

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from codegen.importing.driver import imported
 from derive import derive
 from derive.language.errors import QuestionError
-from derive.torch_ops import reads
+from derive.language.torch_ops import reads
 
 
 def cumulative(x):

@@ -13,7 +13,7 @@ import pytest
 from codegen.importing.driver import imported
 from codegen.importing.operations import rules
 from derive.language.errors import QuestionError
-from derive.torch_ops import table
+from derive.language.torch_ops import table
 
 sys.path.append(str(Path(__file__).with_name("torch_code")))
 

@@ -3,8 +3,8 @@
 import pytest
 from sympy import Abs, Piecewise, Rational, exp, log, sign, simplify
 
+from derive.gradient.orders.kinks import made_smooth
 from derive.language.symbols import Tensor
-from derive.orders.kinks import made_smooth
 
 A, B = Tensor("a", (), role="input"), Tensor("b", (), role="input")
 LARGER = Piecewise((A, A >= 0), (0, True))

@@ -47,9 +47,9 @@ from derive import (
     Scalar,
     Sum,
 )
+from derive.gradient.orders import SECOND
 from derive.language.errors import QuestionError, UndecidedError, UnprovedError
-from derive.notation.library import forward_from
-from derive.orders import SECOND
+from derive.language.notation.library import forward_from
 
 N, C, K, S = Axis("N"), Axis("C"), Axis("K"), Axes("S")
 CK = Axis("CK", C + K)

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 import derive
-from derive.presentation.terminal import words_of
+from derive.show.terminal import words_of
 
 
 def test_they_are_up_to_date(lessons):

@@ -7,7 +7,7 @@ import torch
 from generating import assert_same_gradients, draw, generated
 from torch import lgamma
 
-from derive.proving.proof import Proved
+from derive.proof.proving.proof import Proved
 
 HEAD = """
 from sympy import Abs, Rational, beta, exp, factorial, gamma, log, loggamma, pi

@@ -20,15 +20,15 @@ from sympy.core.facts import FactKB
 import codegen.driver.cache
 import codegen.driver.emitting
 import derive
-import derive.closing.closed_form
+import derive.gradient.closing.closed_form
 import derive.language.symbols
-import derive.proving.claim
-import derive.proving.proof
+import derive.proof.proving.claim
+import derive.proof.proving.proof
 import derive.running.limits
 from codegen.commands.cli import gradform, main
-from derive.checking.ground import Ground, ground_of
+from derive.claims.checking.ground import Ground, ground_of
 from derive.language.errors import QuestionError, UndecidedError
-from derive.notation.library import load
+from derive.language.notation.library import load
 from derive.running.limits import OutOfTime, Stage, limited, look, seconds_of
 
 SHORT, LONG = 0.2, 6
@@ -209,7 +209,7 @@ def test_it_is_no_exception_that_somebody_may_expect():
 
 
 def test_time_is_out_before_a_closed_form_is_found(scaled, monkeypatch):
-    monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
+    monkeypatch.setattr(derive.gradient.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError) as error:
         derive.derive(scaled, limit=SHORT)
     words = str(error.value)
@@ -220,7 +220,7 @@ def test_time_is_out_before_a_closed_form_is_found(scaled, monkeypatch):
 def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkeypatch):
     """At the least with the form in which every gradient has a name."""
     whole = derive.derive(scaled)
-    monkeypatch.setattr(derive.closing.closed_form, "names_kept", hang)
+    monkeypatch.setattr(derive.gradient.closing.closed_form, "names_kept", hang)
     begin = time.monotonic()
     found = derive.derive(scaled, limit=2)
     assert 0.9 < time.monotonic() - begin < LONG
@@ -233,20 +233,23 @@ def test_the_search_is_ended_with_the_best_so_far_which_is_proved(scaled, monkey
 @pytest.mark.parametrize("name", ["batch_norm", "gru_cell", "focal"])
 def test_the_search_is_worth_it(name):
     """What it finds costs less than to name every gradient, or none."""
-    chain = derive.closing.closed_form.derive_chain(derive.forward_from(name).definition)
-    found = derive.closing.closed_form.close(chain)
-    facts = derive.closing.closed_form.Facts(found.relations)
-    first, _ = derive.closing.closed_form._simplifiers(chain, facts)
+    chain = derive.gradient.closing.closed_form.derive_chain(derive.forward_from(name).definition)
+    found = derive.gradient.closing.closed_form.close(chain)
+    facts = derive.gradient.closing.closed_form.Facts(found.relations)
+    first, _ = derive.gradient.closing.closed_form._simplifiers(chain, facts)
     for names in (frozenset(a.name for a in first.spelled.adjoints), frozenset()):
-        assert found.preference <= derive.closing.closed_form._finished(first, names).preference
+        assert (
+            found.preference
+            <= derive.gradient.closing.closed_form._finished(first, names).preference
+        )
 
 
 def undecided_dw(monkeypatch):
     """The proof of dw on small batches does not come back."""
     monkeypatch.setattr(
-        derive.proving.proof,
+        derive.proof.proving.proof,
         "needed_on",
-        hanging(derive.proving.proof.needed_on, lambda claim, *_: not claim.left.has(W)),
+        hanging(derive.proof.proving.proof.needed_on, lambda claim, *_: not claim.left.has(W)),
     )
 
 
@@ -273,7 +276,7 @@ def test_what_is_proved_for_small_batches_is_emitted_and_says_so(
     monkeypatch.setenv(codegen.driver.cache.VARIABLE, str(tmp_path / "kept"))
     arguments = [scaled, "--out", str(tmp_path / "out")]
     with monkeypatch.context() as patch:
-        patch.setattr(derive.proving.claim, "holds_for_every_size", hang)
+        patch.setattr(derive.proof.proving.claim, "holds_for_every_size", hang)
         assert main([*arguments, "--limit", "1"]) == 0
     said = capsys.readouterr()
     assert "only those" in said.out and "note: Scaled: the time limit ran out" in said.err
@@ -307,13 +310,13 @@ def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):
     monkeypatch.setattr(nothing_kept, "put", lambda *_: None)
     codegen.driver.emitting.emit_all(load_one(scaled) * 4, nothing_kept, processes=2, limit=7)
     assert given == [(7, nothing_kept.target, None, False)] * 4
-    monkeypatch.setattr(derive.closing.closed_form, "_finished", hang)
+    monkeypatch.setattr(derive.gradient.closing.closed_form, "_finished", hang)
     with pytest.raises(UndecidedError):
         codegen.driver.emitting._emitted(scaled, "Scaled", (SHORT, "torch", None, False))
 
 
 def load_one(file):
-    return load(derive.notation.library.Path(file))
+    return load(derive.language.notation.library.Path(file))
 
 
 def test_a_check_that_is_out_of_time_is_undecided(scaled, monkeypatch, capsys):
@@ -334,7 +337,7 @@ def test_a_check_that_is_out_of_time_is_undecided(scaled, monkeypatch, capsys):
 def test_what_is_refuted_in_time_is_wrong_also_where_it_is_not_explained(
     scaled, monkeypatch, capsys
 ):
-    monkeypatch.setattr("derive.checking.wrong_claims.WrongClaim.comparison", hang)
+    monkeypatch.setattr("derive.claims.checking.wrong_claims.WrongClaim.comparison", hang)
     assert gradform(["check", scaled, "--of", "x", "3*w*x*dy", "--limit", "2"]) == 1
     said = capsys.readouterr().out
     assert said.startswith("wrong: dx of scaled") and "the smallest counterexample" in said

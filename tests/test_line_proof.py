@@ -8,18 +8,18 @@ import pytest
 from evaluate import Numbers, close
 from forwards import HEAD
 
-import derive.closing.closed_form as closed_form
-import derive.closing.drafting as drafting
-import derive.closing.simplifying as simplifying
-import derive.proving.forward_plan as plan
+import derive.gradient.closing.closed_form as closed_form
+import derive.gradient.closing.drafting as drafting
+import derive.gradient.closing.simplifying as simplifying
+import derive.proof.proving.forward_plan as plan
 from derive import Axis, forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.stages import Arrangement, Move, stages
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.stages import Arrangement, Move, stages
+from derive.gradient.values.naming import Value
 from derive.language.errors import UnprovedError
 from derive.language.nodes import Peak
-from derive.proving.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
-from derive.proving.proof import prove
-from derive.values.naming import Value
+from derive.proof.proving.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
+from derive.proof.proving.proof import prove
 
 SIZES = {Axis("N"): 3, Axis("C"): 4}
 X = "x = Input(N, C)\n"

@@ -8,8 +8,8 @@ import pytest
 from sympy import Add, Expr, IndexedBase, Integer, Symbol, log, simplify
 
 from derive.language.cofactors import OfScalars, determinant, factor, inverse
-from derive.proving.indexed_sum import IndexedSum
-from derive.proving.matrix_entries import FactorEntry, InverseEntry, LogDetOf
+from derive.proof.proving.indexed_sum import IndexedSum
+from derive.proof.proving.matrix_entries import FactorEntry, InverseEntry, LogDetOf
 
 a = IndexedBase(Symbol("a", positive=True))
 i, j, p, q, n = (Symbol(name, integer=True) for name in "ijpqn")

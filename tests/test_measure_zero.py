@@ -13,8 +13,8 @@ from sympy import Abs, Eq, Ne, Piecewise, Rational, log, sign, symbols
 import derive
 from derive import Axis, Forward, Input
 from derive.language.errors import NotationWarning
-from derive.notation.library import forward_from
-from derive.zero.exact import is_zero
+from derive.language.notation.library import forward_from
+from derive.proof.zero.exact import is_zero
 
 N = Axis("N")
 x, y = symbols("x y", real=True)

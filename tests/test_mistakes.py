@@ -495,7 +495,7 @@ def test_what_is_no_forward_cannot_be_derived():
 
 
 def test_an_error_of_ours_in_a_file_is_not_said_to_be_the_users(tmp_path, monkeypatch):
-    from derive.source import class_reading
+    from derive.language.source import class_reading
 
     file = tmp_path / "mine.py"
     file.write_text(_source("y = 2 * x"))

@@ -8,14 +8,14 @@ import torch
 from evaluate import Numbers, close
 from generating import forward_file, generated
 
-import derive.values.graph as graph
+import derive.gradient.values.graph as graph
 from derive import Axis, forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close as closed
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close as closed
+from derive.gradient.values.relations import relations_of
 from derive.language.errors import UnprovedError
 from derive.language.symbols import axes_of
-from derive.proving.forward_plan import forward_plan
-from derive.values.relations import relations_of
+from derive.proof.proving.forward_plan import forward_plan
 
 SIZES = {"N": 64, "C": 3, "H": 2, "K": 4}
 SMALL = {Axis(name): size for name, size in (("N", 3), ("C", 2), ("H", 2), ("K", 2))}

@@ -14,9 +14,9 @@ from mutants.unnoticed import UNNOTICED
 
 import derive
 from codegen.lowering.idioms import idioms
-from derive.chain.rules import rules
-from derive.closing.identities import elimination, identities, inversion
-from derive.range import scale_rules
+from derive.gradient.chain.rules import rules
+from derive.gradient.closing.identities import elimination, identities, inversion
+from derive.gradient.range import scale_rules
 
 TESTS = Path(__file__).parent
 ROOT = Path(derive.__file__).parents[1]

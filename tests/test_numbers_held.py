@@ -8,7 +8,7 @@ from sympy import Float, Integer, Rational, exp, log, sqrt
 
 from codegen.driver.lean import generate
 from derive import NotationError, forward_from
-from derive.checking.check import check
+from derive.claims.checking.check import check
 from derive.language.errors import QuestionError
 from derive.language.float_range import exact_number, unheld_number
 

@@ -33,7 +33,7 @@ from codegen.schedule.online import in_chunks
 from codegen.schedule.planning import planned
 from codegen.schedule.rows import sweep_of
 from derive import derive
-from derive.notation.library import as_forward
+from derive.language.notation.library import as_forward
 
 OPERATIONS = {
     "add": torch.add,

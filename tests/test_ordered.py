@@ -7,7 +7,7 @@ from generating import assert_same_gradients, draw, generated, module_from
 
 from codegen.driver.lean import generate
 from derive import NotationError, forward_from
-from derive.notation.layout import layouts_of, shape
+from derive.language.notation.layout import layouts_of, shape
 
 ENTRIES = """\
     Q, I, J = Axis("Q", 4), Axis("I", 3), Axis("J", 3)

@@ -5,9 +5,9 @@ import torch
 from generating import forward_file, generated
 
 from derive.derivation import derive
-from derive.formulas.text import formula
-from derive.notation.library import forward_from
-from derive.orders.second import second_order
+from derive.gradient.orders.second import second_order
+from derive.language.formulas.text import formula
+from derive.language.notation.library import forward_from
 
 
 def lines(behind) -> dict[str, str]:

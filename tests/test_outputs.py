@@ -12,10 +12,10 @@ from codegen.driver import lean
 from codegen.driver.ranks import generate_of_ranks
 from codegen.targets.languages import kernels
 from derive import NotationError, QuestionError, check, derive, forward_from
-from derive.chain.chain import derive_chain
-from derive.orders.second import second_order
-from derive.presentation import document_of
-from derive.presentation.formats import FORMATS
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.orders.second import second_order
+from derive.show import document_of
+from derive.show.formats import FORMATS
 
 TOLERANCE = 1e-10
 TOP = f"{HEAD}from derive import Axes, Outputs, Rename, Unflatten\n\nR = Axes('R')\n"

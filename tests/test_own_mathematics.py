@@ -19,8 +19,8 @@ from generating import (
 
 from codegen.driver.lean import generate
 from derive.language.nodes import Max, Sum
+from derive.language.notation.library import forwards_from
 from derive.language.symbols import tensors_in
-from derive.notation.library import forwards_from
 
 
 def moments(x, dim, power=2.0):

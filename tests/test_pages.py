@@ -10,10 +10,10 @@ import pytest
 from sympy import Abs, And, Function, Ne, Or, Piecewise, Rational, cbrt, exp, log, sin, sqrt
 
 from derive import Axis, Flatten, Max, OneHot, Sum
-from derive.formulas.mathml import mathml
+from derive.language.formulas.mathml import mathml
 from derive.language.nodes import ArgMax, Unflatten
 from derive.language.symbols import Tensor, tensors_in
-from derive.presentation.document import (
+from derive.show.document import (
     Code,
     Derivation,
     Document,
@@ -26,10 +26,10 @@ from derive.presentation.document import (
     Prose,
     Section,
 )
-from derive.presentation.graph import drawing
-from derive.presentation.html import Around, fragment, page
-from derive.presentation.index import index
-from derive.presentation.sections import STABLE
+from derive.show.graph import drawing
+from derive.show.html import Around, fragment, page
+from derive.show.index import index
+from derive.show.sections import STABLE
 
 N, C, K = Axis("N"), Axis("C"), Axis("K")
 x, y = Tensor("x", (N, C)), Tensor("y", (N, C))

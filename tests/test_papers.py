@@ -15,13 +15,14 @@ from forwards import OWN, write
 from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
 
 import derive
-from derive.formulas.entries import ArgMaxOf, Chosen, entry
-from derive.formulas.latex import latex_formula
-from derive.formulas.latex_lines import formula_lines, width
-from derive.formulas.latex_names import latex_name, latex_text
+from derive.language.formulas.entries import ArgMaxOf, Chosen, entry
+from derive.language.formulas.latex import latex_formula
+from derive.language.formulas.latex_lines import formula_lines, width
+from derive.language.formulas.latex_names import latex_name, latex_text
 from derive.language.nodes import ArrayNode, Flatten, Max, OneHot, Sum
 from derive.language.symbols import Axis, Tensor
-from derive.presentation.document import (
+from derive.running.writing import MARK
+from derive.show.document import (
     Code,
     Derivation,
     Document,
@@ -32,9 +33,8 @@ from derive.presentation.document import (
     Prose,
     Section,
 )
-from derive.presentation.markdown import escaped, markdown
-from derive.presentation.paper import latex_document, side, words_of
-from derive.running.writing import MARK
+from derive.show.markdown import escaped, markdown
+from derive.show.paper import latex_document, side, words_of
 
 N, C, T, E, K = (Axis(name) for name in "NCTEK")
 X, Y = Tensor("x", (N, C)), Tensor("y", (N, C))

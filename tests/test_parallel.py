@@ -20,7 +20,7 @@ import codegen.driver.cache
 import codegen.driver.emitting
 from codegen.driver.cache import Cache
 from codegen.driver.emitting import FEWEST, emit_all
-from derive.notation.library import load
+from derive.language.notation.library import load
 
 ROOT = Path(codegen.__file__).parents[1]
 NOTHING_KEPT = Cache(None)

@@ -3,7 +3,7 @@
 import pytest
 
 from derive import check
-from derive.reading import NotUnderstood
+from derive.claims.reading import NotUnderstood
 
 BATCH_NORM = '''
 import numpy as np

@@ -4,7 +4,7 @@ import pytest
 from sympy import exp, log
 
 from derive import Axis, Forward, Given, Input, Sum, check
-from derive.reading import NotUnderstood
+from derive.claims.reading import NotUnderstood
 
 N, D, H, M = Axis("N"), Axis("D"), Axis("H"), Axis("M")
 

@@ -6,8 +6,8 @@ from forwards import HEAD, told_apart
 
 import derive
 from derive.language.symbols import Tensor
-from derive.presentation.paths import branching, paths_to
-from derive.proving.batch_sizes import batches_of
+from derive.proof.proving.batch_sizes import batches_of
+from derive.show.paths import branching, paths_to
 
 FORWARDS = told_apart()
 

@@ -12,8 +12,8 @@ from sympy import Abs, Ne, Piecewise, Rational, exp, sign
 from codegen.lowering import Lowering
 from codegen.lowering.fused import fused
 from codegen.targets.torch.printer import Printer
+from derive.language.notation.layout import Dim
 from derive.language.symbols import Axis, Tensor
-from derive.notation.layout import Dim
 
 N = Axis("N")
 x, g = (Tensor(name, [N], role="input") for name in "xg")

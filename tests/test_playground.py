@@ -9,7 +9,7 @@ import pytest
 
 from codegen.playground import answer, gallery
 from codegen.playground.question import question_from
-from derive.presentation.sections import FOUND, TITLES
+from derive.show.sections import FOUND, TITLES
 
 SHELF = {forward["called"]: forward for forward in gallery()}
 TANH = SHELF["tanh"]["text"]

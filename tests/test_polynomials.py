@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 from sympy import QQ, ring, symbols
 
-from derive.zero import products
-from derive.zero.fractions import Budget, Fractions
+from derive.proof.zero import products
+from derive.proof.zero.fractions import Budget, Fractions
 
 numbers = random.Random(0)
 

@@ -8,7 +8,7 @@ import pytest
 from forwards import HEAD
 from rich.console import Console
 
-import derive.closing.closed_form
+import derive.gradient.closing.closed_form
 import derive.running.progress
 from codegen.commands.cli import gradform
 from codegen.report.progress import in_a_bar
@@ -63,10 +63,12 @@ def test_every_command_says_what_it_is_doing(verb, tmp_path, capsys, monkeypatch
     """Also while it is in one step."""
     file = tmp_path / "slow.py"
     file.write_text(HEAD + SLOW)
-    right = derive.closing.closed_form._spelled
+    right = derive.gradient.closing.closed_form._spelled
     monkeypatch.setattr(derive.running.progress, "FIRST", 0.1)
     monkeypatch.setattr(
-        derive.closing.closed_form, "_spelled", lambda *args: time.sleep(0.5) or right(*args)
+        derive.gradient.closing.closed_form,
+        "_spelled",
+        lambda *args: time.sleep(0.5) or right(*args),
     )
     rest = {"show": ["--chain"], "check": ["2*x*dy"]}.get(verb, ["--out", str(tmp_path / "out")])
     assert gradform([*[verb] * bool(verb), str(file), *rest]) == 0

@@ -8,20 +8,20 @@ import pytest
 from sympy import Abs, Integer, Mul, Rational, exp, sqrt
 
 import derive
-from derive.chain import rules as rules_module
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
+from derive.gradient.chain import rules as rules_module
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
 from derive.language.errors import UnprovedError
 from derive.language.identity import Identity
 from derive.language.nodes import ArrayNode, Max, Sum
+from derive.language.notation.reduced import reduced
 from derive.language.symbols import Tensor, axes_of, tensors_in
-from derive.notation.reduced import reduced
-from derive.proving import claim
-from derive.proving.batch_sizes import batches_of
-from derive.proving.claim import holds_for_every_size
-from derive.proving.every_size import IndexedForward
-from derive.proving.proof import Proofs, prove, proved_gradient
-from derive.proving.written_out import are_the_same as _are_the_same
+from derive.proof.proving import claim
+from derive.proof.proving.batch_sizes import batches_of
+from derive.proof.proving.claim import holds_for_every_size
+from derive.proof.proving.every_size import IndexedForward
+from derive.proof.proving.proof import Proofs, prove, proved_gradient
+from derive.proof.proving.written_out import are_the_same as _are_the_same
 
 
 def form_of(name):
@@ -104,7 +104,7 @@ def test_a_value_that_is_computed_again_wrongly_is_caught(name, again):
 @pytest.fixture
 def by_steps(monkeypatch):
     """What the proofs by steps gave, where few products of terms are made for one question."""
-    monkeypatch.setattr(derive.proving.proof, "WITHIN", (1000,))
+    monkeypatch.setattr(derive.proof.proving.proof, "WITHIN", (1000,))
     right, shown = Proofs._by_steps, []
     monkeypatch.setattr(Proofs, "_by_steps", lambda *args: shown.append(right(*args)) or shown[-1])
     return shown
@@ -149,7 +149,7 @@ def _row_maximum():
 
 def _wrong(name: str, rewrite):
     """The table of identities with one entry made wrong."""
-    from derive.closing.identities import identities
+    from derive.gradient.closing.identities import identities
 
     return tuple(replace(i, rewrite=rewrite(i)) if i.name == name else i for i in identities)
 
@@ -173,8 +173,8 @@ def _scaled(e, factor):
 
 @pytest.mark.parametrize("name", WRONG_IDENTITIES)
 def test_a_wrong_identity_is_caught(name, monkeypatch):
-    import derive.closing.facts as facts
-    import derive.closing.simplifying as simplifying
+    import derive.gradient.closing.facts as facts
+    import derive.gradient.closing.simplifying as simplifying
 
     wrong: tuple[Identity, ...] = _wrong(name, WRONG_IDENTITIES[name])
     monkeypatch.setattr(simplifying, "identities", wrong)
@@ -192,8 +192,8 @@ def test_a_wrong_identity_is_caught(name, monkeypatch):
 
 
 def test_a_fact_that_the_forward_relies_on_is_proved_too(monkeypatch, proved):
-    from derive.closing.facts import Facts
-    from derive.proving.forward_plan import forward_plan
+    from derive.gradient.closing.facts import Facts
+    from derive.proof.proving.forward_plan import forward_plan
 
     def computed():
         return [value.tensor.name for value in forward_plan(proved["batch_norm"].closed_form)]
@@ -205,7 +205,7 @@ def test_a_fact_that_the_forward_relies_on_is_proved_too(monkeypatch, proved):
 
 
 def test_a_record_says_so_where_only_small_batches_were_proved(monkeypatch, proved):
-    monkeypatch.setattr("derive.proving.claim.holds_for_every_size", lambda *_: False)
+    monkeypatch.setattr("derive.proof.proving.claim.holds_for_every_size", lambda *_: False)
     p = prove(form_of("softmax_nll"))
     assert not p.every_size and "only those sizes were proved for dlogits" in p.summary
     assert "for every size" in proved["softmax_nll"].summary
@@ -326,7 +326,9 @@ def test_both_sides_are_in_the_names_of_what_the_forward_computes():
 def test_a_part_that_is_named_wrongly_proves_nothing(monkeypatch):
     form = form_of("batch_norm")
     wrong = changed(form, "dx", lambda e: 2 * e)
-    monkeypatch.setattr("derive.values.relations.Relations.with_parts", lambda *_, **__: Integer(0))
+    monkeypatch.setattr(
+        "derive.gradient.values.relations.Relations.with_parts", lambda *_, **__: Integer(0)
+    )
     prove(form)
     with pytest.raises(UnprovedError):
         prove(wrong)

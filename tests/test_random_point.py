@@ -5,9 +5,9 @@ from sympy import Abs, Eq, Ne, Piecewise, exp, log, sign, sqrt, symbols, tanh
 
 import derive
 from derive import Axis, Input, Sum
-from derive.proving.claim import Batch, Equality, proved_on
-from derive.proving.random_point import RandomPoint, RandomPoints
-from derive.proving.small_batch import LargestOf, selectors
+from derive.proof.proving.claim import Batch, Equality, proved_on
+from derive.proof.proving.random_point import RandomPoint, RandomPoints
+from derive.proof.proving.small_batch import LargestOf, selectors
 
 a, b, c, t = symbols("a b c t", real=True)
 p, q = symbols("p q", positive=True)

@@ -16,25 +16,25 @@ from hypothesis import strategies as st
 
 import derive
 from derive import forward_from
+from derive.claims.reading import NotUnderstood, read
+from derive.claims.reading.broadcasting import placed
+from derive.claims.reading.entries_at import OPTIONS
+from derive.claims.reading.matrices import MATRICES
+from derive.claims.reading.names import Names
+from derive.claims.reading.notation import CALLS, SCANS, uses_notation
+from derive.claims.reading.operations.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
+from derive.claims.reading.program import Program
+from derive.claims.reading.refusals import Refusal
+from derive.claims.reading.source import Source
+from derive.claims.reading.values import Space, Value
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
+from derive.language.notation.definition import Definition
+from derive.language.notation.layout import layouts_of
 from derive.language.reading_at import At
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Along, Axis, Tensor, axes_of
-from derive.notation.definition import Definition
-from derive.notation.layout import layouts_of
-from derive.reading import NotUnderstood, read
-from derive.reading.broadcasting import placed
-from derive.reading.entries_at import OPTIONS
-from derive.reading.matrices import MATRICES
-from derive.reading.names import Names
-from derive.reading.notation import CALLS, SCANS, uses_notation
-from derive.reading.operations.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
-from derive.reading.program import Program
-from derive.reading.refusals import Refusal
-from derive.reading.source import Source
-from derive.reading.values import Space, Value
-from derive.torch_ops import table
+from derive.language.torch_ops import table
 
 N, C = Axis("N"), Axis("C")
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of .T of a vector

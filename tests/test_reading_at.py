@@ -12,11 +12,11 @@ from generating import assert_same_gradients, draw, generated
 from sympy import sympify
 
 from derive import At, Axis, NotationError, Position, UnprovedError, derive, forward_from
-from derive.chain import rules
-from derive.chain.chain import derive_chain
+from derive.gradient.chain import rules
+from derive.gradient.chain.chain import derive_chain
 from derive.language.reading_at import back
 from derive.language.symbols import Tensor
-from derive.proving.claim import Derivative, holds_for_every_size
+from derive.proof.proving.claim import Derivative, holds_for_every_size
 
 HEAD = (
     HEAD.replace(

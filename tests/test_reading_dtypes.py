@@ -14,7 +14,7 @@ from test_reading import DEFINITIONS, Numbers, as_torch, run
 
 import derive
 from derive import Axis, Forward, Input, Label, OneHot, Sum
-from derive.reading.refusals import Unplaced
+from derive.claims.reading.refusals import Unplaced
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 DEFINITION = DEFINITIONS["softmax_nll"]  # logits (N, C), labels (N,)

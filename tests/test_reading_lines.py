@@ -5,9 +5,9 @@ import torch
 from test_reading import Numbers
 
 from derive import forward_from
-from derive.chain.chain import derive_chain
+from derive.claims.reading import NotUnderstood, Reading, read
+from derive.gradient.chain.chain import derive_chain
 from derive.language.symbols import tensors_in
-from derive.reading import NotUnderstood, Reading, read
 
 BATCH_NORM = forward_from("batch_norm").definition
 SOFTMAX = forward_from("softmax_nll").definition

@@ -10,12 +10,12 @@ import torch.nn.functional as F
 
 from codegen.targets.torch.interpret import Interpreter
 from derive import check, forward_from
-from derive.reading import NotUnderstood
-from derive.reading.names import Names
-from derive.reading.notation import uses_notation
-from derive.reading.program import Program
-from derive.reading.source import Source
-from derive.reading.values import Space, Value
+from derive.claims.reading import NotUnderstood
+from derive.claims.reading.names import Names
+from derive.claims.reading.notation import uses_notation
+from derive.claims.reading.program import Program
+from derive.claims.reading.source import Source
+from derive.claims.reading.values import Space, Value
 
 FORWARDS = """\
 from sympy import exp, log

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from derive import forward_from
-from derive.reading import NotUnderstood, Reading, read
-from derive.reading.notation import CALLS
-from derive.reading.operations.vocabulary import BUILTINS, FILLS, OPERATIONS
+from derive.claims.reading import NotUnderstood, Reading, read
+from derive.claims.reading.notation import CALLS
+from derive.claims.reading.operations.vocabulary import BUILTINS, FILLS, OPERATIONS
 
 DEFINITIONS = {
     name: forward_from(name).definition for name in ("batch_norm", "softmax_nll", "linear", "mlp")

@@ -19,8 +19,8 @@ from derive import NotationError, QuestionError, derive, forward_from
 from derive.commands.check import check_command
 from derive.commands.show import show_command
 from derive.language.errors import NotationWarning
-from derive.notation.forward import reduced_forward
-from derive.notation.reduced import reduced, words_of
+from derive.language.notation.forward import reduced_forward
+from derive.language.notation.reduced import reduced, words_of
 
 TOP = f'{HEAD}from derive import Axes, Reduced\n\nS = Axes("S")\n'
 QUARTIC = """    x = Input(N, S)

@@ -6,8 +6,8 @@ from codegen.lowering.repeated import named_once
 from codegen.program.steps import AddAt, Assign
 from codegen.program.values import Apply, Clamp, Compare, Load, Number, Plus, Pullback, Times
 from codegen.targets.torch.printer import Printer
+from derive.language.notation.layout import Dim
 from derive.language.symbols import Axis
-from derive.notation.layout import Dim
 
 N = (Dim(Axis("N")),)
 x, y, z = (Load(name, dims=N) for name in "xyz")

@@ -23,8 +23,8 @@ from respelling.record import (
     tasks,
 )
 
-from derive.closing.cost import Cost
-from derive.notation.library import list_forwards
+from derive.gradient.closing.cost import Cost
+from derive.language.notation.library import list_forwards
 
 RECORD = read()
 FIELDS = [RISK, *(field.name for field in fields(Cost)), EVERY_SIZE]

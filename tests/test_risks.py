@@ -9,13 +9,13 @@ from sympy import Ne, Piecewise, exp, log, sqrt
 from codegen.commands.cli import gradform
 from codegen.driver.qualities import emitted
 from codegen.report.page import report
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
-from derive.closing.risks import divisors, preference
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.gradient.closing.risks import divisors, preference
+from derive.gradient.values.relations import relations_of
 from derive.language.nodes import Sum
+from derive.language.notation.library import forward_from
 from derive.language.symbols import Tensor
-from derive.notation.library import forward_from
-from derive.values.relations import relations_of
 
 BODY = """
     x = Input(N, C)

@@ -17,10 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # Each may import those before it: the mathematics, then what is shown and asked of it.
 DERIVE = (
-    *("version", "language", "running", "formulas", "zero", "range", "torch_ops"),
-    *("source", "notation.made_axes", "notation.slope", "notation.definition", "chain", "notation"),
-    *("values", "closing", "proving", "found", "presentation", "reading", "checking.words"),
-    *("checking.numbers", "checking.explaining", "checking", "derivation", "orders", "commands"),
+    *("version", "language", "gradient", "proof", "claims", "running"),
+    *("language.formulas", "proof.zero", "gradient.range"),
+    *("language.torch_ops", "language.source", "language.notation.made_axes"),
+    *("language.notation.slope", "language.notation.definition", "gradient.chain"),
+    *("language.notation", "gradient.values", "gradient.closing", "proof.proving"),
+    *("gradient.found", "show", "claims.reading", "claims.checking.words"),
+    *("claims.checking.numbers", "claims.checking.explaining", "claims.checking", "derivation"),
+    *("gradient.orders", "commands"),
 )
 # A program is made, printed, run beside autograd and written; then what is asked of it.
 CODEGEN = (
@@ -36,11 +40,11 @@ DOOR = ("derive", "derive.__main__", "codegen", "codegen.__main__")
 # Libraries of which only some rooms know.
 TORCH = {"torch", "codegen", "generated", "gradform"}
 SHOWN = {
-    "derive.presentation": {"jinja2", "markdown_it", "rich"},
+    "derive.show": {"jinja2", "markdown_it", "rich"},
     "derive.commands": {"rich"},
 }
 # What makes closed forms, of which neither route of the proof may know.
-MAKES = ("derive.chain", "derive.values", "derive.closing")
+MAKES = ("derive.gradient.chain", "derive.gradient.values", "derive.gradient.closing")
 
 
 class Arrow(NamedTuple):
@@ -169,5 +173,5 @@ def test_generated_imports_torch_alone(file):
 
 def test_the_two_routes_of_the_proof_share_no_code_with_the_chain():
     for name in ("small_batch", "every_size", "contraction", "indexed_sum"):
-        found = arrows(MODULES[f"derive.proving.{name}"])
+        found = arrows(MODULES[f"derive.proof.proving.{name}"])
         assert not [str(arrow) for arrow in found if room_of(arrow.of) in MAKES]

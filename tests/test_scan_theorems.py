@@ -6,8 +6,8 @@ from sympy import Add, Expr, IndexedBase, Integer, Mul, Symbol, exp, powsimp
 from derive import Axis
 from derive.language.scans import Previous, Scan
 from derive.language.symbols import Tensor
-from derive.proving.indexed_sum import IndexedSum
-from derive.proving.products_between import ProductBetween, one_step, telescoped
+from derive.proof.proving.indexed_sum import IndexedSum
+from derive.proof.proving.products_between import ProductBetween, one_step, telescoped
 
 B, T = Axis("B"), Axis("T")
 r, q, t, s, n = (Symbol(name, integer=True) for name in "rqtsn")

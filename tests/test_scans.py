@@ -11,10 +11,10 @@ from torch.func import jvp, vmap
 from codegen.commands.cli import gradform
 from codegen.targets.lean import _helpers
 from derive import Axes, Axis, Forward, Input, Label, NotationError, check, derive, forward_from
+from derive.gradient.range.exponents import Definitions
 from derive.language.nodes import GoneAlong, LogCumSumExp, LogCumSumExpBack
 from derive.language.scans import KINDS, CumProd, CumSum, Recurrence, Scan
 from derive.language.symbols import Tensor
-from derive.range.exponents import Definitions
 
 B, T, K = (Axis(name) for name in "BTK")
 HEAD = """from sympy import Eq, Piecewise, exp, log

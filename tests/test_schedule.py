@@ -32,7 +32,7 @@ from codegen.targets.triton.shape import shape_of
 from codegen.targets.triton.values import Values, inlined_in
 from codegen.targets.triton.walking import parts_of
 from derive import derive
-from derive.notation.library import as_forward
+from derive.language.notation.library import as_forward
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from long_forwards import chain
 from sympy import E, Expr, Integer, Rational, Symbol, exp
 
 import derive
-from derive.chain.chain import derive_chain
-from derive.closing import closed_form, simplifying
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing import closed_form, simplifying
 from derive.language.operations import operations_in
 from derive.language.traversal import parts_of
 

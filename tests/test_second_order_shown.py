@@ -10,15 +10,15 @@ from sympy import Expr, Symbol
 
 import derive
 from derive.commands.main import main
+from derive.gradient.orders.check import check_second
+from derive.gradient.orders.second import second_order
+from derive.gradient.orders.sections import BACKWARD, PULLBACK, SECOND, document_of_second
 from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor, axes_of, ordered
-from derive.orders.check import check_second
-from derive.orders.second import second_order
-from derive.orders.sections import BACKWARD, PULLBACK, SECOND, document_of_second
-from derive.presentation.document import Derivation, Equation, Equations, Group, Matrix, Prose
-from derive.presentation.formats import FORMATS
-from derive.presentation.renamed import Renaming
-from derive.presentation.terminal import words_of
+from derive.show.document import Derivation, Equation, Equations, Group, Matrix, Prose
+from derive.show.formats import FORMATS
+from derive.show.renamed import Renaming
+from derive.show.terminal import words_of
 
 NAMES = ("softmax", "batch_norm", "softmax_nll")
 TANGENT = "y*(v - (v*y).sum(-1, keepdim=True))"
@@ -194,7 +194,7 @@ def test_of_leaves_the_other_gradients_out(derived):
 
 
 def test_an_overview_is_shown_until_one_gradient_is_asked_for(softmax, monkeypatch):
-    monkeypatch.setattr("derive.presentation.sections.LONGEST_WHOLE", 1)
+    monkeypatch.setattr("derive.show.sections.LONGEST_WHOLE", 1)
     assert document_of_second(softmax).overview and not document_of_second(softmax, "x").overview
 
 

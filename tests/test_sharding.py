@@ -25,9 +25,9 @@ from codegen.targets.torch.shard_check import largest_difference_of_parts, load
 from codegen.targets.torch.simulated import on_ranks, simulated
 from derive import derive, forward_from
 from derive.language.errors import QuestionError, UnprovedError
-from derive.notation.forward import reduced_forward
-from derive.notation.library import list_forwards
-from derive.proving.parts import OfParts, identities
+from derive.language.notation.forward import reduced_forward
+from derive.language.notation.library import list_forwards
+from derive.proof.proving.parts import OfParts, identities
 
 TOLERANCE = 1e-12
 NAMES = [forward.definition.snake for forward in list_forwards()]

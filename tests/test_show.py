@@ -21,14 +21,14 @@ from codegen.driver.emitting import emit_all
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.vocabulary import FUNCTIONS
 from derive.commands.main import main
-from derive.formulas.unicode import unicode_formula, words_of
+from derive.language.formulas.unicode import unicode_formula, words_of
+from derive.language.notation.library import forward_from
 from derive.language.symbols import tensors_in
-from derive.notation.library import forward_from
-from derive.presentation import document_of
-from derive.presentation.document import Derivation, Equations, Group, Matrix
-from derive.presentation.paths import paths_to
-from derive.presentation.terminal import rendered
 from derive.running.writing import MARK
+from derive.show import document_of
+from derive.show.document import Derivation, Equations, Group, Matrix
+from derive.show.paths import paths_to
+from derive.show.terminal import rendered
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN = "\n\nclass Mine(Forward):\n    x = Input(N)\n    y = x**2 / (1 + x**2)\n"
@@ -344,7 +344,7 @@ def test_showing_needs_neither_the_checker_nor_the_templates():
     """`derive.check` and the HTML templates are imported when they are asked for."""
     program = (
         "import sys; from derive.commands.main import main; main(['show', 'tanh', '--chain']);"
-        "loaded = [m for m in sys.modules if m.startswith(('derive.checking', 'jinja2'))];"
+        "loaded = [m for m in sys.modules if m.startswith(('derive.claims.checking', 'jinja2'))];"
         "import derive, inspect;"
         "assert not loaded and inspect.signature(derive.check) and derive.check.__doc__"
     )

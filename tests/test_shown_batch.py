@@ -6,15 +6,15 @@ from forwards import HEAD, told_apart
 from sympy import I, Integer, Max, Rational
 
 import derive
-from derive.formulas.entries import ArgMaxOf, Chosen, entry_of
-from derive.formulas.mathml import mathml
-from derive.formulas.unicode import words_of
+from derive.language.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.language.formulas.mathml import mathml
+from derive.language.formulas.unicode import words_of
 from derive.language.symbols import Tensor
-from derive.presentation import document_of
-from derive.presentation.divisors import divisors_explained
-from derive.presentation.document import Equations, Matrix, Prose
-from derive.presentation.small import small_batches
-from derive.proving.small_batch import LargestOf
+from derive.proof.proving.small_batch import LargestOf
+from derive.show import document_of
+from derive.show.divisors import divisors_explained
+from derive.show.document import Equations, Matrix, Prose
+from derive.show.small import small_batches
 
 FORWARDS = told_apart()
 

@@ -7,9 +7,9 @@ from test_pages import Tags, parsed
 
 from derive.commands.site import Beside, _kinds, write_site
 from derive.language.errors import QuestionError
-from derive.notation.library import list_forwards
-from derive.presentation.handbook import handbook
-from derive.presentation.html import Around, keys_of
+from derive.language.notation.library import list_forwards
+from derive.show.handbook import handbook
+from derive.show.html import Around, keys_of
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -11,7 +11,7 @@ from codegen.importing.driver import imported
 from codegen.importing.lengths import fitted, size_at
 from derive import derive
 from derive.language.errors import NotationError, QuestionError
-from derive.notation.library import forward_from
+from derive.language.notation.library import forward_from
 
 
 def gated(x, w):

@@ -9,8 +9,14 @@ from forwards import OWN, write
 from sympy import Abs, Add, Piecewise, Symbol, exp, log, sqrt, tanh
 
 from derive import Axis, Flatten, Forward, Input, Max, Rename, Sum, forward_from
-from derive.proving.small_batch import LargestOf, SmallBatch, TotalDerivative, indicators, selectors
-from derive.zero.exact import is_zero
+from derive.proof.proving.small_batch import (
+    LargestOf,
+    SmallBatch,
+    TotalDerivative,
+    indicators,
+    selectors,
+)
+from derive.proof.zero.exact import is_zero
 
 N, T, E, C = Axis("N"), Axis("T"), Axis("E"), Axis("C")
 SIZES = {"N": 3, "T": 2, "E": 3, "C": 2, "D": 2, "H": 2, "K": 3, "M": 3}

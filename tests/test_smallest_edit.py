@@ -7,15 +7,15 @@ import re
 import pytest
 from sympy import Integer, Piecewise, exp, log, pi
 
-import derive.checking.explaining.edits as edits
+import derive.claims.checking.explaining.edits as edits
 from codegen.backwards.checking import check_function
 from derive import check
-from derive.checking.explaining.written import Written
-from derive.checking.numbers.residues import Residues
+from derive.claims.checking.explaining.written import Written
+from derive.claims.checking.numbers.residues import Residues
+from derive.claims.reading import Line
 from derive.language.nodes import Position
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor
-from derive.reading import Line
 
 UNIT = """
 class Mine(torch.autograd.Function):

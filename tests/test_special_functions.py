@@ -21,11 +21,11 @@ from codegen.targets.torch import interpret
 from codegen.targets.torch import vocabulary as torchs
 from codegen.targets.triton import vocabulary as triton
 from derive import NotationError, forward_from
-from derive.checking.numbers.arithmetic import FUNCTIONS as NUMBERS
+from derive.claims.checking.numbers.arithmetic import FUNCTIONS as NUMBERS
+from derive.claims.reading.operations.functions import SYMPYS
+from derive.claims.reading.operations.vocabulary import OPERATIONS
+from derive.gradient.range.bounds import ANYWHERE, Ranges, bounds
 from derive.language.functions import KNOWN, WRITTEN, in_known_functions
-from derive.range.bounds import ANYWHERE, Ranges, bounds
-from derive.reading.operations.functions import SYMPYS
-from derive.reading.operations.vocabulary import OPERATIONS
 
 MORE = """
 from sympy import LambertW, Heaviside, atan2, besseli, besselj, beta, binomial, ceiling, cot

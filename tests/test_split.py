@@ -8,9 +8,9 @@ from generating import assert_same_gradients, draw, generated
 
 from derive import Axis, Forward, Input, OneHot, Size, Sum, Unflatten, forward_from
 from derive.language.errors import NotationError
-from derive.notation.definition import Definition
-from derive.notation.made_axes import axis_order, known_sizes
-from derive.proving.small_batch import SmallBatch
+from derive.language.notation.definition import Definition
+from derive.language.notation.made_axes import axis_order, known_sizes
+from derive.proof.proving.small_batch import SmallBatch
 
 HEAD = (
     HEAD

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from generating import assert_same_gradients, draw, forward_file, generated, labels
 
 from derive import forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
 from derive.language.nodes import Peak
-from derive.proving.forward_plan import forward_plan
+from derive.proof.proving.forward_plan import forward_plan
 
 N, C = 4, 5
 
@@ -329,7 +329,7 @@ def test_the_gradient_of_what_is_nearly_met_keeps_its_digits(made, name):
 def test_a_line_that_is_not_proved_equal_stays_as_it_is(made, monkeypatch):
     form = made("LogSumExp")[2].proved.closed_form
     assert forward_plan(form)[-1].expression.has(Peak, form.relations.by_name["max_z"].tensor)
-    monkeypatch.setattr("derive.proving.line_proof.vanishes", lambda *_: False)
+    monkeypatch.setattr("derive.proof.proving.line_proof.vanishes", lambda *_: False)
     (line,) = forward_plan(form)
     assert str(line.expression) == "log(Sum(exp(z), C))"
 
@@ -339,7 +339,7 @@ def test_every_value_is_its_factor_times_its_exponential(made, name):
     """What the rewriting relies on, proved of each value by itself."""
     from sympy import exp
 
-    from derive.proving.line_proof import in_statements_and_peaks, vanishes
+    from derive.proof.proving.line_proof import in_statements_and_peaks, vanishes
 
     relations = made(name)[2].proved.closed_form.relations
     for value in (v for v in relations.values if v.tensor.name not in relations.scales.made):

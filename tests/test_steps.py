@@ -6,7 +6,7 @@ from forwards import told_apart
 
 import derive
 from derive.language.symbols import Tensor, axes_of
-from derive.proving.batch_sizes import batches_of
+from derive.proof.proving.batch_sizes import batches_of
 
 FORWARDS = told_apart()
 

@@ -4,10 +4,10 @@ import pytest
 
 from codegen.commands.cli import gradform
 from derive.derivation import derive
-from derive.formulas.text import formula
-from derive.notation.library import forward_from
-from derive.orders.second import second_order
-from derive.orders.third import third_order
+from derive.gradient.orders.second import second_order
+from derive.gradient.orders.third import third_order
+from derive.language.formulas.text import formula
+from derive.language.notation.library import forward_from
 
 # One that saves its output, one that saves other values and has options, one with labels and a
 # shorter pair without options, one with an addition at an index.

@@ -14,9 +14,9 @@ from torch_ops_rows import DECOMPOSED, IMPORTED_ALONE, READ_ALONE, ROWS
 
 from codegen.importing.calls import STORAGE
 from codegen.importing.operations import rules
-from derive.reading.operations.vocabulary import OPERATIONS
-from derive.torch_ops import table
-from derive.torch_ops.refused import refused
+from derive.claims.reading.operations.vocabulary import OPERATIONS
+from derive.language.torch_ops import table
+from derive.language.torch_ops.refused import refused
 
 SOME = 8  # of so many lines one is imported in the suite
 LINES = {name: (axes, f"result = {text}") for name, (axes, text) in ROWS.items()}

@@ -6,7 +6,7 @@ import touched
 
 
 def test_the_tests_of_a_module_are_near_it():
-    near = touched.nearest({"derive.zero.exact"})
+    near = touched.nearest({"derive.proof.zero.exact"})
     assert "test_exact" in near
     assert near.index("test_exact") < near.index("test_docs")
 
@@ -15,7 +15,7 @@ def test_a_generated_module_follows_its_forward_and_a_page_is_read_by_its_tests(
     root = touched.ROOT
     assert "generated.softmax" in touched.importers()["derive.math.softmax"]
     paths = [root / "derive" / "zero" / "exact.py", root / "docs" / "proof.md"]
-    assert touched.modules(paths) == {"derive.zero.exact", "test_docs"}
+    assert touched.modules(paths) == {"derive.proof.zero.exact", "test_docs"}
     assert touched.modules([Path(touched.__file__)]) == {"touched"}
 
 

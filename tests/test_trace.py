@@ -11,11 +11,11 @@ import codegen.driver.trace
 from codegen.commands.cli import gradform
 from codegen.driver.trace import doors, doors_after
 from derive.derivation import stages
-from derive.formulas.unicode import words_of
 from derive.language.errors import UnprovedError
-from derive.presentation.document import Code, Prose
-from derive.proving.proof import prove
-from derive.proving.proved import Proved
+from derive.language.formulas.unicode import words_of
+from derive.proof.proving.proof import prove
+from derive.proof.proving.proved import Proved
+from derive.show.document import Code, Prose
 
 RECORDS = (
     "Definition",

@@ -14,9 +14,9 @@ from codegen.targets.torch.edges import FAR, edges_of, on_edge
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements
 from codegen.targets.torch.taken import taken
-from derive.notation.definition import NONE, REDUCTION
-from derive.notation.library import forward_from, list_forwards
-from derive.notation.reduced import reduced
+from derive.language.notation.definition import NONE, REDUCTION
+from derive.language.notation.library import forward_from, list_forwards
+from derive.language.notation.reduced import reduced
 
 # The suite takes these, which are derived in a second each: with a scan and labels, several
 # outputs, products that torch has no batching rule for, and what is singular beside a choice.

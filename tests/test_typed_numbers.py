@@ -13,11 +13,11 @@ from generating import generated
 from sympy import Float, Piecewise, Rational, Symbol, exp, log, pi, sqrt, sympify
 
 import derive
-from derive.formulas.text import formula
+from derive.gradient.values.aliases import number_apart
 from derive.language.errors import NotationWarning
+from derive.language.formulas.text import formula
+from derive.language.notation.library import forward_from
 from derive.language.symbols import Axis, Tensor
-from derive.notation.library import forward_from
-from derive.values.aliases import number_apart
 
 x = Symbol("x")
 THIRD, DECIMAL = Rational(1, 3), Rational(3, 10)

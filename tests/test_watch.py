@@ -20,7 +20,7 @@ from codegen.commands.facts import derivation_facts
 from codegen.commands.watch import watch_parser
 from codegen.driver.lean import generate
 from codegen.driver.qualities import emitted
-from derive.notation.library import load
+from derive.language.notation.library import load
 
 ROOT = Path(derive.__file__).parents[1]
 LONGEST = 240  # seconds for a derivation, on a machine that has much else to do

@@ -11,11 +11,11 @@ from generating import forward_file
 from sympy import Abs
 
 from derive import Axis, Max, Sum, forward_from
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
-from derive.closing.cost import cost_of
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.gradient.closing.cost import cost_of
 from derive.language.symbols import Tensor
-from derive.proving.forward_plan import forward_plan
+from derive.proof.proving.forward_plan import forward_plan
 
 N, C, T = Axis("N"), Axis("C"), Axis("T")
 

@@ -20,7 +20,7 @@ from codegen.commands.cli import gradform
 from codegen.files.dependencies import files_behind
 from derive.language.distributions import NONE, distribution_of
 from derive.language.errors import QuestionError
-from derive.notation.library import forward_from
+from derive.language.notation.library import forward_from
 from derive.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]

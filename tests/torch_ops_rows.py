@@ -1,4 +1,5 @@
-"""One line of torch for every row of `derive.torch_ops`: read as text, traced, and run by torch.
+"""One line of torch for every row of `derive.language.torch_ops`: read as text, traced, and run by
+torch.
 
 ``name(more)`` is a further line of the same row.
 """

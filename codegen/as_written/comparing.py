@@ -13,7 +13,7 @@ from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
 from derive.language.errors import shortened_text
-from derive.notation.forward import Forward
+from derive.language.notation.forward import Forward
 
 LENGTHS = ((3, 2, 4, 5), (2, 4, 3, 6))  # of the axes, in their order: no two alike
 FEW = 4  # draws, of which one has numbers

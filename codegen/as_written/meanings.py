@@ -16,8 +16,8 @@ from sympy import Basic
 from codegen.as_written.entries import Entries, Unreadable
 from codegen.as_written.functions import of_sympy
 from derive.language.declarations import Declaration
+from derive.language.source.class_source import names_in
 from derive.language.symbols import Axis
-from derive.source.class_source import names_in
 
 OURS = ("sympy", "derive", "gradform")
 

@@ -16,7 +16,7 @@ from codegen.as_written.entries import Unreadable
 from codegen.as_written.wider import defined
 from codegen.program import Program
 from codegen.targets.torch.check import dims_tried
-from derive.notation.forward import Forward
+from derive.language.notation.forward import Forward
 
 LARGE = 2.0**30  # beside which all digits of a number around 1 are rounded off in float32
 FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact

@@ -19,16 +19,16 @@ from codegen.as_written.meanings import BUILTINS, Meanings
 from codegen.as_written.words import Words
 from derive.language.declarations import Declaration, Scalar, Size
 from derive.language.extremes import SYMPYS
+from derive.language.notation.call_arguments import bound, bound_axes
+from derive.language.notation.definition import REDUCTION, Definition
+from derive.language.notation.forward import Forward, reduced_forward
+from derive.language.notation.ordered import Ordered
+from derive.language.notation.outputs import Outputs
+from derive.language.notation.reduced import Reduced, reduced
+from derive.language.notation.splicing import derived_along
+from derive.language.source.class_source import OutsideNames
 from derive.language.symbols import Axis
 from derive.language.symbols import Tensor as Symbolic
-from derive.notation.call_arguments import bound, bound_axes
-from derive.notation.definition import REDUCTION, Definition
-from derive.notation.forward import Forward, reduced_forward
-from derive.notation.ordered import Ordered
-from derive.notation.outputs import Outputs
-from derive.notation.reduced import Reduced, reduced
-from derive.notation.splicing import derived_along
-from derive.source.class_source import OutsideNames
 
 MOST_ROUNDS = 40  # of a recurrence, of which each makes one more place right
 

@@ -13,7 +13,7 @@ from codegen.as_written.comparing import FEW, LENGTHS, said_by
 from codegen.as_written.entries import Unreadable
 from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
-from derive.notation.forward import Forward
+from derive.language.notation.forward import Forward
 
 SIDES = (
     ("is negative", lambda t: -t.abs()),

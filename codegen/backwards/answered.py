@@ -9,7 +9,7 @@ from codegen.backwards.like import InNumbers
 from codegen.backwards.several import ORDER, OfFunction
 from codegen.backwards.steps import DERIVATIVE, Reading
 from codegen.backwards.subsets import Partly
-from derive.checking.verdict import Verdict
+from derive.claims.checking.verdict import Verdict
 
 RUN = "its file, its forward and its backward were executed"
 MOST_LINES = 3  # of a problem, in brief

@@ -1,7 +1,7 @@
 """Check a ``torch.autograd.Function``: is its backward the gradient of its own forward?
 
 Both are traced (`backward_of`), the forward is derived, and what the backward says of each gradient
-is a claim of its own, judged as a formula is (``derive/checking``).
+is a claim of its own, judged as a formula is (``derive/claims/checking``).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from codegen.backwards.writes import of_writes, written_in
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
 from codegen.importing.made import Looked
 from codegen.importing.ways import OnlyEqual
-from derive.checking.answers import Answer
-from derive.checking.check import check_claim
-from derive.checking.ground import ground_of
-from derive.checking.verdict import Verdict
+from derive.claims.checking.answers import Answer
+from derive.claims.checking.check import check_claim
+from derive.claims.checking.ground import ground_of
+from derive.claims.checking.verdict import Verdict
+from derive.claims.reading import Claim, Misaligned
 from derive.language.errors import QuestionError
-from derive.reading import Claim, Misaligned
 from derive.running.limits import LONGEST_ALONE, limited, seconds_of
 
 NOTHING = "None is returned for it"

@@ -31,13 +31,13 @@ from codegen.importing.relations import relations_of
 from codegen.importing.trace import Traced, quiet, trace
 from codegen.importing.values import Dims, Value
 from codegen.importing.writing import class_name, written
-from derive.checking.words.spoken import AS_NAMED, Spoken
+from derive.claims.checking.words.spoken import AS_NAMED, Spoken
+from derive.claims.reading import Line
 from derive.language.errors import QuestionError
+from derive.language.notation.completeness import generated_names
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Axis, Tensor
-from derive.notation.completeness import generated_names
-from derive.notation.definition import Definition
-from derive.reading import Line
-from derive.torch_ops import trees
+from derive.language.torch_ops import trees
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from codegen.backwards.turn import BACKWARD
 from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Reader
 from codegen.importing.values import Refused, Statement
-from derive.chain.chain import adjoint_of
+from derive.claims.reading import Line
+from derive.gradient.chain.chain import adjoint_of
+from derive.language.notation.definition import Definition
+from derive.language.notation.statements import without_marks
 from derive.language.symbols import Axis
-from derive.notation.definition import Definition
-from derive.notation.statements import without_marks
-from derive.reading import Line
-from derive.torch_ops import trees
+from derive.language.torch_ops import trees
 
 
 class Expressed:

@@ -20,7 +20,7 @@ from codegen.importing.asked import Argument
 from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
 from codegen.importing.trace import seen
 from derive.language.errors import Place, QuestionError
-from derive.notation.library import run_file
+from derive.language.notation.library import run_file
 
 FORWARD, BACKWARD = "forward", "backward"
 

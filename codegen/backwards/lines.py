@@ -7,11 +7,11 @@ import inspect
 import textwrap
 
 from codegen.backwards.functions import FunctionSubject
+from derive.claims.reading.pasted import pasted_in
+from derive.claims.reading.refusals import Refusal
+from derive.claims.reading.source import Source
+from derive.claims.reading.unknown import lines_for
 from derive.language.errors import QuestionError
-from derive.reading.pasted import pasted_in
-from derive.reading.refusals import Refusal
-from derive.reading.source import Source
-from derive.reading.unknown import lines_for
 
 
 def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:

@@ -23,10 +23,10 @@ from codegen.importing.relations import few_enough, fit, sizes_of_all
 from codegen.importing.trace import quiet
 from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
-from derive.chain.chain import adjoint_of
+from derive.gradient.chain.chain import adjoint_of
 from derive.language.errors import QuestionError
+from derive.language.notation.definition import Statement
 from derive.language.symbols import Tensor, tensors_in
-from derive.notation.definition import Statement
 
 WITHIN = 1e-9  # of the largest entry: float64, and a backward that rounds otherwise
 TRIED = ((3, 4, 2, 5, 6), (5, 2, 7, 3, 4), (8, 6, 4, 10, 12))  # sizes, in the order of the axes

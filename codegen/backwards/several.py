@@ -14,7 +14,7 @@ from codegen.backwards.options import SOME_FLOAT, Setting, Settings, said
 from codegen.backwards.steps import DEFINED, UNCHECKED
 from codegen.importing.double import run_in_double
 from codegen.importing.examples import drawn, example_of
-from derive.checking.verdict import Shown
+from derive.claims.checking.verdict import Shown
 from derive.language.errors import QuestionError
 
 ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, "right")

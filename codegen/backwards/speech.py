@@ -11,10 +11,10 @@ from sympy import Symbol
 from codegen.importing.asked import Argument
 from codegen.importing.examples import axes_in
 from codegen.importing.reader import Reader
-from derive.chain.chain import adjoint_of
-from derive.checking.answers import Answer
-from derive.checking.words.spoken import Spoken
-from derive.notation.definition import Definition
+from derive.claims.checking.answers import Answer
+from derive.claims.checking.words.spoken import Spoken
+from derive.gradient.chain.chain import adjoint_of
+from derive.language.notation.definition import Definition
 
 ARRIVING = "upstream"  # a gradient that arrives and is called like something else
 

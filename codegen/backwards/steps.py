@@ -14,11 +14,11 @@ from functools import cache
 from sympy import Abs, Expr, Function, Integer, Piecewise, sign
 
 from codegen.backwards.claims import Backward, Said
-from derive.chain.chain import adjoint_of
-from derive.checking.ground import ground_of
-from derive.checking.verdict import Verdict
+from derive.claims.checking.ground import ground_of
+from derive.claims.checking.verdict import Verdict
+from derive.gradient.chain.chain import adjoint_of
 from derive.language.functions import Round, ceiling, floor
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 DEFINED, UNCHECKED = "by definition", "not checked"
 PASSED = (

@@ -10,7 +10,7 @@ import torch
 from codegen.importing.asked import GIVEN
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.values import Dims, Statement, Value
-from derive.torch_ops import trees
+from derive.language.torch_ops import trees
 
 BACKWARD = "backward_"  # before the names of what the backward computes
 

@@ -33,8 +33,8 @@ from codegen.program.steps import (
     Within,
 )
 from codegen.program.values import Choose, Load, Number, Power, Quotient, SizeOf, Times, Value
+from derive.language.notation.layout import Dim
 from derive.language.symbols import Axes, Axis
-from derive.notation.layout import Dim
 
 KINDS = {"label": "index", "given": "number"}
 

@@ -15,11 +15,11 @@ from codegen.program.loops import Body, Collected, Given, Looped, Passed
 from codegen.program.parts import is_number, values_in
 from codegen.program.steps import Assign, Step
 from codegen.program.values import Load, Value
-from derive.chain.chain import Chain
+from derive.gradient.chain.chain import Chain
 from derive.language.names import unused
+from derive.language.notation.definition import Definition
+from derive.language.notation.layout import Layout, plain
 from derive.language.symbols import Axis, tensors_in
-from derive.notation.definition import Definition
-from derive.notation.layout import Layout, plain
 
 
 class Looping:

@@ -9,9 +9,9 @@ from sympy import Expr
 
 from codegen.program import Parameter
 from codegen.program.steps import Step
+from derive.language.notation.definition import Statement
+from derive.language.notation.layout import Layout
 from derive.language.symbols import Axis, Tensor, tensors_in
-from derive.notation.definition import Statement
-from derive.notation.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -39,18 +39,18 @@ from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.parts import values_in
 from codegen.program.steps import InRange, NotZero, Refuse, SplitLabel, Step, Within
 from codegen.program.values import Derived, LengthOf, Load, Number, Quotient, SizeOf, Times, Value
-from derive.chain.ties import ties_backward, ties_forward
-from derive.closing.risks import first_of_equals, unsafe
-from derive.formulas.text import formula
+from derive.gradient.chain.ties import ties_backward, ties_forward
+from derive.gradient.closing.risks import first_of_equals, unsafe
 from derive.language.divisors import size_divisors
+from derive.language.formulas.text import formula
 from derive.language.guarded import unguarded_divisors
 from derive.language.nodes import Cholesky, Flatten, Max, OneHot, Peak, Reshaping
+from derive.language.notation.definition import IGNORE_INDEX, Definition
+from derive.language.notation.layout import Layout, layouts, layouts_of, plain
+from derive.language.notation.made_axes import known_sizes
 from derive.language.symbols import Axes, Axis, Tensor, tensors_in
-from derive.notation.definition import IGNORE_INDEX, Definition
-from derive.notation.layout import Layout, layouts, layouts_of, plain
-from derive.notation.made_axes import known_sizes
-from derive.proving.forward_plan import forward_plan
-from derive.proving.proved import Proved
+from derive.proof.proving.forward_plan import forward_plan
+from derive.proof.proving.proved import Proved
 
 ZERO = Number(Fraction(0))
 

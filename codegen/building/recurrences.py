@@ -18,9 +18,9 @@ from derive.language.called import names_of
 from derive.language.choices import with_args
 from derive.language.names import first_unused
 from derive.language.nodes import ArrayNode, OneHot
+from derive.language.notation.definition import Definition
+from derive.language.notation.layout import plain
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_in
-from derive.notation.definition import Definition
-from derive.notation.layout import plain
 
 
 @dataclass(frozen=True)

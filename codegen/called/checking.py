@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from codegen.backwards.answered import FunctionVerdict
     from codegen.backwards.several import SeveralVerdicts
-    from derive.checking.verdict import Verdict
-    from derive.notation.forward import Forward
+    from derive.claims.checking.verdict import Verdict
+    from derive.language.notation.forward import Forward
 
 
 @overload
@@ -51,17 +51,18 @@ def check(
 def check(forward: Any, *args: Any, **kwargs: Any) -> Any:
     """Check a gradient that somebody wrote: a formula, or the backward of an autograd Function.
 
-    ``check(MyForward, "dy*gain", of="x")`` says whether that is the gradient: `derive.orders.check`
-    has all arguments. ``check(MyFunction, "x: N C, gain: C")`` says whether the backward of a
-    ``torch.autograd.Function`` is the gradient of its forward, where ``axes`` names the axes of its
-    tensors; ``sizes``, ``options`` and ``like`` are as in `check_function`, ``limit`` is in
-    seconds. The verdict has ``right`` and ``outcome``; ``print`` shows all of it.
+    ``check(MyForward, "dy*gain", of="x")`` says whether that is the gradient:
+    `derive.gradient.orders.check` has all arguments. ``check(MyFunction, "x: N C, gain: C")`` says
+    whether the backward of a ``torch.autograd.Function`` is the gradient of its forward, where
+    ``axes`` names the axes of its tensors; ``sizes``, ``options`` and ``like`` are as in
+    `check_function`, ``limit`` is in seconds. The verdict has ``right`` and ``outcome``; ``print``
+    shows all of it.
 
     Raises `QuestionError` for what is not understood.
     """
     asked = _class_of(forward)
     if asked is None:
-        from derive.orders.check import check as check_formula
+        from derive.gradient.orders.check import check as check_formula
 
         formula_of = forward.forward if isinstance(forward, Function) else forward
         return check_formula(formula_of, *args, **kwargs)

@@ -38,9 +38,9 @@ from derive.running.garbage import collected_seldom
 if TYPE_CHECKING:
     from codegen.driver.lean import Lean
     from codegen.targets.lean.outside import Outside
-    from derive.notation.definition import Definition
-    from derive.notation.forward import Forward
-    from derive.proving.proved import Proved
+    from derive.language.notation.definition import Definition
+    from derive.language.notation.forward import Forward
+    from derive.proof.proving.proved import Proved
 
 PLACE = re.compile(r"place=Place\([^()]*\)")
 _KEPT = ("name", "text", "proof", "sizes")
@@ -80,7 +80,7 @@ def function(
     Raises `QuestionError` for anything else.
     """
     if isinstance(asked, type):
-        from derive.notation.forward import Forward  # and SymPy
+        from derive.language.notation.forward import Forward  # and SymPy
 
         if issubclass(asked, Forward):
             return Function(asked, limit=limit)

@@ -13,7 +13,7 @@ from codegen.commands.generate import generate_command, report_command
 from codegen.commands.verbs import GENERATE, VERBS
 from derive.language.errors import QuestionError
 from derive.language.nearest import nearest
-from derive.notation.gallery import gallery_names, path_in
+from derive.language.notation.gallery import gallery_names, path_in
 from derive.running.command import DONE, guarded
 from derive.running.parser import STATUS
 from derive.version import VERSION

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
-from derive.notation.gallery import gallery
+from derive.language.notation.gallery import gallery
 from derive.running.command import DONE, NAME, guarded
 from derive.running.parser import OneOf, Parser, Parsing
 

@@ -118,7 +118,7 @@ def _derived(
     from codegen.commands.facts import derivation_facts
     from codegen.commands.generating import derive_modules, texts_of
     from codegen.driver.writing import write_modules
-    from derive.notation.library import files_read
+    from derive.language.notation.library import files_read
 
     forwards, results = derive_modules(options, writes)
     if writes:
@@ -132,7 +132,7 @@ def _derived(
 def _files_behind(names: Sequence[str]) -> Iterable[Path]:
     """The files that the forwards called ``names`` are read from, also where they cannot be."""
     from codegen.files.dependencies import files_behind
-    from derive.notation.gallery import files_named
+    from derive.language.notation.gallery import files_named
 
     for file in files_named(names):
         yield file

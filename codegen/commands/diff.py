@@ -14,7 +14,7 @@ from codegen.commands.deriving import Answer, Deriver
 from codegen.commands.generate import OUT
 from codegen.commands.revision import TREE, Revision
 from codegen.targets import TORCH
-from derive.notation.gallery import file_of
+from derive.language.notation.gallery import file_of
 from derive.running.command import DONE, WRONG, add_limit, add_name, guarded
 from derive.running.limits import seconds_of
 from derive.running.parser import Parser

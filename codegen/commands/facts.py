@@ -12,12 +12,12 @@ from sympy import Expr, count_ops
 from codegen.commands.comparison import FORWARD, TAKES, Derivation, Fact
 from codegen.files.digest import digest
 from codegen.program.quality import Collectives, Emitted, Moves, Quality, Traffic
-from derive.formulas.text import formula
 from derive.language.errors import QuestionError
+from derive.language.formulas.text import formula
+from derive.language.notation.definition import Definition, Statement
+from derive.language.notation.forward import Forward
+from derive.language.notation.layout import layouts_of, shape
 from derive.language.symbols import Tensor
-from derive.notation.definition import Definition, Statement
-from derive.notation.forward import Forward
-from derive.notation.layout import layouts_of, shape
 
 LARGEST_INLINED = 2000  # operations of one expression; what is larger keeps its name
 

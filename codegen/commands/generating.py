@@ -28,8 +28,8 @@ from codegen.targets.languages import kernels
 from codegen.targets.torch.parts import RUNTIME
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError
-from derive.notation.forward import Forward, reduced_forward
-from derive.notation.library import files_read, forwards_from, list_forwards
+from derive.language.notation.forward import Forward, reduced_forward
+from derive.language.notation.library import files_read, forwards_from, list_forwards
 from derive.running.command import DONE, WRONG, say
 from derive.running.limits import seconds_of
 from derive.running.writing import current, refuse, sealed

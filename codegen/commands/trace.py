@@ -23,6 +23,6 @@ def trace_command(arguments: Sequence[str], program: str) -> int:
 
 def _trace(name: str) -> int:
     from codegen.driver.trace import trace
-    from derive.notation.library import forward_from
+    from derive.language.notation.library import forward_from
 
     return trace(forward_from(name))

@@ -11,7 +11,7 @@ from pathlib import Path
 from codegen.commands.comparison import Derivation, by_name, described
 from codegen.commands.deriving import Answer, Deriver
 from codegen.commands.generate import add_generating
-from derive.notation.gallery import files_named, path_in
+from derive.language.notation.gallery import files_named, path_in
 from derive.running.command import DONE, guarded, say
 from derive.running.limits import seconds_of
 from derive.running.parser import Parser

@@ -30,7 +30,7 @@ from derive.language.errors import QuestionError
 from derive.running.writing import put
 
 if TYPE_CHECKING:
-    from derive.notation.forward import Forward
+    from derive.language.notation.forward import Forward
 
 TORCH = "torch"
 FOLDER = ".gradform_cache"
@@ -207,7 +207,7 @@ def _fits(found: Emitted, forward: type[Forward]) -> bool:
     """
     from codegen.driver.gate import TOLERANCE
     from codegen.files.header import header
-    from derive.notation.library import source_hash
+    from derive.language.notation.library import source_hash
 
     definition = forward.definition
     lines = header(Path(definition.place.file).name, source_hash(forward))

@@ -22,8 +22,8 @@ from codegen.targets.lean.outside import Outside, outside_of
 from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.square import undefined_where_singular
 from derive.derivation import derive_definition
-from derive.notation.definition import Definition
-from derive.notation.forward import Forward
+from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward
 
 FOLDER = "chain"  # beside the modules
 

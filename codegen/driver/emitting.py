@@ -30,8 +30,8 @@ from codegen.program.packed import unpacked
 from codegen.program.quality import Emitted
 from codegen.targets.languages import kernels
 from derive.language.errors import NotationWarning, QuestionError
-from derive.notation.forward import Forward
-from derive.notation.library import load, source_hash
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import load, source_hash
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
 PRELOADED = ["codegen.driver.gate", "codegen.targets.torch.check"]

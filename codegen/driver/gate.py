@@ -12,9 +12,9 @@ from codegen.program import Program
 from codegen.program.quality import Rounding
 from codegen.targets.languages import Compares, Tries
 from derive.language.errors import QuestionError, UnprovedError
-from derive.notation.forward import Forward, reduced_forward
-from derive.notation.reduced import words_of
-from derive.proving.proved import Proved
+from derive.language.notation.forward import Forward, reduced_forward
+from derive.language.notation.reduced import words_of
+from derive.proof.proving.proved import Proved
 
 TOLERANCE = 1e-10  # in float64: rounding is far below it, what is wrong far above
 EMITTED = "; nothing was emitted$"  # says an error where it is one

@@ -46,13 +46,13 @@ from codegen.targets.torch.traffic import moved
 from codegen.targets.torch.within_reach import largest_difference as within_reach
 from codegen.targets.torch.wrong import WrongUse
 from derive.derivation import closed_form_of, derive_definition
+from derive.gradient.orders import FIRST
 from derive.language.errors import QuestionError, UndecidedError, UnprovedError
-from derive.notation.definition import Definition
-from derive.notation.forward import Forward
-from derive.notation.specialised import without_options
-from derive.orders import FIRST
-from derive.proving.proof import prove
-from derive.proving.proved import Proved, cut_short
+from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward
+from derive.language.notation.specialised import without_options
+from derive.proof.proving.proof import prove
+from derive.proof.proving.proved import Proved, cut_short
 from derive.running.limits import limited, seconds_of
 
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way

@@ -13,10 +13,10 @@ from codegen.targets.lean.outside import Outside, outside_of, proved_inside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import backward_lines, lean_program, module_text
 from derive.language.errors import QuestionError, UnprovedError
-from derive.notation.forward import Forward
-from derive.presentation.document import Lines
-from derive.proving.proved import Proved
+from derive.language.notation.forward import Forward
+from derive.proof.proving.proved import Proved
 from derive.running.writing import current
+from derive.show.document import Lines
 
 # The modules that come with gradform, in a wheel inside its package, in a checkout beside it; none
 # is written before it was compared.

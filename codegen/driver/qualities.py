@@ -15,8 +15,8 @@ from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import saved_in
 from codegen.targets.torch.traffic import counts
-from derive.notation.layout import plain, shape
-from derive.proving.proved import Proved
+from derive.language.notation.layout import plain, shape
+from derive.proof.proving.proved import Proved
 
 
 def emitted(generated: Generated) -> Emitted:

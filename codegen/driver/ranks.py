@@ -19,11 +19,11 @@ from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.parts import chunked_module, sharded_module
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
-from derive.notation.definition import Definition
-from derive.notation.forward import Forward, reduced_forward
-from derive.notation.reduced import words_of
-from derive.notation.specialised import without_options
-from derive.proving.proved import Proved
+from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward, reduced_forward
+from derive.language.notation.reduced import words_of
+from derive.language.notation.specialised import without_options
+from derive.proof.proving.proved import Proved
 
 MOST_AXES = {SHARD: 2, CHUNK: 1}  # at the same time; over a group of its own each
 

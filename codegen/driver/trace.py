@@ -21,26 +21,26 @@ from codegen.driver.lean import lean_tried, rounding_of_module
 from codegen.driver.trace_code import program_blocks, schedules, text_blocks
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import lean_program, module_text, whole_program
-from derive.chain.chain import Adjoint, Chain
-from derive.closing.closed_form import ClosedForm
 from derive.derivation import stages
-from derive.formulas.unicode import unicode_formula
-from derive.formulas.words import Words, joined
+from derive.gradient.chain.chain import Adjoint, Chain
+from derive.gradient.closing.closed_form import ClosedForm
+from derive.gradient.range.bounds import Bounds
+from derive.gradient.range.scaled import Scales
+from derive.gradient.values.relations import relations_of
+from derive.language.formulas.unicode import unicode_formula
+from derive.language.formulas.words import Words, joined
+from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward
+from derive.language.notation.layout import layouts_of, shape
 from derive.language.symbols import Tensor
-from derive.notation.definition import Definition
-from derive.notation.forward import Forward
-from derive.notation.layout import layouts_of, shape
-from derive.presentation.document import Block, Code, Document, Equation, Equations, Prose, Section
-from derive.presentation.sections import arriving
-from derive.presentation.terminal import rendered
-from derive.proving.claim import ProvedGradient
-from derive.proving.proved import Proved
-from derive.range.bounds import Bounds
-from derive.range.scaled import Scales
+from derive.proof.proving.claim import ProvedGradient
+from derive.proof.proving.proved import Proved
+from derive.proof.zero.exact import ZeroTest
 from derive.running.command import DONE
 from derive.running.progress import told
-from derive.values.relations import relations_of
-from derive.zero.exact import ZeroTest
+from derive.show.document import Block, Code, Document, Equation, Equations, Prose, Section
+from derive.show.sections import arriving
+from derive.show.terminal import rendered
 
 PLAIN_WIDTH = 140  # a step of a derivation and its rule, side by side
 MOST_STEPS = 30  # what a person reads; of a longer derivation the rules are counted

@@ -16,8 +16,8 @@ from codegen.schedule.planning import planned
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import backward_lines
 from derive.language.errors import QuestionError
-from derive.notation.layout import shape
-from derive.presentation.document import Block, Code, Prose
+from derive.language.notation.layout import shape
+from derive.show.document import Block, Code, Prose
 
 
 def program_blocks(program: Program) -> Iterator[Block]:

@@ -1,5 +1,5 @@
-"""What the rows of `derive.torch_ops` are made of, over trees with named axes: a `Reader` has
-nearly all of it; and ATen's arguments, as the graph has them, as the kinds that a row asks for.
+"""What the rows of `derive.language.torch_ops` are made of, over trees with named axes: a `Reader`
+has nearly all of it; and ATen's arguments, as the graph has them, as the kinds that a row asks for.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from codegen.importing.operations import along, joining, picking, reducing
 from codegen.importing.operations import table as own
 from codegen.importing.operations.creating import constant, like
 from codegen.importing.values import CONDITION, LABEL, OUTSIDE, Refused, Value
-from derive.torch_ops import trees
-from derive.torch_ops.numbers import exact
-from derive.torch_ops.table import Op, table
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.numbers import exact
+from derive.language.torch_ops.table import Op, table
+from derive.language.torch_ops.trees import Tree
 
 REDUCTIONS = ("none", "mean", "sum")  # by torch's numbers for them
 DEFAULTS = ("Dim", "Size", "NewDim", "Dims", "Sizes")  # kinds whose defaults are brought to form

@@ -74,7 +74,7 @@ def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
 
 def _import(options: argparse.Namespace, written: list[Path]) -> int:
     from codegen.importing.driver import imported  # torch's export takes a second
-    from derive.notation.library import files_read
+    from derive.language.notation.library import files_read
 
     with told() as tell:
         tell(f"{options.name}: tracing")

@@ -25,8 +25,8 @@ from codegen.targets.torch.check import DRAWS
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.taken import taken
 from derive.language.errors import Place, QuestionError
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor as Symbolic
-from derive.notation.definition import Definition
 
 Shape = tuple[int, ...]
 OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the largest entry

@@ -39,10 +39,10 @@ from codegen.importing.values import Value
 from codegen.importing.writing import Written, class_name, written
 from derive.language.errors import LONGEST, NotationError, Place, QuestionError
 from derive.language.names import snake_case
-from derive.notation.completeness import generated_names
-from derive.notation.forward import Forward
-from derive.notation.library import forward_from
-from derive.torch_ops.text import text
+from derive.language.notation.completeness import generated_names
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import forward_from
+from derive.language.torch_ops.text import text
 
 ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
 NUMBER_HERE = "a size becomes a Python number here, so the result is valid only for that size"

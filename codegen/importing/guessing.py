@@ -13,7 +13,7 @@ from codegen.importing.lattices import refuse_lattice
 from codegen.importing.reader import Reader
 from codegen.importing.subjects import Subject
 from codegen.importing.ways import Made
-from derive.torch_ops import trees
+from derive.language.torch_ops import trees
 
 FREE = ("H", "K", "D", "E", "F", "G", "L", "M", "P", "R", "T", "U", "V", "W")
 

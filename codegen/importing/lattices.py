@@ -14,8 +14,8 @@ import sympy
 from codegen.importing.examples import Example, axes_in, drawn
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import trace
+from derive.claims.reading.loops import ANTI_DIAGONALS
 from derive.language.errors import Place, QuestionError
-from derive.reading.loops import ANTI_DIAGONALS
 
 UNHASHABLE = "unhashable type: non-nested SymInt"  # says torch
 FEW = 3  # entries along the first axis, one more along each other

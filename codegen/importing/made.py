@@ -21,8 +21,8 @@ import numpy
 import torch
 
 from derive.language.errors import Place
-from derive.torch_ops import trees
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.trees import Tree
 
 ASIDE = (0.01365, 0.02173)  # how far from the default the two traces are, relative
 BETWEEN = 0.618034  # so that no two are equally far

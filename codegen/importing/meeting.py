@@ -13,8 +13,8 @@ from sympy import Expr, Mul, floor
 from codegen.importing.made import Floats
 from codegen.importing.sizes import Sizes
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Outside, Refused, Value
-from derive.torch_ops import trees
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.trees import Tree
 
 MARK = "?"  # how no tensor is called
 BEGUN = "begin with torch.zeros_like(x), or write every part of it first"

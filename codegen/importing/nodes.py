@@ -13,7 +13,7 @@ from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum
 from derive.language.reading_at import At
 from derive.language.scans import CumProd, CumSum
 from derive.language.symbols import MINUS_INFINITY, Axis
-from derive.torch_ops.trees import Tree, pairs_of
+from derive.language.torch_ops.trees import Tree, pairs_of
 
 RELATIONS = {"<": Lt, "<=": Le, ">": Gt, ">=": Ge, "==": Eq, "!=": Ne}
 ALONG: Mapping[str, Callable] = {

@@ -37,9 +37,9 @@ from codegen.importing.values import (
     needed_of,
 )
 from derive.language.errors import QuestionError
-from derive.torch_ops import trees
-from derive.torch_ops.refused import refused
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.refused import refused
+from derive.language.torch_ops.trees import Tree
 
 DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known

@@ -13,8 +13,8 @@ from codegen.importing.examples import axes_in
 from codegen.importing.lengths import length_of
 from codegen.importing.sizes import Sizes
 from codegen.importing.ways import Made, Recipe
-from derive.notation.definition import Definition
-from derive.reading.lengths import in_sizes
+from derive.claims.reading.lengths import in_sizes
+from derive.language.notation.definition import Definition
 
 LEAST = 2  # parts of an axis of which it may have any number
 MOST_PLACES = 2**22  # of all axes together, at which a forward is computed without need

@@ -13,9 +13,9 @@ from codegen.importing.made import Floats
 from codegen.importing.meeting import Meeting, words
 from codegen.importing.sizes import Sizes
 from codegen.importing.values import LABEL, Dim, Part, Refused, Value
-from derive.torch_ops import reads, trees
-from derive.torch_ops.text import length_text, number_text
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import reads, trees
+from derive.language.torch_ops.text import length_text, number_text
+from derive.language.torch_ops.trees import Tree
 
 MOST_PARTS = 16  # that a slice is taken to be one of
 MOST_TYPED = 16  # numbers in a tensor that a function makes of them

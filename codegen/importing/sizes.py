@@ -12,7 +12,7 @@ from sympy import Expr, Integer, Symbol
 from codegen.importing.lengths import length_of, names_in
 from codegen.importing.trace import FREE_VALUES
 from codegen.importing.values import Dim, Refused
-from derive.torch_ops.text import number_text
+from derive.language.torch_ops.text import number_text
 
 # What a second axis of the same size is called.
 SIBLINGS = {

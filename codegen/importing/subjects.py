@@ -20,7 +20,7 @@ import torch
 from codegen.importing.asked import Argument, Named
 from codegen.importing.trace import Called, WithParameters
 from derive.language.errors import Place, QuestionError
-from derive.notation.library import run_file
+from derive.language.notation.library import run_file
 
 TENSOR_AND_NAME = "FILE.py:function"
 

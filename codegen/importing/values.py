@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from derive.language.errors import QuestionError
-from derive.torch_ops.trees import Tree, tensors_in
+from derive.language.torch_ops.trees import Tree, tensors_in
 
 # () has size 1; ("N",) is an axis; ("B", "T") are two, flattened but not yet said so.
 Dim = tuple[str, ...]

@@ -10,9 +10,9 @@ from pathlib import Path
 from codegen.importing.asked import GIVEN, LABELS
 from codegen.importing.reader import ONE_AXIS, Declared, Reader
 from codegen.importing.subjects import Subject
-from derive.notation.forward import is_in_the_way
-from derive.torch_ops import trees
-from derive.torch_ops.text import text
+from derive.language.notation.forward import is_in_the_way
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.text import text
 
 OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "Min")
 OURS += (

@@ -16,7 +16,7 @@ from codegen.program.arrays import Expand
 from codegen.program.parts import is_number
 from codegen.program.values import Choose, Combine, Compare, Number, Value
 from derive.language.errors import QuestionError
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 def lowered_choice(lowering: Context, e: Piecewise, frame, picked) -> Value:

@@ -9,9 +9,9 @@ from sympy import Expr
 
 from codegen.lowering.picks import NOTHING_PICKED, Picked
 from codegen.program.values import Value
+from derive.language.notation.definition import Statement
+from derive.language.notation.layout import Layout
 from derive.language.symbols import Axis, Tensor
-from derive.notation.definition import Statement
-from derive.notation.layout import Layout
 
 
 class Context(ABC):

@@ -20,9 +20,9 @@ from codegen.lowering.reads import Ends, ends_of
 from codegen.program.reads import Channels, Convolve, Geometry
 from codegen.program.values import Times, Value
 from derive.language.nodes import OneHot, Position, Sum
+from derive.language.notation.layout import plain
 from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis, axes_of, is_constant
-from derive.notation.layout import plain
 
 INPUT, WEIGHT, OUTPUT = "input", "weight", "output"
 MOST = 3  # dimensions that torch convolves along

@@ -67,8 +67,8 @@ from derive.language.choices import Branches, Compared
 from derive.language.detached import Detach
 from derive.language.errors import PAGE, QuestionError
 from derive.language.nodes import ArrayNode, OneHot
+from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
-from derive.notation.layout import Dim, Layout
 
 
 class Lowering(Context):

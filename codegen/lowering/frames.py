@@ -33,8 +33,8 @@ from codegen.program.reads import Convolve, Overlapped, Placed, Read
 from codegen.program.steps import Step
 from codegen.program.values import Apply, Choose, Load, Number, Plus, Power, SizeOf, Times, Value
 from derive.language.errors import QuestionError
+from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axis
-from derive.notation.layout import Dim, Layout
 
 Frame = tuple[Axis, ...]
 

@@ -29,10 +29,10 @@ from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import Picked
 from codegen.program.parts import is_number, is_wide
 from codegen.program.values import Apply, Choose, Clamp, Compare, Extreme, Gate, Number, Plus, Value
-from derive.closing.conditions import of_magnitude
+from derive.gradient.closing.conditions import of_magnitude
 from derive.language.nodes import OneHot, Position
+from derive.language.notation.layout import Layout
 from derive.language.symbols import Axis, is_constant, tensors_in
-from derive.notation.layout import Layout
 
 OPPOSITE = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 INDICES = {"label", "kept"}

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from sympy import Abs, Add, Expr, Function, Mul, Piecewise, Pow, S, exp, log
 
+from derive.gradient.range.exponents import extreme
 from derive.language.choices import written_in
 from derive.language.nodes import OneHot, along
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
-from derive.range.exponents import extreme
 
 
 class log1p(Function):

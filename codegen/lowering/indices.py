@@ -14,8 +14,8 @@ from codegen.program.arrays import ArgMaxOf, Arrange, Expand, OneHotOf, Pick, Po
 from codegen.program.values import Choose, Compare, Number, Value
 from derive.language.diagonals import Identity
 from derive.language.nodes import ArgMax, OneHot, Position
+from derive.language.notation.layout import Dim, plain
 from derive.language.symbols import Axis, axes_of
-from derive.notation.layout import Dim, plain
 
 
 def index_of(lowering: Context, index: Index, frame: Frame) -> Value:

@@ -22,9 +22,9 @@ from codegen.lowering.reads import (
 )
 from codegen.program.reads import Joined
 from codegen.program.values import Times, Value
+from derive.language.notation.layout import plain
 from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis
-from derive.notation.layout import plain
 
 
 @dataclass(frozen=True)

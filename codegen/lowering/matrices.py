@@ -14,8 +14,8 @@ from codegen.program.steps import Step
 from codegen.program.values import Load, Value
 from derive.language.matrices import Cholesky, Inverse, LogDet, Solve, Unordered
 from derive.language.matrices import OfMatrix as Node
+from derive.language.notation.layout import Dim, plain
 from derive.language.symbols import Axis, Tensor
-from derive.notation.layout import Dim, plain
 
 KINDS = {Inverse: "inverse", LogDet: "logdet", Cholesky: "cholesky"}
 

@@ -14,9 +14,9 @@ from codegen.program.parts import is_number
 from codegen.program.reads import Line, Overlapped, Placed
 from codegen.program.values import Value
 from derive.language.nodes import OneHot, Sum, Unflatten
+from derive.language.notation.layout import plain
 from derive.language.reading_at import Affine, At, affine
 from derive.language.symbols import Axis, axes_of
-from derive.notation.layout import plain
 
 
 def overlapped(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from codegen.lowering.frames import broadcast
 from codegen.program.values import Apply, Combine, Compare, Number, Plus, Value
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 Path = tuple[tuple[Value, bool], ...]  # conditions, each with whether it holds
 

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sympy import Abs, Eq, Expr, Mul, Piecewise, Pow, S, log, sign
 
+from derive.gradient.values.naming import written_out
 from derive.language.symbols import Tensor, tensors_in
-from derive.values.naming import written_out
 
 Pairs = Sequence[tuple[Tensor, Expr]]
 

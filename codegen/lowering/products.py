@@ -14,12 +14,12 @@ from codegen.lowering.context import Context
 from codegen.lowering.frames import axes_in, broadcast
 from codegen.lowering.picks import axes_at
 from codegen.program.values import Clamp, Constant, Load, Number, Plus, Power, SizeOf, Times, Value
-from derive.formulas.text import numerator_and_denominator, ordered_factors
 from derive.language.choices import zero_unless
 from derive.language.diagonals import Identity
+from derive.language.formulas.text import numerator_and_denominator, ordered_factors
 from derive.language.nodes import Sum
 from derive.language.symbols import is_constant
-from derive.zero.positive import is_positive
+from derive.proof.zero.positive import is_positive
 
 TWO = Number(Fraction(2))  # dividing by it is exact
 

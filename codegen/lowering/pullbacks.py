@@ -8,7 +8,7 @@ from codegen.lowering.context import Context
 from codegen.lowering.frames import arranged, broadcast
 from codegen.lowering.picks import axes_at
 from codegen.program.values import Plus, Power, Pullback, Times, Value
-from derive.chain.chain import adjoint_of, in_terms_of_output, outer_argument
+from derive.gradient.chain.chain import adjoint_of, in_terms_of_output, outer_argument
 from derive.language.nodes import renamed
 from derive.language.symbols import Tensor, tensors_in
 

@@ -13,9 +13,9 @@ from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.picks import Picked, axes_at
 from codegen.program.reads import IndexStep, Read
 from codegen.program.values import Value
+from derive.language.notation.layout import Layout, plain
 from derive.language.reading_at import Affine, At, affine, is_long
 from derive.language.symbols import Axis
-from derive.notation.layout import Layout, plain
 
 
 def lowered_read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Value:

@@ -8,7 +8,7 @@ from codegen.lowering.picks import Picked, axes_at
 from codegen.program.arrays import Merge, Split
 from codegen.program.values import Value
 from derive.language.nodes import Flatten, Reshaping
-from derive.notation.layout import plain
+from derive.language.notation.layout import plain
 
 
 def reshaped(lowering: Context, e: Reshaping, frame: Frame, picked: Picked) -> Value:

@@ -11,7 +11,7 @@ from codegen.program.arrays import AsNumber, Cumulate, Expand, Scanned, Stepped
 from codegen.program.parts import is_number
 from codegen.program.values import Compare, Value
 from derive.language.nodes import GoneAlong, LargestSoFar, LogCumSumExp, NewMax
-from derive.notation.layout import plain
+from derive.language.notation.layout import plain
 
 
 def recurrent(lowering: Context, e: GoneAlong, frame: Frame, picked: Picked) -> Value:

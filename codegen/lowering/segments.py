@@ -12,8 +12,8 @@ from codegen.lowering.picks import NOTHING_PICKED, Picked, axes_at
 from codegen.program.arrays import SegmentArgMax, SegmentMax
 from codegen.program.values import Value
 from derive.language.nodes import ArgMax, Max, OneHot
+from derive.language.notation.layout import Dim, plain
 from derive.language.symbols import MINUS_INFINITY, axes_of
-from derive.notation.layout import Dim, plain
 
 
 def by_segment(e: Max | ArgMax, picked: Picked) -> tuple[OneHot, Expr] | None:

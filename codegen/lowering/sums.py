@@ -17,9 +17,9 @@ from codegen.lowering.picks import Picked, axes_at, met
 from codegen.program.arrays import Contract, Gathered, Reduce, Scattered, Split
 from codegen.program.values import Number, SizeOf, Times, Value
 from derive.language.nodes import OneHot, Sum
+from derive.language.notation.layout import Dim, plain
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, Tensor, axes_of
-from derive.notation.layout import Dim, plain
 
 
 def lowered_sum(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value:

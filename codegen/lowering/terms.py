@@ -10,7 +10,7 @@ from sympy import Add, Expr
 from codegen.lowering.context import Context
 from codegen.lowering.frames import broadcast
 from codegen.program.values import Plus, Value
-from derive.formulas.order import differences_and_rest, is_subtracted, ordered_terms
+from derive.language.formulas.order import differences_and_rest, is_subtracted, ordered_terms
 from derive.language.nodes import Peak, SubtractedPeak, along
 from derive.language.symbols import Tensor, axes_of
 

@@ -13,8 +13,8 @@ from codegen.playground.checked import told_of_check
 from codegen.playground.derived import told_of_derivation
 from codegen.playground.question import Question, question_from
 from derive.language.errors import NotationWarning, Place, QuestionError, UnprovedError
-from derive.notation.forward import Forward
-from derive.notation.library import load
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import load
 
 FILE = "forward.py"  # what the text is called, where a name is needed
 FORWARD, BACKWARD = "forward", "backward"  # the two texts of a question

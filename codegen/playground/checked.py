@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codegen.playground.question import Question
-from derive.checking.check import check
-from derive.checking.verdict import Verdict
+from derive.claims.checking.check import check
+from derive.claims.checking.verdict import Verdict
+from derive.gradient.orders import FIRST
+from derive.gradient.orders.check import check_second
 from derive.language.errors import Place, QuestionError
-from derive.notation.forward import Forward
-from derive.orders import FIRST
-from derive.orders.check import check_second
+from derive.language.notation.forward import Forward
 from derive.running.limits import Doing, Stage, limited
 
 SOURCE = "backward"  # what the text is called, where something in it is not understood

@@ -13,17 +13,17 @@ from codegen.targets.lean.outside import outside_of, proved_inside
 from codegen.targets.lean.target import backward_lines, saved_in, written
 from codegen.targets.torch.traffic import counts as counts_of
 from derive.derivation import derive
+from derive.gradient.orders import FIRST
+from derive.gradient.orders.second import SecondOrder, second_order
+from derive.gradient.orders.sections import document_of_second
 from derive.language.errors import QuestionError, UnprovedError
-from derive.notation.forward import Forward
-from derive.orders import FIRST
-from derive.orders.second import SecondOrder, second_order
-from derive.orders.sections import document_of_second
-from derive.presentation.document import Document, Graph, Section
-from derive.presentation.html import parts
-from derive.presentation.markdown import markdown
-from derive.presentation.sections import CODE, FOUND, TITLES, document_of, equations_of
-from derive.proving.proved import Proved
+from derive.language.notation.forward import Forward
+from derive.proof.proving.proved import Proved
 from derive.running.limits import Doing, limited
+from derive.show.document import Document, Graph, Section
+from derive.show.html import parts
+from derive.show.markdown import markdown
+from derive.show.sections import CODE, FOUND, TITLES, document_of, equations_of
 
 LATER = (
     FOUND,

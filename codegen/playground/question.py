@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 
-from derive.orders import FIRST, SECOND
+from derive.gradient.orders import FIRST, SECOND
 
 LONGEST = 64 * 1024  # characters of a text; what a person writes is shorter
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from codegen.program.steps import InRange, Refuse, Step
 from codegen.program.values import Value
-from derive.closing.risks import Risk
-from derive.notation.layout import Layout
+from derive.gradient.closing.risks import Risk
+from derive.language.notation.layout import Layout
 
 NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that are no tensors
 

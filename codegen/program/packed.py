@@ -16,8 +16,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import codegen.program as whole
 from codegen.program import Program, arrays, loops, reads, steps, values
+from derive.language.notation.layout import Dim
 from derive.language.symbols import Axes, Axis
-from derive.notation.layout import Dim
 
 MODULES = (whole, arrays, loops, reads, steps, values)
 RECORDS = {c.__name__: c for m in MODULES for c in vars(m).values() if is_dataclass(c)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from codegen.program.arrays import Gathered, OneHotOf
 from codegen.program.steps import Step
 from codegen.program.values import Value
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from codegen.program.arrays import Expand
 from codegen.program.values import SizeOf, Value
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)

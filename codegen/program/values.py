@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from codegen.schedule.elements import (
 )
 from codegen.schedule.flattening import Flattening
 from codegen.schedule.nodes import Flat, Node
-from derive.notation.definition import REDUCTION
+from derive.language.notation.definition import REDUCTION
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from codegen.schedule.library import Library
 from codegen.schedule.nodes import Array
 from codegen.schedule.reads import Reads, flat_index
 from codegen.schedule.views import Views
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 FUNCTIONS = {"Abs": "abs"}
 BUILT = {  # of functions that are made of others: of their arguments

@@ -34,7 +34,7 @@ from codegen.schedule.elements import (
 from codegen.schedule.entries import Entries
 from codegen.schedule.nodes import Array, Flat, Node, Whole
 from derive.language.errors import QuestionError
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 # Kinds of reductions of a Program: that of a node, and what becomes of a peak that is infinite.
 REDUCTIONS = {

@@ -12,7 +12,7 @@ from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Apply, Load, Value
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.nodes import Array, Node, Whole
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 # Products and additions by index, of which libraries have better loops; what goes along an axis
 # from place to place; what is made of matrices; with what they are called where they have no name.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from codegen.program.values import Value
 from codegen.schedule.elements import Axes, Element
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from codegen.schedule.elements import (
     size,
     times,
 )
-from derive.notation.layout import Dim
+from derive.language.notation.layout import Dim
 
 Indices = Mapping[str, tuple[Element, ...]]
 NOTHING, UNIT = Number(Fraction(0)), Number(Fraction(1))

@@ -9,7 +9,7 @@ from codegen.program.quality import Collectives
 from codegen.program.shards import Exchange
 from codegen.sharding import Sharded, sharded
 from derive.language.errors import QuestionError
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 WORDS = {
     "agreed": "lengths",

@@ -30,7 +30,7 @@ from codegen.sharding.overwriting import overwriting
 from codegen.sharding.placing import Placing
 from codegen.sharding.rules import RULES
 from codegen.sharding.values import rewritten
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)

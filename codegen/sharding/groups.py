@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from codegen.program import Program
 from derive.language.errors import QuestionError
 from derive.language.nearest import did_you_mean
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 Split = tuple[str, ...]  # for each dimension the axis whose group it is split over, or ''
 

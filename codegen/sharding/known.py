@@ -15,8 +15,8 @@ from codegen.program.values import Load, Value
 from codegen.sharding.groups import Groups
 from codegen.sharding.ordering import line
 from codegen.sharding.values import in_place, rewritten, stripped
+from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axes
-from derive.notation.layout import Dim, Layout
 
 ADJOINT = "adjoint"  # the role of what a backward is given for the output
 

@@ -24,7 +24,7 @@ from codegen.program.values import LengthOf, Load, Quotient, SizeOf, Times, Valu
 from codegen.sharding.groups import Groups
 from codegen.sharding.values import rewritten, values_of
 from derive.language.errors import QuestionError
-from derive.notation.layout import Dim, Layout
+from derive.language.notation.layout import Dim, Layout
 
 OF_LENGTHS = (Refuse, NotZero, Within, InRange, Default)  # what may ask for a length of all
 ABOUT_NUMBERS = (Default, Numeric, Within)

@@ -10,7 +10,7 @@ from codegen.program.arrays import Arrange, Pick
 from codegen.program.parts import operands
 from codegen.program.values import Load, Value
 from codegen.sharding.values import POINTWISE, with_operands
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 def pushed(pick: Pick, defined: Mapping[str, Value]) -> Value | None:

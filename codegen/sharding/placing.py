@@ -18,7 +18,7 @@ from codegen.sharding.groups import Groups, Split
 from codegen.sharding.lengths import Lengths
 from codegen.sharding.values import POINTWISE, with_operands
 from derive.language.errors import QuestionError
-from derive.notation.layout import Dim, Layout
+from derive.language.notation.layout import Dim, Layout
 
 
 @dataclass(frozen=True)

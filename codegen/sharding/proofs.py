@@ -9,7 +9,7 @@ from codegen.program.shards import OwnAddAt, OwnGathered, OwnPick
 from codegen.sharding import Sharded
 from codegen.sharding.values import values_of
 from derive.language.errors import UnprovedError
-from derive.proving.parts import identities
+from derive.proof.proving.parts import identities
 
 PICKED = (OwnPick, OwnGathered, OwnAddAt)
 

@@ -17,7 +17,7 @@ from codegen.program.arrays import Arrange, Contract, Reduce
 from codegen.program.parts import values_in
 from codegen.program.values import Apply, Load, Plus, SizeOf, Times, Value
 from codegen.sharding.values import MAXIMA, in_place
-from derive.notation.layout import Dim, Layout
+from derive.language.notation.layout import Dim, Layout
 
 
 def divided_later(product: Contract, defined: Mapping[str, Value]) -> Value | None:

@@ -11,7 +11,7 @@ from codegen.program.parts import operands, values_in
 from codegen.program.shards import Exchange
 from codegen.program.steps import Step
 from codegen.program.values import Value
-from derive.notation.layout import Dim, Layout
+from derive.language.notation.layout import Dim, Layout
 
 MAXIMA = ("max", "peak", "subtracted peak")  # kinds of reductions
 POINTWISE = (

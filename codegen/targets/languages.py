@@ -12,7 +12,7 @@ from typing import Protocol
 
 from codegen.program import Program
 from codegen.targets.lean.pair import Pair
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 
 class Compares(Protocol):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from derive.commands.order import add_order, order_of
 from derive.commands.reduction import add_reduction, asked_forward
+from derive.gradient.orders import SECOND
 from derive.language.errors import QuestionError
-from derive.orders import SECOND
 from derive.running.command import NOT_UNDERSTOOD, add_limit, add_name, guarded
 from derive.running.limits import Stage, limited, seconds_of
 from derive.running.parser import Parser
 from derive.running.progress import told
 
 if TYPE_CHECKING:
-    from derive.checking.verdict import Verdict
+    from derive.claims.checking.verdict import Verdict
 
 KIB = 1024  # bytes
 
@@ -94,7 +94,7 @@ def _with_formula_last(arguments: Sequence[str]) -> list[str]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from derive.orders.check import check
+    from derive.gradient.orders.check import check
 
     try:
         limit = seconds_of(options.limit)

@@ -9,7 +9,7 @@ from derive.commands.check import check_command
 from derive.commands.show import show_command, site_command
 from derive.language.errors import QuestionError
 from derive.language.nearest import did_you_mean
-from derive.notation.gallery import gallery
+from derive.language.notation.gallery import gallery
 from derive.running.command import DONE, guarded
 from derive.running.parser import Command, Parser
 

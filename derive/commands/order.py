@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from derive.gradient.orders import FIRST
 from derive.language.errors import QuestionError
-from derive.orders import FIRST
 
 WORDS = ("the gradients (1)", "second derivatives: tangent, double backward (2)", "third ones (3)")
 

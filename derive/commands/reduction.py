@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from derive.language.errors import QuestionError
 
 if TYPE_CHECKING:
-    from derive.notation.forward import Forward
+    from derive.language.notation.forward import Forward
 
 
 def add_reduction(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,8 @@ def add_reduction(parser: argparse.ArgumentParser) -> None:
 
 def asked_forward(options: argparse.Namespace) -> type[Forward]:
     """The forward that was named, with that reduction. Raises `QuestionError`."""
-    from derive.notation.forward import reduced_forward
-    from derive.notation.library import forward_from
+    from derive.language.notation.forward import reduced_forward
+    from derive.language.notation.library import forward_from
 
     return reduced_forward(forward_from(options.name), options.reduction)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from derive.commands.order import add_order
 from derive.commands.reduction import add_reduction
-from derive.orders import THIRD
+from derive.gradient.orders import THIRD
 from derive.running.command import add_force, add_limit, add_name, add_names, guarded
 from derive.running.parser import OneOf, Parser
 

@@ -12,23 +12,23 @@ from rich.progress import track
 from derive.commands.order import order_of
 from derive.commands.reduction import asked_forward
 from derive.derivation import derive
+from derive.gradient.orders import FIRST, THIRD
+from derive.gradient.orders.second import second_order
+from derive.gradient.orders.sections import document_of_second, document_of_third
+from derive.gradient.orders.third import third_order
 from derive.language.errors import QuestionError, UndecidedError
 from derive.language.nearest import did_you_mean
-from derive.notation.forward import Forward
-from derive.notation.library import files_read, forwards_from, list_forwards
-from derive.orders import FIRST, THIRD
-from derive.orders.second import second_order
-from derive.orders.sections import document_of_second, document_of_third
-from derive.orders.third import third_order
-from derive.presentation.document import Document, Lines
-from derive.presentation.formats import FORMATS
-from derive.presentation.sections import CHAIN, CODE, FORWARD, TITLES, document_of
-from derive.presentation.terminal import rendered
-from derive.proving.proved import Proved
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import files_read, forwards_from, list_forwards
+from derive.proof.proving.proved import Proved
 from derive.running.command import DONE, WRONG, say
 from derive.running.limits import Doing, Stage, limited, seconds_of
 from derive.running.progress import told
 from derive.running.writing import MARK, refuse, write_all
+from derive.show.document import Document, Lines
+from derive.show.formats import FORMATS
+from derive.show.sections import CHAIN, CODE, FORWARD, TITLES, document_of
+from derive.show.terminal import rendered
 
 PLAIN_WIDTH = 160  # columns, where the output is no terminal
 MOST_ENTRIES = 6  # of an axis that is written out: a person compares no more

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from derive.derivation import derive
 from derive.language.errors import MATH, QuestionError
-from derive.notation.forward import Forward
-from derive.notation.library import files_read
-from derive.presentation.document import Document
-from derive.presentation.handbook import handbook
-from derive.presentation.html import Around, page
-from derive.presentation.index import index
-from derive.presentation.sections import document_of
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import files_read
 from derive.running.writing import refuse, write_all
+from derive.show.document import Document
+from derive.show.handbook import handbook
+from derive.show.html import Around, page
+from derive.show.index import index
+from derive.show.sections import document_of
 
 INDEX, DOCS = "index.html", "docs"
 REMEDY = "choose another folder with --output"

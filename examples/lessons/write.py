@@ -15,15 +15,15 @@ from sympy import Eq, Piecewise
 
 import derive
 from derive.commands.site import pages_of
-from derive.formulas.words import Words, joined
-from derive.found.findings import Balance, NoInfluence
-from derive.notation.library import files_read
-from derive.presentation import document_of
-from derive.presentation.document import Document
-from derive.presentation.markdown import markdown
-from derive.proving.proved import Proved
+from derive.gradient.found.findings import Balance, NoInfluence
+from derive.language.formulas.words import Words, joined
+from derive.language.notation.library import files_read
+from derive.proof.proving.proved import Proved
 from derive.running.command import add_force, guarded
 from derive.running.writing import current, write_all
+from derive.show import document_of
+from derive.show.document import Document
+from derive.show.markdown import markdown
 
 HERE = Path(__file__).parent
 

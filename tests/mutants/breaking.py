@@ -19,9 +19,9 @@ from sympy import Expr
 from sympy.polys.rings import PolyElement
 
 from codegen.program.values import Plus, Value
+from derive.gradient.range.following import Scaled
 from derive.language.symbols import Tensor
-from derive.range.following import Scaled
-from derive.zero.fractions import Fraction
+from derive.proof.zero.fractions import Fraction
 
 Wrong = Callable[..., object]  # of the function that was right, and its arguments
 UNDOUBLED = {

@@ -10,8 +10,8 @@ from math import prod
 import torch
 
 from derive.language.divisors import size_divisors
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Axes, Axis
-from derive.notation.definition import Definition
 from random_forwards.named import DOUBLE
 
 DISTINCT = (3, 4, 2, 5, 6, 7)

@@ -9,8 +9,8 @@ from math import prod
 import torch
 
 from codegen.driver.gate import Generated
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Axis
-from derive.notation.definition import Definition
 from random_forwards.batches import Batch, arguments_of, ignore_index
 from random_forwards.named import DOUBLE
 from random_forwards.plain_torch import evaluate

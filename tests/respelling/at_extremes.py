@@ -12,8 +12,8 @@ from generating import module_from
 
 from codegen.targets.lean.outside import outside_of, proved_inside
 from codegen.targets.lean.target import written
-from derive.notation.forward import Forward
-from derive.proving.proved import Proved
+from derive.language.notation.forward import Forward
+from derive.proof.proving.proved import Proved
 
 N, C, D, K = 4, 5, 3, 5
 SHAPES = {**dict.fromkeys("xwpugt", (N, C)), "q": (N, D), "k": (K, D), "v": (K, D)}

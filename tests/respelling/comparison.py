@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from derive.chain.chain import derive_chain
-from derive.closing.closed_form import close
-from derive.notation.definition import Definition
-from derive.proving.proof import prove
+from derive.gradient.chain.chain import derive_chain
+from derive.gradient.closing.closed_form import close
+from derive.language.notation.definition import Definition
+from derive.proof.proving.proof import prove
 
 # By the names of the counts, the most important first, and whether it was proved for every size; or
 # what went wrong, as `ERROR`.

@@ -11,12 +11,12 @@ from sympy import Add, Basic, Expr, Ge, Gt, Le, Lt, Mul, Pow, S, Symbol, exp
 from sympy.core.operations import LatticeOp
 from sympy.core.relational import Equality, Relational, Unequality
 
+from derive.gradient.values.relations import relations_of
 from derive.language.choices import Compared
 from derive.language.diagonals import Identity
 from derive.language.nodes import along
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Along, Axis, Tensor, is_number_or_size
-from derive.notation.definition import Definition
-from derive.values.relations import relations_of
 
 Powers = tuple[tuple[int, Expr], ...]  # of the nodes that a term is a product of
 Terms = dict[Powers, Expr]  # with what is constant in each

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from forwards import forward_file
 from long_forwards import LONG
 
-from derive.notation.library import forward_from, list_forwards
+from derive.language.notation.library import forward_from, list_forwards
 from respelling.comparison import ERROR, Counts, counts, safety
 from respelling.processes import apart
 from respelling.spellings import respelled, spellings

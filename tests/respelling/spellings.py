@@ -14,10 +14,10 @@ from sympy import Add, Expr, Mul, Piecewise, exp, log, preorder_traversal
 
 from derive.language.declarations import Input
 from derive.language.nodes import ArrayNode, OneHot, Position, Reduction, Sum
+from derive.language.notation.definition import Definition, Statement
+from derive.language.notation.forward import Forward
 from derive.language.operations import is_contraction
 from derive.language.symbols import Axis, is_constant, tensors_in
-from derive.notation.definition import Definition, Statement
-from derive.notation.forward import Forward
 from respelling.writing import Pen
 
 

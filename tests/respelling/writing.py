@@ -12,13 +12,13 @@ from derive.language.choices import replaced_finally, with_args
 from derive.language.declarations import Declaration, Given, Input, Label, Scalar, Size
 from derive.language.domain import Demand, Domain
 from derive.language.nodes import ArrayNode, renamed
+from derive.language.notation.class_body import ClassBody
+from derive.language.notation.definition import Definition, Statement
+from derive.language.notation.forward import Forward, ForwardMeta
+from derive.language.notation.outputs import as_one_block
+from derive.language.notation.splicing import read_along, spliced, taken_along
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor
-from derive.notation.class_body import ClassBody
-from derive.notation.definition import Definition, Statement
-from derive.notation.forward import Forward, ForwardMeta
-from derive.notation.outputs import as_one_block
-from derive.notation.splicing import read_along, spliced, taken_along
 
 KINDS = {"input": Input, "given": Given}
 

@@ -6,9 +6,9 @@ import sympy
 from sympy import Expr, Integer, floor
 
 from codegen.importing.values import Refused, Value
-from derive.torch_ops import reads, trees
-from derive.torch_ops.text import number_text
-from derive.torch_ops.trees import ZERO, Tree
+from derive.language.torch_ops import reads, trees
+from derive.language.torch_ops.text import number_text
+from derive.language.torch_ops.trees import ZERO, Tree
 
 
 def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero) -> Value:

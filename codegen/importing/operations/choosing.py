@@ -6,8 +6,8 @@ import inspect
 
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, Value
-from derive.torch_ops import trees
-from derive.torch_ops.trees import ZERO
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.trees import ZERO
 
 
 def _compare(relation: str):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from codegen.importing.operations.table import operation, rule
 from codegen.importing.operations.viewing import shape_of
 from codegen.importing.values import CONDITION, Value
-from derive.torch_ops.trees import ZERO
+from derive.language.torch_ops.trees import ZERO
 
 
 def constant(r, value, shape) -> Value:

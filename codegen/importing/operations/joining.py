@@ -8,9 +8,9 @@ import sympy
 from sympy import Integer, Symbol
 
 from codegen.importing.values import Value
-from derive.torch_ops import reads, trees
-from derive.torch_ops.text import number_text
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import reads, trees
+from derive.language.torch_ops.text import number_text
+from derive.language.torch_ops.trees import Tree
 
 
 def unsqueezed(x: Value, i: int) -> Value:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from codegen.importing.meeting import name_of
 from codegen.importing.operations.table import before, rule
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, OUTSIDE, Refused, Value
-from derive.torch_ops import table, trees
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import table, trees
+from derive.language.torch_ops.trees import Tree
 
 AS_LABELS = "pass the indices as an integer argument"
 

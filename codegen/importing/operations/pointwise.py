@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from codegen.importing.operations.table import rule
 from codegen.importing.values import Refused
-from derive.torch_ops import trees
-from derive.torch_ops.trees import Tree
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.trees import Tree
 
 
 def exp(x: Tree) -> Tree:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from codegen.importing.operations.pointwise import exp
 from codegen.importing.values import ARGMAX, Refused, Value
-from derive.torch_ops import trees
-from derive.torch_ops.trees import ZERO
+from derive.language.torch_ops import trees
+from derive.language.torch_ops.trees import ZERO
 
 ARG_MAX_ONLY = "use the values; indices of maxima may only index, as in x.gather(1, index)"
 

@@ -12,8 +12,8 @@ from codegen.importing.operations.joining import unsqueezed
 from codegen.importing.operations.picking import hot
 from codegen.importing.operations.table import before, rule
 from codegen.importing.values import CONDITION, Part, Refused, Value
-from derive.torch_ops import reads, trees
-from derive.torch_ops.trees import ONE, Tree
+from derive.language.torch_ops import reads, trees
+from derive.language.torch_ops.trees import ONE, Tree
 
 
 def put(pick: Tree, before: Tree, after: Tree) -> Tree:

@@ -14,7 +14,8 @@ from typing import Any
 
 Rule = Callable[..., Any]
 rules: dict[str, Rule] = {}
-before: set[str] = set()  # those that go before the row of `derive.torch_ops`, and end in it
+# those that go before the row of `derive.language.torch_ops`, and end in it
+before: set[str] = set()
 
 # Operations without a value: checks that torch adds.
 checks = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}

@@ -7,7 +7,7 @@ import sympy
 from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import before, rule, rules
 from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused
-from derive.torch_ops import trees
+from derive.language.torch_ops import trees
 
 
 def shape_of(r, i: int | None = None):

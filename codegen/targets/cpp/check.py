@@ -15,7 +15,7 @@ from codegen.targets.tables import check
 from codegen.targets.tables.check import FORMATS, beyond, leaves_of
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from derive.language.errors import QuestionError
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 LONG = 2.0**20  # the rate of a step: beside it a parameter is no more than rounding
 

@@ -12,7 +12,7 @@ from codegen.schedule.nodes import Whole
 from codegen.targets.cpp.names import named
 from codegen.targets.cpp.vocabulary import I64
 from derive.language.errors import QuestionError
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from codegen.targets.torch.documentation import part, safe
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import unpacked, wrapped
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 # The name of a field, and its shape.
 Field = tuple[str, str]

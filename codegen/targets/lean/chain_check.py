@@ -13,7 +13,7 @@ from codegen.program import Program
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.oracle import Difference, Dims, Oracle, difference_of, merged
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 
 def chain_difference(module: ModuleType, definition: Definition, program: Program) -> float:

@@ -19,8 +19,8 @@ from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.oracle import Difference, Dims, Oracle
 from codegen.targets.torch.rounding import rounding as rounding_of
 from codegen.targets.torch.within_reach import infinite_in_use
-from derive.notation.definition import NONE, REDUCTION, Definition
-from derive.notation.reduced import reduced, words_of
+from derive.language.notation.definition import NONE, REDUCTION, Definition
+from derive.language.notation.reduced import reduced, words_of
 
 OTHER = Rational(5, 4)  # of its default a scalar is tried at this too
 

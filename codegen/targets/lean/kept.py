@@ -33,7 +33,7 @@ from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import LengthOf, Load, SizeOf, Value
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.wrapping import free
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 # What a backward does not compute again: a reduction, a product, a solution, a loop.
 COSTLY = (

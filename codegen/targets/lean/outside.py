@@ -15,12 +15,12 @@ from codegen.lowering import Lowering
 from codegen.program.steps import Default, Fill, SplitLabel, Step
 from derive.derivation import derive_definition
 from derive.language.nodes import Sum
+from derive.language.notation.definition import NONE, SUM, Definition, Ignoring
+from derive.language.notation.layout import layouts_of
+from derive.language.notation.reduced import reduced
+from derive.language.notation.specialised import with_every_label
 from derive.language.symbols import Tensor, tensors_in
-from derive.notation.definition import NONE, SUM, Definition, Ignoring
-from derive.notation.layout import layouts_of
-from derive.notation.reduced import reduced
-from derive.notation.specialised import with_every_label
-from derive.proving.proved import Proved
+from derive.proof.proving.proved import Proved
 
 DIVISOR = "divisor"
 DONE_OUTSIDE = (Default, Fill, SplitLabel)  # by the public function

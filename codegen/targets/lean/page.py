@@ -20,9 +20,9 @@ from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.vocabulary import SIGN
 from codegen.targets.torch.wrapping import KINDS, public, wrapped
+from derive.language.notation.definition import IGNORE_INDEX, NONE, REDUCTION
+from derive.language.notation.layout import Layout
 from derive.language.symbols import Axes
-from derive.notation.definition import IGNORE_INDEX, NONE, REDUCTION
-from derive.notation.layout import Layout
 
 
 class LeanPage(AutogradFunction):

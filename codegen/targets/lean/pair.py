@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from codegen.program import Program
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside
-from derive.notation.definition import Definition
-from derive.notation.specialised import without_options
+from derive.language.notation.definition import Definition
+from derive.language.notation.specialised import without_options
 
 
 @dataclass(frozen=True)

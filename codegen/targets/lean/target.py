@@ -28,13 +28,13 @@ from codegen.targets.torch.documentation import (
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.helpers import CALLED, printed_helpers
 from codegen.targets.torch.lines import STEP
-from derive.formulas.text import formula
+from derive.language.formulas.text import formula
+from derive.language.notation.definition import IGNORE_INDEX, Statement
+from derive.language.notation.forward import Forward
+from derive.language.notation.layout import shape
+from derive.language.notation.library import source_hash
 from derive.language.symbols import Tensor
-from derive.notation.definition import IGNORE_INDEX, Statement
-from derive.notation.forward import Forward
-from derive.notation.layout import shape
-from derive.notation.library import source_hash
-from derive.proving.proved import Proved
+from derive.proof.proving.proved import Proved
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH = 96  # of a line in a docstring

@@ -21,9 +21,9 @@ from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.oracle import Dims
 from codegen.targets.torch.square import undefined_where_singular
 from derive.language.errors import UnprovedError
+from derive.language.notation.definition import REDUCTION, Definition
+from derive.language.notation.reduced import words_of
 from derive.language.symbols import Axes
-from derive.notation.definition import REDUCTION, Definition
-from derive.notation.reduced import words_of
 
 # Of the largest entry: rounding is far below it, what is wrong far above.
 FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}

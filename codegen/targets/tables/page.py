@@ -30,7 +30,7 @@ from codegen.targets.torch.helpers import CALLED
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import KINDS, free, not_asked, wrapped
 from derive.language.errors import QuestionError
-from derive.notation.definition import IGNORE_INDEX, REDUCTION, SUM
+from derive.language.notation.definition import IGNORE_INDEX, REDUCTION, SUM
 
 # Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, the
 # results that may be left out, and the sizes of axes that stand for any number of dimensions.

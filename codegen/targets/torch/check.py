@@ -18,8 +18,8 @@ from codegen.program import Program
 from codegen.targets.torch.oracle import MOST_ROUNDING, Difference, Dims
 from codegen.targets.torch.square import positive_definite
 from derive.language.guarded import guarded_zeros, unguarded_divisors
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Axes, Axis
-from derive.notation.definition import Definition
 
 LENGTHS = (5, 3, 4, 6, 2, 7, 8, 9)  # no two alike, so that axes that are swapped show
 MOST_ADDED = 20  # to every length, one by one, until nothing is refused

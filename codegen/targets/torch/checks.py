@@ -14,8 +14,8 @@ from fractions import Fraction
 from codegen.program import parts, steps, values
 from codegen.targets.torch.lines import LONGEST, broken
 from codegen.targets.torch.vocabulary import PRODUCT, SIGN
+from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axes
-from derive.notation.layout import Dim, Layout
 
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 MORE = " " * 8  # what stands below a condition in a function, and goes on a line further in

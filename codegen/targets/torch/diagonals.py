@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.program import arrays, steps, values
 from codegen.program.parts import on_diagonal
 from codegen.targets.torch.vocabulary import SUM
-from derive.notation.layout import Dim, Layout
+from derive.language.notation.layout import Dim, Layout
 
 
 class Diagonals:

@@ -15,7 +15,7 @@ from sympy import Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 EQUAL = 0.75  # what all inputs are where they are equal: of every draw, and no threshold by chance
 

@@ -10,7 +10,7 @@ from codegen.program import Program
 from codegen.targets.torch.check import arguments_of
 from codegen.targets.torch.measure import Measure, Run, positive
 from codegen.targets.torch.second_oracle import dims_with
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 
 def nan_where_empty(

@@ -37,8 +37,8 @@ from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
 from codegen.targets.torch.several import joined, one_by_one
 from codegen.targets.torch.wrong import WrongUse
-from derive.notation.definition import Definition
-from derive.orders import FIRST, SECOND
+from derive.gradient.orders import FIRST, SECOND
+from derive.language.notation.definition import Definition
 
 TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
 ROUNDED = 1e3  # times what a difference in the inputs' last place comes to

@@ -30,7 +30,7 @@ from codegen.targets.torch.measure import (
     signed,
 )
 from derive.language.nodes import Sum
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 # Powers of ten that entries are multiplied by; the first that fails is looked for between them.
 LARGE, SMALL = (4, 7, 10, 15, 20, 30, 37, 39), (-4, -7, -10, -15, -20, -30, -37)

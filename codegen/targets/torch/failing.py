@@ -18,7 +18,7 @@ from codegen.targets.torch.hard_points import (
     refuted,
 )
 from codegen.targets.torch.measure import LARGEST, Found, Measure, is_finite
-from derive.closing.risks import Risk
+from derive.gradient.closing.risks import Risk
 
 
 class AtHardPoints:

@@ -15,7 +15,7 @@ from codegen.targets.torch.lines import STEP
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import free, not_asked
 from derive.language.names import checked_name
-from derive.notation.layout import Layout
+from derive.language.notation.layout import Layout
 
 
 class Functions:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets.torch.interpret import Interpreter
-from derive.closing.risks import Risk
+from derive.gradient.closing.risks import Risk
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Axis, tensors_in
-from derive.notation.definition import Definition
 
 EQUAL = 47 / 64  # no number that formulas have
 CONSTANTS = (EQUAL, 0.0, 1.0, -1.0, 100.0, -100.0, 1e20, 1e30, -1e30)  # of all entries

@@ -18,8 +18,8 @@ from sympy.core.relational import Relational
 from torch import Tensor
 
 from codegen.targets.torch.place_by_place import Found, format_of, run_all
-from derive.formulas.order import differences_and_rest
 from derive.language.choices import Branches, Compared
+from derive.language.formulas.order import differences_and_rest
 from derive.language.nodes import (
     ArgMax,
     Cholesky,
@@ -38,10 +38,10 @@ from derive.language.nodes import (
     Sum,
     Whole,
 )
+from derive.language.notation.definition import Definition, Statement
 from derive.language.reading_at import At, affine
 from derive.language.symbols import Axis, MinusInfinity
 from derive.language.symbols import Tensor as Symbolic
-from derive.notation.definition import Definition, Statement
 
 RELATIONS = {
     "<": torch.lt,

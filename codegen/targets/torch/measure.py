@@ -14,7 +14,7 @@ from torch import Tensor
 from codegen.program import Program
 from codegen.targets.torch.check import arguments_of, dims_tried
 from codegen.targets.torch.several import joined
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 LARGEST = torch.finfo(torch.float32).max
 

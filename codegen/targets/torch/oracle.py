@@ -18,9 +18,9 @@ from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.last_place import rounding_of
 from codegen.targets.torch.place_by_place import Found
 from codegen.targets.torch.taken import taken
+from derive.language.notation.definition import Definition
+from derive.language.notation.layout import layouts_of
 from derive.language.symbols import Axis
-from derive.notation.definition import Definition
-from derive.notation.layout import layouts_of
 
 Dims = Mapping[Axis, tuple[int, ...]]  # the dimensions of every axis, by their lengths
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from derive.language.notation.definition import Carried, Definition, Statement
+from derive.language.notation.recurrences import gone_along
 from derive.language.symbols import tensors_in
-from derive.notation.definition import Carried, Definition, Statement
-from derive.notation.recurrences import gone_along
 
 Run = Callable[[Statement], Tensor]  # the value of a statement, as ``values`` are now
 

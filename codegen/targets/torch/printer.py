@@ -30,8 +30,8 @@ from codegen.targets.torch.vocabulary import (
     SIGN,
     SUM,
 )
-from derive.formulas.text import decimal, over_decimal
 from derive.language.errors import QuestionError
+from derive.language.formulas.text import decimal, over_decimal
 
 TOO_LARGE = 2**63  # as an integer of torch's
 LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53

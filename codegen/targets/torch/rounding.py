@@ -17,7 +17,7 @@ from codegen.program.quality import Rounding
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 ZERO_BUT_FOR_ROUNDING = 1e-12  # of gradients in float64, which are around 1
 

@@ -20,8 +20,8 @@ from codegen.targets.torch.edges import Edge, edges_of, on_edge
 from codegen.targets.torch.oracle import Dims, merged, stored
 from codegen.targets.torch.several import of_statements
 from codegen.targets.torch.taken import taken
+from derive.language.notation.definition import Definition
 from derive.language.symbols import Axes
-from derive.notation.definition import Definition
 
 NUDGE = 1e-15  # by which inputs differ in their last place
 CLOSE, CLOSER = 1e-6, 3e-7  # to an edge; what is steep there differs at the two

@@ -21,8 +21,8 @@ from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.oracle import MOST_ROUNDING, NOTHING, TRIFLE, Dims, Oracle
 from codegen.targets.torch.simulated import on_ranks, simulated
-from derive.notation.definition import Definition
-from derive.notation.layout import Layout
+from derive.language.notation.definition import Definition
+from derive.language.notation.layout import Layout
 
 # How many parts, and of each the share of what is there, in sixths: one is empty.
 SHARES = ((6,), (4, 2), (3, 0, 3), (1, 2, 0, 3))

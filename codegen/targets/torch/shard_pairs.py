@@ -9,7 +9,7 @@ from codegen.program import NUMBERS
 from codegen.targets.torch.asking import Core
 from codegen.targets.torch.sharded import ShardedPage
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple
-from derive.notation.definition import IGNORE_INDEX
+from derive.language.notation.definition import IGNORE_INDEX
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from codegen.targets.torch.wrapping import (
     wrapped,
 )
 from derive.language.errors import QuestionError
+from derive.language.notation.layout import Layout
 from derive.language.symbols import Axes
-from derive.notation.layout import Layout
 
 PASSED = ("input", "given", "label", "adjoint")  # the roles of tensors that a user passes
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from derive.language.nodes import OfMatrix
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 OF_MATRIX = (torch.linalg.inv, torch.linalg.cholesky, torch.linalg.solve)
 

@@ -38,7 +38,7 @@ from codegen.program.reads import Convolve
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Choose, Compare, Load, Number, Plus, Pullback, Times, Value
 from codegen.targets.torch.vocabulary import PULLBACKS
-from derive.notation.layout import Layout, shape
+from derive.language.notation.layout import Layout, shape
 
 RELATIONS = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 VIEWS = (Arrange, Detached, Merge, Split, Expand)

@@ -25,7 +25,7 @@ from codegen.targets.torch.every_use import check_every_use
 from codegen.targets.torch.second_oracle import points_of, statements_at
 from codegen.targets.torch.several import joined
 from codegen.targets.torch.wrong import WrongUse
-from derive.notation.definition import Definition
+from derive.language.notation.definition import Definition
 
 BEYOND = 1e20  # what is as large stands for infinity
 

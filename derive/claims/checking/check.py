@@ -1,0 +1,294 @@
+"""Check a formula: is it the gradient, and if not, what is wrong with it?
+
+A text is read in each shape that it may be meant in, every claim in it is judged (``judging.py``),
+and the answers are one verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sympy import Expr
+
+from derive.claims.checking.answers import Answer
+from derive.claims.checking.dimensions import Shapes
+from derive.claims.checking.ground import Ground, ground_of
+from derive.claims.checking.guessing import Read, guessed, with_found
+from derive.claims.checking.judging import RIGHT, given_upstream, judged_claim, undecided
+from derive.claims.checking.rounded import rounded_constants, with_constants
+from derive.claims.checking.scaled import faults_in, scaled_on_the_way
+from derive.claims.checking.trials import tried, verdict_of
+from derive.claims.checking.verdict import Verdict
+from derive.claims.reading import (
+    Claim,
+    Names,
+    NotUnderstood,
+    Reading,
+    UnknownNames,
+    Value,
+    read,
+    takes_in,
+)
+from derive.claims.reading.roles import meant_by_words
+from derive.language.errors import QuestionError
+from derive.language.nearest import did_you_mean
+from derive.language.notation.definition import IGNORE_INDEX, Definition
+from derive.language.notation.forward import Forward
+from derive.language.notation.library import as_forward
+from derive.language.notation.specialised import without_options
+from derive.language.symbols import Tensor
+from derive.running.limits import Doing, Stage, limited, seconds_of
+
+
+def check(
+    forward: type[Forward] | str | Path,
+    formula: str,
+    of: str | None = None,
+    let: Mapping[str, str] | None = None,
+    source: str = "formula",
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Verdict:
+    """Whether ``formula`` is the gradient of ``forward``: the first order of `derive.check`.
+
+    Long: the arguments are those of `derive.check`.
+    """
+    check_kinds(formula, of, let)
+    forward = as_forward(forward)
+    return check_definition(forward.definition, formula, of, let, source, progress, limit)
+
+
+def check_definition(
+    definition: Definition,
+    formula: str,
+    of: str | None = None,
+    let: Mapping[str, str] | None = None,
+    source: str = "formula",
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+) -> Verdict:
+    """The same for mathematics that is complete already.
+
+    Long: the arguments are those of `check`.
+    """
+    seconds = seconds_of(limit)
+    _target(definition, of)
+
+    def as_read(
+        shapes: Shapes,
+        text: str = formula,
+        constants: Mapping[str, Expr] = {},
+        scales: Mapping[str, Expr] = {},
+    ) -> Reading:
+        target = _target(shapes.definition, of)
+        sizes = {**shapes.sizes, **constants}
+
+        def with_names(more: Mapping[str, str | Value], only: str | None = None) -> Reading:
+            known = {**(let or {}), **more}
+            return read(text, shapes.definition, target, known, source, sizes, only, scales)
+
+        return _with_names_guessed(with_names, ground_of(shapes.definition), {*(let or {})})
+
+    def judged(shapes: Shapes, reading: Reading) -> Verdict:
+        doing = Doing(progress)
+        verdict = _verdict(shapes.definition, reading, doing)
+        for scales in scaled_on_the_way(verdict, reading, ground_of(reading.definition)):
+            other = _verdict(shapes.definition, as_read(shapes, scales=scales), doing)
+            if faults_in(other) < faults_in(verdict):
+                verdict = other
+                break
+        found = verdict.right or rounded_constants(formula, ground_of(shapes.definition).chain)
+        if verdict.right or not found:
+            return verdict
+        exact = _verdict(shapes.definition, as_read(shapes, *with_constants(formula, found)), doing)
+        return _but_for_rounding(verdict, exact, tuple(map(str, found)))
+
+    def verdict_on(definition: Definition) -> Verdict:
+        return verdict_of(list(tried(definition, as_read, judged)))
+
+    try:
+        with limited(seconds):
+            return _with_defaults(definition, takes_in(formula), verdict_on)
+    finally:
+        if seconds is not None:  # how good a closed form is depends on the time that it had
+            ground_of.cache_clear()
+
+
+def check_claim(
+    definition: Definition,
+    claim: Claim,
+    progress: Callable[[str], None] = lambda what: None,
+    limit: float | None = None,
+    numbers: Mapping[str, Expr] = {},
+    with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None,
+) -> Verdict:
+    """The verdict on one claim that nobody wrote as text; the upstream gradient always counts.
+
+    ``numbers`` are those that somebody typed, by their digits, and ``with_numbers`` is the claim
+    with others in their places: a constant of the mathematics instead of one that rounds it.
+    """
+    doing = Doing(progress)
+
+    def verdict_on(claim: Claim) -> Verdict:
+        return _verdict(definition, Reading(definition, (claim,), None, True, True, True), doing)
+
+    with limited(seconds_of(limit)):
+        verdict = verdict_on(claim)
+        if verdict.right or with_numbers is None:
+            return verdict
+        found = rounded_constants(" ".join(numbers), ground_of(definition).chain)
+        if not found:
+            return verdict
+        exact = with_numbers({numbers[r.literal]: r.constant for r in found})
+        again = verdict_on(replace(claim, actual=exact, given=exact))
+        return _but_for_rounding(verdict, again, tuple(map(str, found)))
+
+
+def _with_defaults(
+    definition: Definition,
+    signature: tuple[set[str], set[str]],
+    verdict_on: Callable[[Definition], Verdict],
+) -> Verdict:
+    """The verdict; of a text with the signature of its forward, in which no argument with a default
+    is taken, that on the mathematics where these are left out, if it is right there.
+    """
+    takes, unread = signature
+    plain = without_options(definition) if takes else None
+    if plain is None or unread - {*plain.position}:
+        return verdict_on(definition)
+    meant = {*takes, *meant_by_words(takes, Names(definition, {})).values()}
+    if meant & _options(definition) or len(takes) > len(plain.position):
+        return verdict_on(definition)
+    verdict, problem = None, None
+    try:
+        verdict = verdict_on(definition)
+    except NotUnderstood as error:
+        problem = error
+    if verdict is not None and verdict.right:
+        return verdict
+    try:
+        found = verdict_on(plain)
+    except QuestionError:
+        found = None
+    if found is not None and (found.right or verdict is None):
+        left_out = ", ".join(sorted(_options(definition)))
+        words = f"with the defaults of the arguments that its signature lacks: {left_out}"
+        return replace(found, remarks=(words, *found.remarks))
+    if verdict is None:
+        raise problem
+    return verdict
+
+
+def _options(definition: Definition) -> set[str]:
+    """The names of what may be left out."""
+    names = {t.name for t, _ in definition.optional}
+    names |= {t.name for t, default in definition.scalars if default == 0}
+    return names | ({IGNORE_INDEX} if definition.ignoring else set())
+
+
+def _with_names_guessed(read_with: Read, ground: Ground, settled: set[str]) -> Reading:
+    """The text, with what unknown names in it must be. Raises `NotUnderstood` with the ``--let``
+    that says it, as far as it is found, where one remains.
+    """
+    try:
+        return read_with({})
+    except NotUnderstood as error:
+        if not isinstance(error.cause, UnknownNames):
+            raise
+        for unknown in filter(None, (error.cause, error.cause.without_forward)):
+            guess = guessed(unknown, ground, read_with, settled)
+            left = [name for name in unknown.names if name not in guess.known]
+            if not left and (guess.right or guess.certain):
+                break
+        else:
+            error.remedy = with_found(error.remedy, guess, unknown)
+            raise
+        reading = read_with(guess.known)
+        used = [words for words in guess.words if words not in reading.roles]
+        said = f"read as: {', '.join(used)} (guessed; --let says otherwise)"
+        return replace(reading, remarks=(said, *reading.remarks)) if used else reading
+
+
+def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
+    answers = [_answer_in_time(claim, reading, doing) for claim in reading.claims]
+    blamed = tuple(_without_inheritance(answers))
+    returned = [a for a in blamed if a.name in reading.returned]
+    if returned and all(a.outcome in RIGHT and not a.inherits for a in returned):
+        blamed = tuple(a for a in blamed if a.outcome in RIGHT and not a.inherits)
+    remarks = (*_upstream_in_words(definition, reading), *reading.remarks)
+    return Verdict(definition, blamed, reading.single, remarks=remarks)
+
+
+def _upstream_in_words(definition: Definition, reading: Reading) -> Iterator[str]:
+    """Which argument of a function is the upstream gradient, where that is not its name."""
+    if reading.roles:
+        several = "s" * (len(reading.roles) > 1)
+        yield f"upstream gradient{several}: {', '.join(reading.roles)} (--let says otherwise)"
+    elif reading.of_function and not reading.mentions_upstream:
+        own = ", ".join(f"d{output.name}" for output in definition.outputs)
+        at = " = 1, as loss.backward() passes it" * (given_upstream(reading) is not None)
+        yield f"upstream gradient: no argument is {own}{at} (--let NAME={own} says otherwise)"
+
+
+def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
+    """What is right in ``exact``, with constants instead of ``rounded`` numbers, is right up
+    to rounding.
+    """
+    pairs = zip(verdict.answers, exact.answers, strict=True)
+    answers = [
+        replace(with_constants, source=as_typed.source, rounded=rounded)
+        if as_typed.outcome in ("wrong", "undecided") and with_constants.outcome in RIGHT
+        else as_typed
+        for as_typed, with_constants in pairs
+    ]
+    return replace(verdict, answers=tuple(answers))
+
+
+def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
+    with Stage():
+        doing(f"checking d{claim.of.name}")
+        return judged_claim(claim, ground_of(reading.definition), given_upstream(reading), reading)
+    return replace(undecided(claim), cut_short=f"the time limit ran out ({doing})")
+
+
+def check_kinds(formula, of, let) -> None:
+    """Raises `QuestionError` for what is no text or no name."""
+    if not isinstance(formula, str):
+        raise QuestionError(f"the formula is a {type(formula).__name__}", "pass a string")
+    if not isinstance(of, (str, type(None))):
+        raise QuestionError(f"of is a {type(of).__name__}", 'pass a name: of="x"')
+    if not isinstance(let, (Mapping, type(None))):
+        raise QuestionError(f"let is a {type(let).__name__}", 'pass a dict: let={"mine": "x"}')
+
+
+def _target(definition: Definition, of: str | None) -> Tensor:
+    """The tensor whose gradient a formula without a left-hand side is about."""
+    known = {t.name: t for t in definition.differentiable}
+    known |= {s.name: s.tensor for s in definition.statements}
+    if of is None:
+        if not definition.differentiable:
+            raise QuestionError(
+                f"{definition.name} has no differentiable input", "declare one as Input"
+            )
+        return definition.differentiable[0]
+    name = of if of in known else of.removeprefix("d")
+    if name not in known:
+        raise QuestionError(
+            f"{definition.name} has no differentiable tensor {of!r}",
+            did_you_mean(of, known, f"--of takes one of {', '.join(known)}"),
+        )
+    return known[name]
+
+
+def _without_inheritance(answers: list[Answer]) -> list[Answer]:
+    """A line that follows from the lines above is blamed for nothing, if one of those is wrong."""
+    wrong = False
+    result = []
+    for answer in answers:
+        if answer.inherits and not wrong:
+            answer = replace(answer, outcome="wrong")
+        wrong = wrong or answer.outcome == "wrong"
+        result.append(answer)
+    return result

@@ -1,0 +1,258 @@
+"""The smallest edit of a wrong claim that makes it right, and how to say it.
+
+In: a claim as it was written, line by line. Out: an `Edited`: one value in one line that has to be
+another one, and what it lacks: a factor, a term, a projection, a sum along another axis.
+
+What is guessed in float64 (``guesses.py``) is tried at random points of several sizes with fifty
+digits, and said only if it holds there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from sympy import Add, Expr, Float, Symbol
+
+from derive.claims.checking.explaining.fitting import ValueNames, in_full_precision, size_function
+from derive.claims.checking.explaining.guesses import (
+    ANOTHER,
+    FACTOR,
+    ITSELF,
+    PROJECTION,
+    Edit,
+    Guesses,
+)
+from derive.claims.checking.explaining.known import Known
+from derive.claims.checking.explaining.needs import Needs
+from derive.claims.checking.explaining.written import Written
+from derive.claims.checking.numbers.arithmetic import Unevaluable
+from derive.claims.checking.numbers.comparison import difference_at
+from derive.claims.checking.numbers.doubles import Doubles
+from derive.claims.checking.numbers.evaluation import Evaluation
+from derive.claims.checking.numbers.points import UNLIKE_NUMBERS, random_points
+from derive.gradient.chain.chain import adjoint_of
+from derive.gradient.values.naming import written_out
+from derive.language.array_node import ArrayNode
+from derive.language.notation.definition import Definition
+from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
+
+MOST_WORK = 600_000  # entries that are computed in the search
+MOST_TRIED = 10  # guesses of a phase that are tried with fifty digits
+MOST_KNOWN = 60  # values that a missing one is looked for among
+LONGEST_KNOWN = 8  # operations of a part of the claim that is one of these
+LONGEST = 12  # operations of a value that is written twice
+SHORT = 6  # of a sum that is shown with the term that is wrong
+BRIEF = 7  # the cost of an edit that is short enough
+PLAIN = 4  # of the cost of an edit that is clearer than a term
+EXACT = 1e-30  # relative; of numbers of fifty digits
+PLACEHOLDERS = "ghvabc"  # what a long value is called, if nothing else is
+
+
+@dataclass(frozen=True)
+class Edited:
+    """What to edit, in ``words``; ``line`` is that of ``source``."""
+
+    kind: str
+    line: int
+    source: str
+    words: str
+    cost: int
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says more than a term that is missing."""
+        return self.kind in (PROJECTION, FACTOR) and self.cost <= PLAIN
+
+
+def smallest_edit(
+    names: ValueNames, of: Tensor, written: Written, original: Definition
+) -> Edited | None:
+    """The cheapest edit that holds; once one is short, no further phase looks for another."""
+    needs = _needs(names, of, written)
+    if needs is None:
+        return None
+    known, holding = Known(needs.at, base_of(written, names, original)), Holding(names, of, written)
+    best: Edit | None = None
+    for phase in Guesses(needs, known, names.chain.definition).phases():
+        found: list[Edit] = []
+        with suppress(Unevaluable):  # too much work: what was found is what there is
+            found += phase
+        cheaper = [e for e in found if best is None or e.cost < best.cost]
+        best = _best(cheaper, holding) or best
+        if best is not None and best.cost <= BRIEF:
+            break
+    return best and in_words(best, written)
+
+
+def _needs(names: ValueNames, of: Tensor, written: Written) -> Needs | None:
+    """What the claim needs, at a point at which it has a value."""
+    definition = names.chain.definition
+    for point in random_points(definition, patterns=UNLIKE_NUMBERS):
+        at = Evaluation(names.chain, point, Doubles(), MOST_WORK)
+        needs = Needs(at, of, written)
+        try:
+            at.entries_or_undefined(written.whole, of.home)
+            if needs.is_defined:
+                return needs
+        except (Unevaluable, ArithmeticError):
+            continue
+    return None
+
+
+def _best(found: Iterable[Edit], holding: Holding) -> Edit | None:
+    """The first that holds. Of the factors of a product, which often hold alike, one is tried
+    first.
+    """
+    held: list[Edit] = []
+    first: dict[tuple, Edit] = {}
+    cheapest = sorted(found, key=lambda e: e.cost)
+    again = [e for e in cheapest if first.setdefault(e.key, e) is not e]
+    for edit in (*list(first.values())[:MOST_TRIED], *again[:MOST_TRIED]):
+        if held and (edit.cost > held[0].cost or not held[0].number.args):
+            break
+        settled = holding.settled(edit)
+        if settled is not None:
+            held.append(settled)
+    return min(held, key=lambda e: e.cost, default=None)
+
+
+class Holding:
+    """Which edits of one claim hold, at random points with fifty digits."""
+
+    def __init__(self, names: ValueNames, of: Tensor, written: Written):
+        self.names, self.of, self.written = names, of, written
+
+    def settled(self, edit: Edit) -> Edit | None:
+        """The edit if it holds, with a function of the sizes where its number is one: a half may be
+        1/sqrt(D), at D = 4.
+        """
+        if not isinstance(edit.number, Float) and self._holds(edit):
+            return edit
+        exact = self._exact(edit)
+        return exact if exact is not None and self._holds(exact) else None
+
+    def _holds(self, edit: Edit) -> bool:
+        e = self.written.plain(self.written.with_other(edit.spot, edit.value))
+        if not axes_of(e) <= set(self.of.home):
+            return False
+        try:
+            return difference_at(self.names.evaluations, self.of, e) < EXACT
+        except (Unevaluable, ArithmeticError):
+            return False
+
+    @in_full_precision
+    def _exact(self, edit: Edit) -> Edit | None:
+        ratios = []
+        for at in self.names.evaluations:
+            try:
+                ratio = self._number(edit, Needs(at, self.of, self.written, plain=True))
+            except (Unevaluable, ArithmeticError):
+                ratio = None
+            if ratio is None:
+                return None
+            ratios.append(ratio)
+        exact = size_function(self.names.chain.definition, self.names.points, ratios)
+        if not exact:
+            return None
+        size = self.written.size(exact) if exact.args else 0
+        return replace(edit, number=exact, cost=edit.cost + size)
+
+    def _number(self, edit: Edit, needs: Needs):
+        """The number of the edit at one point."""
+        factors, _ = needs.factors(edit.spot) if needs.is_defined else (None, False)
+        if factors is None:
+            return None
+        rest = needs.entries(edit.rest.xreplace({ITSELF: edit.spot.node}))
+        value = needs.entries(edit.old) if edit.kind != FACTOR else {}
+        for i, factor in factors.items():
+            if factor is not None and rest[i]:
+                if edit.kind == FACTOR:
+                    return factor / rest[i]
+                return (factor if edit.kind == ANOTHER else factor - 1) * value[i] / rest[i]
+        return None
+
+
+def base_of(written: Written, names: ValueNames, original: Definition) -> list[Expr]:
+    """The values that a missing one is looked for among: those that the text names first, then
+    those of the forward, and short parts of both.
+    """
+    definition = names.chain.definition
+    own = original.by_name
+    unnamed = {s.name: s.expression for s in definition.statements if s.name not in own}
+    found = [
+        *written.named,
+        *(t for t in definition.inputs if t.role not in ("label", "kept")),
+        *(t for t, _ in definition.scalars),
+        *(s.tensor for s in definition.statements if s.name in own),
+        *map(adjoint_of, definition.outputs),
+        *slopes_of(original),
+        *(spot.node for spot in written.spots),
+        *(written_out(s.tensor, unnamed) for s in definition.statements if s.name in unnamed),
+    ]
+    short = (e for e in found if not e.args or written.size(e) <= LONGEST_KNOWN)
+    return [e for e in dict.fromkeys(short) if not is_number_or_size(e)][:MOST_KNOWN]
+
+
+def slopes_of(definition: Definition) -> Iterator[Expr]:
+    """The derivatives of what is computed entry by entry, by what it is computed from."""
+    for statement in definition.statements:
+        e = statement.expression
+        for t in tensors_in(e) if not e.has(ArrayNode) else ():
+            slope = e.diff(t)
+            if slope.args and not is_constant(slope):
+                yield slope
+
+
+# In words
+
+
+def in_words(edit: Edit, written: Written) -> Edited:
+    line = written.line(edit.spot)
+    words = _words(edit, written)
+    return Edited(edit.kind, line.number, line.source.strip(), words, edit.cost)
+
+
+def _words(edit: Edit, written: Written) -> str:
+    node, by, value = edit.spot.node, edit.by, edit.value
+    if edit.kind == PROJECTION:
+        itself = _called(edit, written)
+        taken = written.text(-edit.number * edit.rest.xreplace({ITSELF: itself}))
+        where = "" if itself == node else f", where {itself} = {written.text(node)}"
+        shown = written.text(itself)
+        return f"the projection is missing: {shown} must be {shown} - {taken}{where}"
+    if edit.kind == ANOTHER:
+        return f"{written.text(edit.old)} must be {written.text(by)}"
+    if edit.kind == FACTOR and by == -1:
+        return f"the sign of {written.text(node)} is wrong: it must be {written.text(value)}"
+    what, around, where = _lacks(edit, written), edit.spot.within, ""
+    if written.size(node) > LONGEST:
+        return f"{what} in {written.text(node)}"
+    if isinstance(around, Add) and written.size(around) <= SHORT:
+        node, value = around, around.xreplace({node: value})
+    elif edit.spot.parent is not None:
+        where = f" in {written.text(edit.spot.parent)}"
+    return f"{what}: {written.text(node)} must be {written.text(value)}{where}"
+
+
+def _lacks(edit: Edit, written: Written) -> str:
+    """``the factor w is missing``, or one is there that must not be."""
+    if edit.kind != FACTOR:
+        return f"the term {written.text(edit.by)} is missing"
+    if written.size(edit.value) < written.size(edit.spot.node):
+        return f"the factor {written.text(1 / edit.by)} is too many"
+    above, below = edit.by.as_numer_denom()
+    if above == 1 and below != 1:
+        return f"the divisor {written.text(below)} is missing"
+    return f"the factor {written.text(edit.by)} is missing"
+
+
+def _called(edit: Edit, written: Written) -> Expr:
+    """The value at a spot by its name; a long one gets a letter."""
+    node = edit.spot.node
+    if not node.args or node.func in written.lines:
+        return node
+    taken = {t.name for t in tensors_in(written.shown(written.whole))}
+    taken |= {line.name for line in written.lines.values()}
+    return Symbol(next(c for c in PLACEHOLDERS if c not in taken))

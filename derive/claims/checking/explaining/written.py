@@ -1,0 +1,178 @@
+"""A claim with the lines of its text left in it: what somebody named keeps its name.
+
+A line that says ``u = q/n`` is read as what ``u`` stands for. Here it is put back, so that a
+mistake can be looked for line by line: what a line computes stands in a function that has only the
+name of the line, and is that value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Add, Basic, Expr, Function, Mul, S
+from sympy.core.function import AppliedUndef, UndefinedFunction
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanAtom, BooleanFunction
+
+from derive.claims.checking.words.spoken import formula
+from derive.claims.reading import Line
+from derive.language.array_node import ArrayNode
+from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, ordered
+
+SHARED = (Add, Mul)  # of which a named part may be some of the terms, or factors
+MOST_SPOTS = 160  # outermost first
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A ``node`` in what one line computes, which ``uses`` it so often; where ``parent`` is there,
+    in that node of it alone. ``within`` is what it is an operand of.
+    """
+
+    holder: Expr
+    node: Expr
+    parent: Expr | None = None
+    uses: int = 1
+    within: Expr | None = None
+
+
+class Written:
+    """``whole`` is the claim with names in it; ``lines`` are those of the names."""
+
+    def __init__(self, claimed: Expr, lines: Sequence[Line], last: Line):
+        self.last = last
+        self.lines: dict[UndefinedFunction, Line] = {}
+        known: dict[Expr, Expr] = {}
+        for line in lines:
+            e = line.value
+            if not e.args or is_number_or_size(e) or e in (*known, claimed):
+                continue
+            name = Function(f"{line.name} {line.number}")
+            self.lines[name] = line
+            known[e] = name(folded(e, known))
+        self.whole = folded(claimed, known)
+
+    @cached_property
+    def spots(self) -> list[Spot]:
+        """Every place where one value may be another one: outermost first, line by line."""
+        holders, found = {self.whole: None}, []
+        for holder in _growing(holders):
+            body = self.body(holder)
+            parents: dict[Basic, list[Basic]] = {body: []}
+            for node in _growing(parents):
+                if isinstance(node, AppliedUndef) and node is not body:
+                    holders[node] = None
+                    continue
+                for operand in _operands(node):
+                    parents.setdefault(operand, []).append(node)
+            values = [node for node in parents if isinstance(node, Expr)]
+            for node in values:
+                met = [p for p in parents[node] if isinstance(p, Expr)]
+                around = [parents[p][0] if p == -node and parents[p] else p for p in met]
+                within = around[0] if len(met) == 1 else None
+                found.append(Spot(holder, node, None, len(parents[node]) or 1, within))
+                if len(met) > 1:
+                    pairs = zip(met, around, strict=True)
+                    found += [Spot(holder, node, p, within=a) for p, a in pairs]
+        return found[:MOST_SPOTS]
+
+    def body(self, holder: Expr) -> Expr:
+        return holder.args[0] if holder.func in self.lines else holder
+
+    def with_other(self, spot: Spot, other: Expr) -> Expr:
+        """The claim with another value at a spot."""
+        old = spot.node
+        if spot.parent is not None:
+            old, other = spot.parent, _replaced(spot.parent, old, other)
+        if spot.holder is self.whole:
+            return _replaced(self.whole, old, other)
+        body = _replaced(self.body(spot.holder), old, other)
+        return self.whole.xreplace({spot.holder: spot.holder.func(body)})
+
+    def line(self, spot: Spot) -> Line:
+        return self.lines.get(spot.holder.func, self.last)
+
+    def plain(self, e: Expr) -> Expr:
+        """``e`` without the names."""
+        while named := [n for n in e.atoms(AppliedUndef) if n.func in self.lines]:
+            inner = [n for n in named if not n.args[0].atoms(AppliedUndef)]
+            e = e.xreplace({n: n.args[0] for n in inner})
+        return e
+
+    def size(self, e: Expr) -> int:
+        """How much there is to read."""
+        return 0 if e == 1 else 1 + int(self.shown(e).count_ops())
+
+    def text(self, e: Expr) -> str:
+        """``e`` as the lines of the text name it."""
+        return formula(self.shown(e))
+
+    def shown(self, e: Expr) -> Expr:
+        named = [n for n in e.atoms(AppliedUndef) if n.func in self.lines]
+        return e.xreplace({n: self._called(n) for n in named})
+
+    def _called(self, named: Expr) -> Tensor:
+        return Tensor(self.lines[named.func].name, ordered(axes_of(named)), role="statement")
+
+    @cached_property
+    def named(self) -> Mapping[Expr, str]:
+        """What lines of the text compute, and what they call it."""
+        return {n: self.lines[n.func].name for n in self.whole.atoms(AppliedUndef)}
+
+
+def _growing(found: dict) -> Iterator:
+    """The keys of a dictionary that grows on the way."""
+    done = 0
+    while done < len(found):
+        new = list(found)[done:]
+        done += len(new)
+        yield from new
+
+
+def _operands(e: Basic) -> list[Basic]:
+    """What a value is computed from; conditions, and the place that is read, are left alone."""
+    conditions = (Relational, BooleanFunction, BooleanAtom, Axis)
+    args = e.operands if isinstance(e, ArrayNode) else e.args
+    return [a for a in args if not isinstance(a, conditions) and not a.is_number]
+
+
+def _replaced(e: Basic, old: Basic, new: Basic) -> Basic:
+    """``e`` with another value wherever ``old`` is what a value is computed from."""
+    if e == old:
+        return new
+    changed = {a: _replaced(a, old, new) for a in _operands(e)}
+    if all(a == b for a, b in changed.items()):
+        return e
+    return e.func(*(changed.get(a, a) for a in e.args))
+
+
+def _scale_in(terms: Sequence[Expr], part: Add) -> Expr:
+    """By which number a sum was multiplied, term by term, if it stands among ``terms``."""
+    number, rest = part.args[0].as_coeff_Mul()
+    return next((c / number for c, r in (t.as_coeff_Mul() for t in terms) if r == rest), S.One)
+
+
+def folded(e: Expr, known: Mapping[Expr, Expr]) -> Expr:
+    """``e`` with every part that is ``known`` under its name, and what has it as some of its terms
+    or factors.
+    """
+    if not known or not isinstance(e, Basic) or not e.args:
+        return e
+    if e in known:
+        return known[e]
+    if isinstance(e, SHARED):
+        left, found = [*e.args], []
+        for part in sorted(known, key=lambda k: -len(k.args)):
+            if part.func is not e.func or len(part.args) > len(left):
+                continue
+            scale = _scale_in(left, part) if isinstance(e, Add) else S.One
+            own = {scale * a for a in part.args}
+            if own <= {*left}:
+                left = [a for a in left if a not in own]
+                found.append(scale * known[part])
+        if found:
+            return e.func(*(folded(a, known) for a in left), *found)
+    new = {a: folded(a, known) for a in e.args}
+    return e.xreplace({a: b for a, b in new.items() if a != b})

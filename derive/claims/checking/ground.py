@@ -1,0 +1,205 @@
+"""The ground of a check: one mathematics, with all that is derived from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from math import inf
+
+from sympy import Dummy, Expr, Pow
+
+from derive.claims.checking.explaining.atomised import atomised
+from derive.claims.checking.explaining.fitting import ValueNames
+from derive.claims.checking.explaining.terms import TermByTerm
+from derive.claims.checking.numbers.comparison import difference_at
+from derive.claims.checking.ties import Tie, is_apart, off_the_tie, ties_in
+from derive.gradient.chain.chain import Chain, adjoint_of, derive_chain
+from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement, close
+from derive.gradient.range.bounds import Bounds, Ranges
+from derive.gradient.range.decided import decided
+from derive.language.nodes import along
+from derive.language.notation.definition import Definition
+from derive.language.symbols import Tensor, tensors_in
+from derive.proof.proving.proof import ProvedGradient, proved_gradient
+
+EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
+
+
+class Ground:
+    """What is known of one mathematics: everything is derived once, and only when asked for.
+
+    Numbers are computed in ``chain``, in which every part has a name; the closed form, and what is
+    proved, is that of the statements as they were written.
+    """
+
+    def __init__(self, definition: Definition):
+        self.original = definition
+        self.definition = atomised(definition)
+
+    @cached_property
+    def chain(self) -> Chain:
+        return derive_chain(self.definition)
+
+    @cached_property
+    def form(self) -> ClosedForm:
+        return close(derive_chain(self.original))
+
+    @cached_property
+    def names(self) -> ValueNames:
+        return ValueNames(self.chain)
+
+    @cached_property
+    def terms(self) -> TermByTerm:
+        return TermByTerm(self.form, self.names)
+
+    def with_number(self, scalar: Tensor, value: Expr) -> Ground:
+        """The same mathematics for one value of a scalar."""
+        settled = [
+            replace(s, expression=s.expression.xreplace({scalar: value}))
+            for s in self.original.statements
+        ]
+        return ground_of(replace(self.original, statements=tuple(settled)))
+
+    @cached_property
+    def positive_scalars(self) -> dict[Tensor, Tensor]:
+        """The scalars of a positive default, each as a positive one."""
+        return {
+            scalar: Tensor(scalar.name, scalar.axes, role=scalar.role, positive=True)
+            for scalar, default in self.original.scalars
+            if _is_positive(default) and not scalar.is_positive
+        }
+
+    def for_positive_scalars(self) -> Ground:
+        """The same mathematics, where the scalars of a positive default are positive."""
+        positive = self.positive_scalars
+        statements = [
+            replace(s, expression=s.expression.xreplace(positive)) for s in self.original.statements
+        ]
+        scalars = [(positive.get(t, t), default) for t, default in self.original.scalars]
+        demands = [
+            replace(d, expression=d.expression.xreplace(positive)) for d in self.original.demands
+        ]
+        return ground_of(
+            replace(
+                self.original,
+                statements=tuple(statements),
+                scalars=tuple(scalars),
+                demands=tuple(demands),
+            )
+        )
+
+    def decided(self, e: Expr) -> Expr:
+        """``e`` with the choices made that the ranges of the forward's values decide."""
+        return decided(e, self.ranges)
+
+    def with_choices_made(self) -> Ground | None:
+        """The same mathematics without the choices that the ranges of its values decide: where the
+        variance is 0, its root is 0 as well. None where there are none such.
+
+        Between two choices the derivative of the one may be another than that of the other.
+        """
+        statements = tuple(
+            replace(s, expression=self.decided(s.expression)) for s in self.original.statements
+        )
+        if statements == self.original.statements:
+            return None
+        return ground_of(replace(self.original, statements=statements))
+
+    @cached_property
+    def ties(self) -> tuple[Tie, ...]:
+        """Where `with_choices_made` takes another choice, of which the value is the same there."""
+        return tuple(ties_in(self.original, self.ranges))
+
+    def off_ties(self, of: Tensor, claimed: Expr) -> Expr | None:
+        """What ``claimed``, which chooses, is where nothing is tied, if it is the gradient of
+        ``of`` where something is; else None.
+        """
+        if len(self.ties) != 1 or not is_apart(self.ties[0], self.original, of):
+            return None
+        (tie,) = self.ties
+        gradient = self.form.closed[adjoint_of(of).name]
+        if not (tie.of_entry(claimed) and tie.is_zero(claimed - gradient)):
+            return None
+        return decided(claimed, off_the_tie(tie, self.with_choices_made().ranges))
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Between which numbers values lie, where scalars are as they are declared."""
+        known, declared = {}, {}
+        for demand in self.original.demands:
+            scalar = demand.expression
+            if not isinstance(scalar, Tensor):
+                continue
+            ends = {b.is_lower: b.limit for b in demand.domain.bounds if b.limit.is_Rational}
+            low, high = ends.get(True, -inf), ends.get(False, inf)
+            known[scalar.name] = Bounds(float(low), float(high))
+            for bound in demand.domain.bounds if not ends else ():
+                inside = Dummy(positive=True) if bound.is_strict else Dummy(nonnegative=True)
+                declared[scalar] = bound.limit + (inside if bound.is_lower else -inside)
+        definitions = self.definition.by_name
+        inverse = {
+            s.tensor
+            for s in self.definition.statements
+            if isinstance(s.expression, Pow) and s.expression.exp == -1
+        }
+
+        def definition_of(t: Tensor) -> Expr | None:
+            if t.name not in definitions:
+                return None
+            e = definitions[t.name].expression
+            read = (s for s in tensors_in(e) if s in inverse)
+            e = e.xreplace({s: definitions[s.name].expression for s in read})
+            return e.xreplace(declared)
+
+        return Ranges(definition_of, known)
+
+    def difference(self, of: Tensor, claimed: Expr) -> float:
+        """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""
+        return difference_at(self.names.evaluations, of, claimed)
+
+    def proved(self, of: Tensor, claimed: Expr) -> ProvedGradient:
+        """Raises one of ``NOT_DECIDED`` where there is no proof."""
+        own = {t.name for t in self.chain.definition.differentiable}
+        claimed = claimed.xreplace(
+            {
+                t: along(self.form.closed[t.name], t)
+                for t in tensors_in(claimed)
+                if t.role == "adjoint" and t.name[1:] in own
+            }
+        )
+        statement = ClosedStatement(adjoint_of(of), claimed, of)
+        return proved_gradient(self._reading_from(claimed), statement)
+
+    def _reading_from(self, claimed: Expr) -> ClosedForm:
+        """The closed form in which every gradient that ``claimed`` reads keeps its name."""
+        form, read = self.form, {t.name for t in tensors_in(claimed)}
+        more = [
+            ClosedStatement(a.tensor, form.closed[a.name], a.of)
+            for a in form.chain.adjoints
+            if a.name in read and a.name not in form.by_name
+        ]
+        return replace(form, statements=(*form.statements, *more))
+
+
+@lru_cache(maxsize=16)
+def ground_of(definition: Definition) -> Ground:
+    """The ground of a definition, which serves all that is claimed about it."""
+    return Ground(definition)
+
+
+def for_any_upstream(claimed: Expr, chain: Chain, given: Expr) -> Expr:
+    """A claim that holds for one upstream number, as the claim for all: gradients are linear. There
+    is one output.
+    """
+    (upstream,) = chain.upstreams
+    scaled = {
+        t: t * given / upstream
+        for t in tensors_in(claimed)
+        if t.role == "adjoint" and t.name != upstream.name
+    }
+    return upstream / given * claimed.xreplace({**scaled, upstream: given})
+
+
+def _is_positive(default: float | Expr) -> bool:
+    """Whether the default of a scalar is positive; one that is in sizes, for every size."""
+    return bool(default.is_positive) if isinstance(default, Expr) else default > 0

@@ -1,0 +1,153 @@
+"""The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``,
+and modulo primes in ``residues.py``.
+
+An arithmetic turns SymPy's numbers into its own and adds, multiplies, raises, compares and applies
+functions. It raises `Undefined` where mathematics gives no real number (1/0, log(-1)), and
+`Unevaluable` where there is one that is out of its reach: too large, or of an unknown function.
+Every operation is bounded, so that a tower of exponentials is refused and not computed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import mpmath
+import sympy
+from sympy import Expr, Float, Integer
+
+from derive.claims.reading.literal import Beside, Logarithm, Power, Quotient
+from derive.language.detached import Detach
+from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
+
+DIGITS = 50  # so many that what agrees in them by chance is never met
+LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
+FAR_EXPONENT = 10**12  # the same where no number is written out, nor looked at by SymPy
+MAGNITUDES = 4  # powers of 2, of which e has less than two, in a power of e
+GUARD = 10  # digits beyond those, lost in long sums
+
+
+class Undefined(ArithmeticError):
+    """There is no real number here."""
+
+
+class Unevaluable(Exception):
+    """There may be a number here, but this arithmetic does not reach it."""
+
+
+CONTEXT = mpmath.MPContext()  # of our own: nobody else's precision is changed
+CONTEXT.dps = DIGITS + GUARD
+
+NAMES = (
+    *("exp", "log", "erf", "erfc", "erfinv", "gamma", "loggamma", "digamma", "LambertW"),
+    *("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "coth", "sech", "csch", "asinh", "acosh", "atanh"),
+)
+ELSEWHERE = {"log": "ln", "LambertW": "lambertw"}  # mpmath's own names
+FUNCTIONS: dict[type, Callable] = {
+    getattr(sympy, name): getattr(CONTEXT, ELSEWHERE.get(name, name)) for name in NAMES
+}
+FUNCTIONS |= {
+    sympy.polygamma: lambda order, x: CONTEXT.psi(int(order), x),
+    floor: CONTEXT.floor,
+    ceiling: CONTEXT.ceil,
+    Round: CONTEXT.nint,
+    Mod: lambda a, b: a - b * CONTEXT.floor(a / b),
+    i0: lambda x: CONTEXT.besseli(0, x),
+    i1: lambda x: CONTEXT.besseli(1, x),
+}
+# These may be asked at numbers of any size.
+BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asinh)
+
+
+class Arithmetic:
+    """What they have in common: what is decided by comparing."""
+
+    def compare(self, a, b) -> int:
+        raise NotImplementedError
+
+    def chosen(self, function: type, values: Sequence):
+        """The value of a function that is decided by comparing, or of an operation as it was typed;
+        None: it is another one.
+        """
+        if function is Quotient:
+            return self.multiply([values[0], self.power(values[1], self.number(Integer(-1)))])
+        if function is Power:
+            return self.power(*values)
+        if function is Logarithm:
+            return self.apply(sympy.log, values)
+        if function in (Beside, Detach):
+            return values[0]
+        if function in (sympy.Max, sympy.Min):
+            wanted = 1 if function is sympy.Max else -1
+            best = values[0]
+            for value in values[1:]:
+                best = value if self.compare(value, best) == wanted else best
+            return best
+        if not issubclass(function, (sympy.Abs, sympy.sign, sympy.Heaviside)):
+            return None
+        side = self.compare(values[0], self.number(Integer(0)))
+        if issubclass(function, sympy.Abs):
+            return self.multiply([self.number(Integer(-1)), values[0]]) if side < 0 else values[0]
+        if issubclass(function, sympy.sign):
+            return self.number(Integer(side))
+        return self.number(Integer(side > 0)) if side else values[1]
+
+
+class Floating(Arithmetic):
+    """Real numbers of mpmath, to fifty digits and some to spare, up to exp(largest)."""
+
+    def __init__(self, largest: int = LARGEST_EXPONENT):
+        self.largest = largest
+
+    def number(self, e: Expr):
+        if e.is_Rational:
+            return CONTEXT.mpf(int(e.p)) / int(e.q)
+        if not (isinstance(e, Float) or e.is_NumberSymbol):
+            raise Undefined(f"{e} is no real number")
+        return CONTEXT.mpf(e._to_mpmath(CONTEXT.prec))
+
+    def add(self, values: Sequence):
+        return CONTEXT.fsum(values)
+
+    def multiply(self, values: Sequence):
+        return self._bounded(functools.reduce(lambda a, b: a * b, values))
+
+    def power(self, base, exponent):
+        if base == 0:
+            if exponent < 0:
+                raise Undefined("division by zero")
+            return CONTEXT.mpf(exponent == 0)
+        if abs(exponent) * (abs(CONTEXT.mag(base)) + 1) > 2 * self.largest:
+            raise Unevaluable("a power is too large")
+        return self._real(base**exponent)
+
+    def apply(self, function: type, values: Sequence):
+        chosen = self.chosen(function, values)
+        if chosen is not None:
+            return chosen
+        known = next((kind for kind in function.__mro__ if kind in FUNCTIONS), None)
+        if known is None:
+            raise Unevaluable(f"{function.__name__} has no numbers here")
+        if function not in BOUNDED and any(abs(v) > self.largest for v in values):
+            raise Unevaluable(f"{function.__name__} of a number that is too large")
+        try:
+            return self._real(FUNCTIONS[known](*values))
+        except (ValueError, ZeroDivisionError):
+            raise Undefined(f"{function.__name__} has a pole here") from None
+
+    def compare(self, a, b) -> int:
+        return (a > b) - (a < b)
+
+    def sympy(self, value) -> Expr:
+        return Float(value, DIGITS)
+
+    def _real(self, value):
+        if isinstance(value, CONTEXT.mpc) or not CONTEXT.isfinite(value):
+            raise Undefined("no real number")
+        return self._bounded(value)
+
+    def _bounded(self, value):
+        if value and abs(CONTEXT.mag(value)) > MAGNITUDES * self.largest:
+            raise Unevaluable("a number is too large, or too near to zero")
+        return value

@@ -1,0 +1,199 @@
+"""A claimed gradient beside the gradient, entry by entry, at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from sympy import Expr
+
+from derive.claims.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
+from derive.claims.checking.numbers.evaluation import Evaluation, Point
+from derive.claims.checking.numbers.exact_numbers import Exact
+from derive.claims.checking.numbers.points import RANGES, Drawing, generic_point
+from derive.claims.checking.numbers.residues import Residues
+from derive.claims.checking.numbers.tables import UNDEFINED, Index
+from derive.gradient.chain.chain import Chain, adjoint_of
+from derive.language.symbols import Tensor, tensors_in
+
+MOST_OPERATIONS = 10**6  # of one comparison, so that it ends
+
+VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it
+NEGLIGIBLE = CONTEXT.mpf(10) ** -15  # what is left of terms that cancel is measured by the terms
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The gradient and the claim at a point, entry by entry."""
+
+    arithmetic: Arithmetic
+    expected: Mapping[Index, object]
+    got: Mapping[Index, object]
+    at_kink: bool
+    operations: int
+    scale: object = 1  # the largest number on the way; only fifty digits need it
+
+    @property
+    def is_defined(self) -> bool:
+        return all(value is not UNDEFINED for value in self.expected.values())
+
+    @property
+    def undefined(self) -> list[Index]:
+        """Where the claim has no number."""
+        return [i for i, value in self.got.items() if value is UNDEFINED]
+
+    @property
+    def largest_difference(self):
+        """Relative to the largest entry. By fifty digits alone."""
+        differences = [abs(self.expected[i] - self.got[i]) for i in self.expected]
+        return max(differences, default=0) / self._largest_entry
+
+    @property
+    def different(self) -> list[Index]:
+        """The entries that differ."""
+        if isinstance(self.arithmetic, Exact):
+            return [i for i, a, b in self._pairs if self.arithmetic.compare(a, b)]
+        if isinstance(self.arithmetic, Residues):
+            return [i for i, a, b in self._pairs if a != b]
+        visible = VISIBLE * self._largest_entry
+        return [i for i, a, b in self._pairs if abs(a - b) > visible]
+
+    @property
+    def is_visibly_different(self) -> bool:
+        """Whether residues belong to real numbers that differ."""
+        pairs = [(a.real, b.real) for _, a, b in self._pairs]
+        entries = [abs(number) for pair in pairs for number in pair]
+        visible = VISIBLE * max([*entries, NEGLIGIBLE * self.scale])
+        return any(abs(a - b) > visible for a, b in pairs)
+
+    @property
+    def _pairs(self) -> list[tuple[Index, object, object]]:
+        """The entries of which both have a number."""
+        return [(i, self.expected[i], got) for i, got in self.got.items() if got is not UNDEFINED]
+
+    @property
+    def _largest_entry(self):
+        """The largest entry; where all are rounding, a small part of what cancelled."""
+        entries = [v for v in (*self.expected.values(), *self.got.values()) if v is not UNDEFINED]
+        return max([abs(v) for v in entries] + [NEGLIGIBLE * self.scale])
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is ``claimed`` the gradient of ``of``?"""
+
+    chain: Chain
+    of: Tensor
+    claimed: Expr
+    usual: dict = field(default_factory=dict, compare=False, repr=False)  # `_usual_ties` by sizes
+
+    def compared(
+        self,
+        point: Point,
+        arithmetic: Arithmetic,
+        limit: int = MOST_OPERATIONS,
+        of_claim: Arithmetic | None = None,
+    ) -> Comparison:
+        """Both at a point, the claim in an arithmetic of its own if one is named.
+
+        Whether there is a kink is asked of the gradient: a claim that says otherwise for an x of 17
+        is wrong there, if nothing else changes at 17. Raises `Unevaluable`.
+        """
+        evaluation = Evaluation(self.chain, point, arithmetic, limit)
+        home = self.of.home
+        expected = evaluation.entries_or_undefined(adjoint_of(self.of), home)
+        at_kink = evaluation.at_kink or evaluation.ties > self._usual_ties(point, evaluation.ties)
+        claim = evaluation
+        if of_claim is not None:
+            claim = Evaluation(self.chain, point, of_claim, limit)
+        got = claim.entries_or_undefined(self.claimed, home)
+        operations = evaluation.operations + (claim.operations if claim is not evaluation else 0)
+        scale = 1 if isinstance(arithmetic, Exact) else evaluation.largest
+        found = Comparison(of_claim or arithmetic, expected, got, at_kink, operations, scale)
+        if isinstance(arithmetic, Floating) and scale * VISIBLE > 1 and of_claim is None:
+            return self._with_more_digits(found, point, limit)
+        return found
+
+    def _with_more_digits(self, found: Comparison, point: Point, limit: int) -> Comparison:
+        """The same; where exponentials are out of all proportion on the way, their size says
+        nothing of rounding, but with twice as many digits all entries come out again.
+        """
+        with CONTEXT.workdps(2 * CONTEXT.dps):
+            evaluation = Evaluation(self.chain, point, found.arithmetic, limit)
+            home, pairs = self.of.home, []
+            for e, before in ((adjoint_of(self.of), found.expected), (self.claimed, found.got)):
+                again = evaluation.entries_or_undefined(e, home)
+                pairs += [(before[i], value) for i, value in again.items()]
+        numbers = [(a, b) for a, b in pairs if UNDEFINED not in (a, b)]
+        largest = max((abs(b) for _, b in numbers), default=0)
+        if any(abs(a - b) > VISIBLE * largest for a, b in numbers):
+            return found
+        return replace(found, scale=1, operations=found.operations + evaluation.operations)
+
+    def _usual_ties(self, point: Point, ties: int) -> int:
+        """How many equals conditions of the gradient ask for at random data of the same sizes: not
+        asked where there are no ``ties``.
+        """
+        if ties and point.sizes not in self.usual:
+            definition, chosen = self.chain.definition, dict(point.sizes)
+            sizes = {a: chosen[a.name] for a in definition.independent_axes}
+            found = [0]
+            for kind in range(len(RANGES)):
+                drawn = generic_point(definition, sizes, {}, Drawing(0, kind))
+                evaluation = Evaluation(self.chain, drawn, Floating(), MOST_OPERATIONS)
+                with suppress(Unevaluable):
+                    evaluation.entries_or_undefined(adjoint_of(self.of), self.of.home)
+                    found.append(evaluation.ties)
+            self.usual[point.sizes] = max(found)
+        return self.usual.get(point.sizes, 0) if ties else 0
+
+    def statements(self) -> list[Tensor]:
+        """The statements that the gradient and the claim are computed from, in their order."""
+        read = self.read_by([adjoint_of(self.of), self.claimed])
+        return [s.tensor for s in self.chain.definition.statements if s.tensor in read]
+
+    def formulas(self) -> list[Expr]:
+        """The claim, and all that it and the gradient are computed from."""
+        read = self.read_by([adjoint_of(self.of), self.claimed])
+        named = [(s.tensor, s.expression) for s in self.chain.definition.statements]
+        named += [(a.tensor, a.expression) for a in self.chain.adjoints]
+        return [self.claimed, *(e for t, e in named if t in read)]
+
+    def read_by(self, formulas: Iterable[Expr]) -> set[Tensor]:
+        """The tensors that ``formulas`` are computed from, however indirectly."""
+        definition = self.chain.definition
+        read, unread = set(), {t.at_home for e in formulas for t in tensors_in(e)}
+        while unread:
+            t = unread.pop()
+            read.add(t)
+            known = self.chain.by_name if t.role == "adjoint" else definition.by_name
+            if t.name in known:
+                unread |= {s.at_home for s in tensors_in(known[t.name].expression)} - read
+        return read
+
+
+def largest_difference(chain: Chain, of: Tensor, claimed: Expr, points: Sequence[Point]) -> float:
+    """The largest difference between claim and gradient, relative to the largest entry.
+
+    Points where either has no number are left out. Raises `Unevaluable` if no point is left.
+    """
+    return difference_at([Evaluation(chain, p, Floating()) for p in points], of, claimed)
+
+
+def difference_at(evaluations: Sequence[Evaluation], of: Tensor, claimed: Expr) -> float:
+    """`largest_difference` where the forward has been evaluated: one serves many claims."""
+    differences, why = [], "there is no real number"
+    for evaluation in evaluations:
+        try:
+            expected = evaluation.entries_or_undefined(adjoint_of(of), of.home)
+            got = evaluation.entries_or_undefined(claimed, of.home)
+        except Unevaluable as error:
+            why = str(error)
+            continue
+        found = Comparison(evaluation.arithmetic, expected, got, False, 0, evaluation.largest)
+        if found.is_defined and not found.undefined:
+            differences.append(found.largest_difference)
+    if not differences:
+        raise Unevaluable(f"the claim cannot be evaluated at any point: {why}")
+    return float(max(differences))

@@ -1,0 +1,97 @@
+"""Sizes with random data at which a claim differs from the gradient, or has no number.
+
+In: a `Question`. Out: the smallest sizes, each with such data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sympy import Abs, Heaviside, Piecewise, sign
+from sympy import Max as PointwiseMax
+from sympy import Min as PointwiseMin
+
+from derive.claims.checking.numbers.arithmetic import Floating, Unevaluable
+from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.evaluation import Point
+from derive.claims.checking.numbers.points import (
+    RANGES,
+    Drawing,
+    generic_point,
+    random_points,
+    shrunk,
+    smallest_sizes,
+)
+from derive.claims.checking.numbers.search import Budget
+from derive.language.nodes import ArgMax, Max
+from derive.language.symbols import Axis
+
+CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
+MOST_SIZES = 8  # at which rational data are looked for
+FOR_SIZES = 8000  # operations
+FOR_LARGE_SIZES = 200_000  # operations, where small sizes are known to show nothing
+UNEVALUABLE = 50  # operations, about, until an arithmetic refuses
+SEEDS = 3  # of random data at one size, where choices are made: so many branches are met
+Revealing = list[tuple[Mapping[Axis, int], Point]]
+
+
+def revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
+    """The smallest sizes, each with random data, at which the claim differs, and those at which it
+    has no number.
+    """
+    different, undefined = [], []
+    limit = FOR_SIZES if at is None else FOR_LARGE_SIZES
+    budget = Budget(limit)
+    for sizes, point in _random_data(question, settled, at):
+        try:
+            found = question.compared(point, Floating(), limit)
+        except Unevaluable:
+            budget.spend(UNEVALUABLE)
+            continue
+        budget.spend(found.operations)
+        if not found.is_defined or found.at_kink:
+            continue
+        if found.different:
+            if sizes not in [known for known, _ in different]:
+                different.append((sizes, point))
+        elif found.undefined:
+            undefined.append((sizes, point))
+        if len(different) == MOST_SIZES or budget.left < 0:
+            break
+    return different, undefined
+
+
+def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis, int], Point]]:
+    """Small sizes with random data, several where choices are made; at last a few larger sizes."""
+    definition = question.chain.definition
+    seeds = SEEDS if chooses(question) else 1
+    kind = range_of_data(question, settled)
+    for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
+        for seed in range(seeds):
+            drawing = Drawing(seed, kind)
+            yield sizes, generic_point(definition, sizes, settled, drawing)
+    for point in random_points(definition, 1, settled) if at is None else ():
+        sizes = dict(point.sizes)
+        yield {axis: sizes[axis.name] for axis in definition.independent_axes}, point
+
+
+def chooses(question: Question) -> bool:
+    """Whether there is a choice between entries, whose outcome depends on the data."""
+    statements = question.chain.definition.statements
+    return any(e.has(*CHOICES) for e in [question.claimed, *(s.expression for s in statements)])
+
+
+def range_of_data(question: Question, settled) -> int:
+    """The first of `RANGES` in which the gradient is defined."""
+    definition = question.chain.definition
+    sizes = next((s for s in smallest_sizes(definition) if set(s.values()) - {1}), {})
+    if set(sizes) != set(definition.independent_axes):
+        return 0
+    for kind in range(len(RANGES)):
+        point = generic_point(definition, sizes, settled, Drawing(0, kind))
+        try:
+            if question.compared(point, Floating()).is_defined:
+                return kind
+        except Unevaluable:
+            continue
+    return 0

@@ -1,0 +1,270 @@
+"""Data at which a condition comes out otherwise: on both sides of every number that something is
+compared with, at that number, and beyond all of them.
+
+In: a `Question`, sizes, and what may be changed. Out: data, each with the claim and the gradient
+beside each other.
+
+A claim that adds ``relu(x - 50)``, or that asks for ``x > 1e-30`` in place of ``x > 0``, is the
+gradient at all simple data and at all random ones. What is compared, in the forward, in its
+gradients and in the claim, changes its sign somewhere, however: so the data are moved along lines,
+one entry, or all of a tensor, by ``s`` or by the factor ``s``, and the places on a line are found
+at which something compared is 0: exactly, where it is linear there. Between two neighbouring ones
+every condition stays as it is, so that one number of each gap does, beside the places themselves.
+Data in which a condition comes out as it never did are moved on from there: ``dy > 100`` may count
+only where ``x > 3``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from sympy import Abs, Expr, Heaviside, Integer, Rational, sign
+from sympy import Max as PointwiseMax
+from sympy import Min as PointwiseMin
+from sympy.core.relational import Relational
+
+from derive.claims.checking.numbers.arithmetic import (
+    FAR_EXPONENT,
+    Arithmetic,
+    Floating,
+    Unevaluable,
+)
+from derive.claims.checking.numbers.comparison import Comparison
+from derive.claims.checking.numbers.evaluation import Evaluation
+from derive.claims.checking.numbers.exact_numbers import IN_EXPONENTIALS, Exact
+from derive.claims.checking.numbers.points import Values
+from derive.claims.checking.numbers.roots import (
+    between,
+    beyond,
+    is_zero,
+    known,
+    logarithm_beyond,
+    narrowed,
+)
+from derive.claims.checking.numbers.search import Search
+from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index
+from derive.language.choices import as_choices
+from derive.language.symbols import MINUS_INFINITY, Tensor, is_number_or_size
+
+# How far along a line is looked to both sides, and between, for what comes and goes.
+STEPS = (
+    *map(Integer, (1, 2, 3, 10, 100, 10**4, 10**8, 10**16, 10**33)),
+    *(Rational(1, n) for n in (10, 10**3, 10**8, 10**33)),
+)
+GRID = tuple(sorted((*STEPS, Integer(0), *(-s for s in STEPS))))
+MOST_ROOTS = 6  # of one line
+MOST_DEPTH = 3  # conditions that have to hold together, each for another tensor
+
+SET, SHIFT, SCALE = "set", "shift", "scale"
+Place = tuple[int, Index]  # which of what is compared, and which entry of it
+
+
+@dataclass(frozen=True)
+class Line:
+    """Data in which the entries ``places`` of a tensor are ``s``, ``s`` more, or ``s`` times what
+    they were.
+    """
+
+    base: Values
+    tensor: Tensor
+    places: tuple[Index, ...]
+    kind: str
+
+    def at(self, s: Expr) -> Values:
+        entries = self.base[self.tensor.name]
+        moved = {SET: lambda e: s, SHIFT: lambda e: e + s, SCALE: lambda e: e * s}[self.kind]
+        changed = {i: moved(entries[i]) for i in self.places}
+        return {**self.base, self.tensor.name: {**entries, **changed}}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Data, and claim and gradient there in an arithmetic."""
+
+    values: Values
+    arithmetic: Arithmetic
+    comparison: Comparison
+
+
+def compared(formulas: Iterable[Expr]) -> list[Expr]:
+    """What is compared with 0: ``x - 3`` for ``x > 3``, ``x`` for ``Abs(x)``. Not sizes alone."""
+    found: dict[Expr, None] = {}
+    for e in formulas:
+        nodes = as_choices(e).atoms(Relational, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
+        for node in sorted(nodes, key=str):
+            if isinstance(node, Relational):
+                sides = [] if node.has(MINUS_INFINITY) else [node.lhs - node.rhs]
+            elif isinstance(node, (PointwiseMax, PointwiseMin)):
+                sides = [a - b for i, a in enumerate(node.args) for b in node.args[:i]]
+            else:
+                sides = [node.args[0]]
+            found |= dict.fromkeys(s for s in sides if not is_number_or_size(s))
+    return list(found)
+
+
+class Thresholds:
+    """Looks for data at some sizes; ``search`` has these, and what is kept."""
+
+    def __init__(self, search: Search):
+        self.search, self.question = search, search.question
+        self.compared = compared(self.question.formulas())
+        sources = {t.name for t in self.question.read_by(self.compared)}
+        self.moved = [
+            t for t in search.free if t.name in sources and t.role not in ("label", "kept")
+        ]
+        self.is_exponential = any(e.has(*IN_EXPONENTIALS) for e in self.question.formulas())
+        self.met: set[frozenset] = set()
+
+    def around(self, bases: Sequence[Values]) -> Iterator[Found]:
+        """The data, from each of the ``bases`` on, and claim and gradient at them. Each of these,
+        and what they lead to, has a share of the budget.
+        """
+        budget = self.search.budget
+        share = budget.left // (len(bases) + 1)
+        open_bases = [(base, 1, budget.left - share * (k + 1)) for k, base in enumerate(bases)]
+        while open_bases:
+            base, depth, kept = open_bases.pop(0)
+            for values in self._data(base, kept):
+                found = self._compared_at(values) if self._is_allowed(values) else None
+                if found is not None:
+                    yield found
+                    if depth < MOST_DEPTH and self._is_new(values):
+                        open_bases.append((values, depth + 1, 0))
+
+    def _data(self, base: Values, kept: int) -> Iterator[Values]:
+        """Where conditions change, on the lines through ``base``, until what is ``kept`` of the
+        budget is left.
+        """
+        for line in self._lines(base):
+            if self.search.budget.left < kept:
+                return
+            for values in map(line.at, self._numbers(line)):
+                if self.search.budget.left < kept:
+                    return
+                yield values
+
+    def _lines(self, base: Values) -> Iterator[Line]:
+        """For everything that what is compared depends on: one entry, all of them, and a factor."""
+        for t in self.moved:
+            yield Line(base, t, tuple(self.search.places(t)[-1:]), SET)
+        for t in self.moved:
+            places = tuple(self.search.places(t))
+            if len(places) > 1:
+                yield Line(base, t, places, SHIFT)
+                yield Line(base, t, places, SCALE)
+
+    def _is_allowed(self, values: Values) -> bool:
+        """Whether scalars are what they are declared as, and positive where the default is."""
+        definition, sizes = self.search.definition, self.search.sizes
+        scalars = {t.name: values[t.name][()] for t, _ in definition.scalars}
+        defaults = definition.defaults_at(sizes)
+        meant = all(scalars[name] > 0 for name, default in defaults.items() if default > 0)
+        return meant and definition.permits(scalars, sizes)
+
+    def _compared_at(self, values: Values) -> Found | None:
+        """Exact where that is possible: a number that something is compared with is then met."""
+        budget = self.search.budget
+        for arithmetic in (Exact(), Floating(FAR_EXPONENT)):
+            try:
+                point = self.search.point(values)
+                found = self.question.compared(point, arithmetic, max(budget.left, 0))
+            except Unevaluable:
+                budget.spend(0)
+                continue
+            budget.spend(found.operations)
+            return Found(values, arithmetic, found) if found.is_defined else None
+        return None
+
+    def _is_new(self, values: Values) -> bool:
+        """Whether the conditions come out as they did in no data before."""
+        outcome = frozenset((place[0], side) for place, side in self._sides(values).items())
+        is_new = outcome not in self.met
+        self.met.add(outcome)
+        return is_new
+
+    # Along a line
+
+    def _numbers(self, line: Line) -> list[Expr]:
+        """Beyond the places on a line at which a condition changes, one number in each gap between
+        them, and those places.
+        """
+        roots = sorted(self._roots(line))
+        if not roots:
+            return []
+        gaps = [between(a, b) for a, b in pairwise(roots)]
+        around = [*beyond(roots[-1], 1), *gaps, *beyond(roots[0], -1), *roots]
+        if self.is_exponential:  # 1 - tanh(100)**2 is 0 but for the 87th digit
+            around += [*logarithm_beyond(roots[-1], 1), *logarithm_beyond(roots[0], -1)]
+        return around
+
+    def _roots(self, line: Line) -> list[Expr]:
+        """Where something compared is 0: the nearest to 0 first, each of what is compared once
+        before one of them comes again.
+        """
+        gaps = []
+        for (low, before), (high, after) in pairwise((s, self._sides(line.at(s))) for s in GRID):
+            for place in before.keys() & after.keys():
+                if before[place] == 0 or before[place] * after[place] < 0:
+                    gaps.append((min(abs(low), abs(high)), place, low, high))
+        seen: Counter = Counter()
+        ranked = []
+        for near, place, low, high in sorted(gaps):
+            ranked.append((seen[place[0]], near, place, low, high))
+            seen[place[0]] += 1
+        found: dict[Expr, None] = {}
+        for _, _, place, low, high in sorted(ranked):
+            if len(found) == MOST_ROOTS or self.search.budget.left < 0:
+                break
+            found[self._root(line, place, low, high)] = None
+        return list(found)
+
+    def _values(self, values: Values, arithmetic: Arithmetic, of: Sequence[int]) -> dict:
+        """What is compared at some data, entry by entry; what has no number is left out."""
+        evaluation = Evaluation(self.question.chain, self.search.point(values), arithmetic)
+        found = {}
+        for k in of:
+            with suppress(Unevaluable):
+                for index, value in evaluation.table(self.compared[k]).entries.items():
+                    if value is not UNDEFINED and value is not BELOW:
+                        found[k, index] = value
+        self.search.budget.spend(evaluation.operations)
+        return found
+
+    def _sides(self, values: Values) -> dict[Place, int]:
+        floating = Floating()
+        found = self._values(values, floating, range(len(self.compared)))
+        return {place: (value > 0) - (value < 0) for place, value in found.items()}
+
+    def _root(self, line: Line, place: Place, low: Expr, high: Expr) -> Expr:
+        """Between two numbers on the line, where what is compared is 0: exactly if it is linear
+        there or 0 at a number that is known, else nearly.
+        """
+
+        def at(s: Expr, arithmetic: Arithmetic):
+            return self._values(line.at(s), arithmetic, place[:1]).get(place)
+
+        if at(low, Floating()) == 0:
+            return low
+        root = self._linear_root(lambda s: at(s, Exact()), low, high)
+        if root is not None:
+            return root
+        low, high = narrowed(lambda s: at(s, Floating()), low, high)
+        root = self._linear_root(lambda s: at(s, Exact()), low, high)
+        if root is not None:
+            return root
+        irrational = Exact(irrational=True)
+        return next((s for s in known(low, high) if is_zero(at(s, irrational))), low)
+
+    def _linear_root(self, at: Callable, low: Expr, high: Expr) -> Expr | None:
+        """The place at which ``at`` is 0, if it is linear between two others."""
+        ends = [at(low), at(high)]
+        if any(type(value) is not Fraction for value in ends) or ends[0] == ends[1]:
+            return None
+        first, last = (Rational(value.numerator, value.denominator) for value in ends)
+        root = low - first * (high - low) / (last - first)
+        return root if at(root) == 0 else None

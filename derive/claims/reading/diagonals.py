@@ -1,0 +1,46 @@
+"""Identities between two axes, and diagonals, in a formula of the project's own notation."""
+
+from __future__ import annotations
+
+import ast
+from typing import Protocol
+
+from derive.claims.reading.refusals import Refusal
+from derive.claims.reading.usage import USAGE
+from derive.claims.reading.values import Extent, Space, Value
+from derive.language.diagonals import Identity
+from derive.language.nodes import Sum
+from derive.language.symbols import Axis
+
+
+class Names(Protocol):
+    """What knows the axes and the values of a formula by their names."""
+
+    space: Space
+
+    def axis(self, node: ast.AST) -> Axis: ...
+
+    def operand(self, node: ast.AST) -> Value: ...
+
+    def value(self, e, axes, of: Value) -> Value: ...
+
+
+def identity(names: Names, one, other) -> Value:
+    pair = _pair(names, one, other)
+    space = names.space
+    dims = space.definition.in_order({*pair})
+    return space.made(Identity.between(*pair), dims, Extent(), by_name=True)
+
+
+def diagonal(names: Names, operand, one, other) -> Value:
+    x, pair = names.operand(operand), _pair(names, one, other)
+    e = Sum.over(Identity.between(*pair) * x.expression, pair[1:])
+    return names.value(e, {*x.axes} - {pair[1]}, x)
+
+
+def _pair(names: Names, *nodes) -> tuple[Axis, Axis]:
+    one, other = map(names.axis, nodes)
+    size = names.space.definition.size
+    if one == other or size(one) != size(other):
+        raise Refusal(f"{one} and {other} are no two axes of one size", USAGE["Identity"])
+    return one, other

@@ -1,0 +1,293 @@
+"""The project's own notation in a formula: nodes that name their axes, and align by name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import partial
+
+from sympy import Integer
+
+from derive.claims.reading.composed import total
+from derive.claims.reading.diagonals import diagonal, identity
+from derive.claims.reading.entries_at import OPTIONS, READS, joined, new_axis, read_along
+from derive.claims.reading.matrices import MATRICES, of_matrix
+from derive.claims.reading.names import Names
+from derive.claims.reading.operations.choosing import maximum, minimum, where
+from derive.claims.reading.operations.picking import hot, indices, kept_of
+from derive.claims.reading.refusals import Refusal
+from derive.claims.reading.usage import USAGE
+from derive.claims.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
+from derive.language.errors import NotationError
+from derive.language.kept_labels import with_ignored
+from derive.language.maxima_so_far import CumMax
+from derive.language.nodes import (
+    ArgMax,
+    Flatten,
+    Max,
+    NewMax,
+    Position,
+    Unflatten,
+    renamed,
+)
+from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
+from derive.language.segments import SEGMENTS
+from derive.language.symbols import Axis, axes_of
+
+# What goes along an axis: how it is made, and its options.
+SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
+    "CumSum": (CumSum, frozenset({"reverse", "exclusive"})),
+    "CumProd": (CumProd, frozenset({"exclusive"})),
+    "CumMax": (CumMax, frozenset()),
+    "NewMax": (lambda x, axis: NewMax.over(x, [axis]), frozenset()),
+    "Scan": (Scan, frozenset({"initial", "reverse", "exclusive", "transposed"})),
+    "Previous": (Previous, frozenset({"initial"})),
+    "Next": (Next, frozenset()),
+}
+NODES = frozenset(
+    {
+        *("Sum", "Max", "OneHot", "Kept", "Position", "ArgMax", "Broadcast", "Rename"),
+        *("Diagonal", "Identity"),
+        *(*SEGMENTS, *SCANS, *OPTIONS, *MATRICES),
+    }
+)
+
+
+def uses_notation(tree: ast.AST) -> bool:
+    """Whether a text is written in the notation: then its names align by name."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(func, ast.Name) and func.id in NODES for func in calls)
+
+
+class Notation:
+    """Reads calls of the nodes; ``read`` reads any expression, ``size`` a name that is a size."""
+
+    def __init__(self, space: Space, names: Names, read: Callable, local: Callable):
+        self.space, self.names, self.read, self.local = space, names, read, local
+
+    def call(self, node: ast.Call) -> Value:
+        name = node.func.id
+        keywords = {k.arg: k.value for k in node.keywords}
+        _, options = SCANS.get(name, (None, frozenset()))
+        allowed = options | OPTIONS.get(name, set())
+        if set(keywords) - allowed or any(isinstance(a, ast.Starred) for a in node.args):
+            raise Refusal(f"{name} has no such argument", USAGE[name])
+        try:
+            return CALLS[name](self, *node.args, **keywords)
+        except TypeError as error:
+            if "argument" not in str(error):
+                raise
+            raise Refusal(f"{name} takes other arguments", USAGE[name]) from None
+
+    def operand(self, node: ast.AST) -> Value:
+        value = self.read(node)
+        if not isinstance(value, Value):
+            raise Refusal("this is not an expression", "write it in tensors and functions", node)
+        return value
+
+    def axis(self, node: ast.AST, among: Value | None = None, what: str = "") -> Axis:
+        """The axis that is named; one of those of ``among``."""
+        axis = self.known_axis(node)
+        if axis is None:
+            raise Refusal(
+                "this is not an axis",
+                f"axes are named, not numbered: {', '.join(self.names.axes)}; in torch .sum(0)",
+                node,
+            )
+        if among is not None and among.kind != NUMBER and axis not in among.dims:
+            has = ", ".join(a.name for a in among.axes) or "none"
+            raise Refusal(
+                f"there is no axis {axis} in what {what} is taken of", f"its axes are: {has}", node
+            )
+        return axis
+
+    def known_axis(self, node: ast.AST) -> Axis | None:
+        if not isinstance(node, ast.Name):
+            return None
+        local = self.local(node.id)
+        if isinstance(local, Value):
+            return local.expression if isinstance(local.expression, Axis) else None
+        own = self.names.ours(node.id)
+        return self.names.axis(own) or self.known_axis_named(own)
+
+    def known_axis_named(self, name: str) -> Axis | None:
+        return {axis.name: axis for axis in self.space.definition.axes}.get(name)
+
+    def value(self, e, axes, of: Value, kind: str = "tensor") -> Value:
+        dims = self.space.definition.in_order(set(axes))
+        return self.space.made(e, dims, of.extent.inside(), kind=kind, by_name=True)
+
+    def sum(self, operand, *axes) -> Value:
+        x = self.operand(operand)
+        gone = [self.axis(node, x, "Sum") for node in axes]
+        if not gone or len(set(gone)) != len(gone):
+            raise Refusal("Sum names each axis once", USAGE["Sum"])
+        left = set(x.axes) - set(gone)
+        return self.value(total(x.expression, gone, self.space.size), left, x)
+
+    def max(self, operand, *others) -> Value:
+        if len(others) == 1 and self.known_axis(others[0]) and not self._is_value(others[0]):
+            x = self.operand(operand)
+            axis = self.axis(others[0], x, "Max")
+            e = Max.over(x.expression, [axis]) if axis in axes_of(x.expression) else x.expression
+            return self.value(e, set(x.axes) - {axis}, x)
+        return self._extreme(maximum, operand, others)
+
+    def min(self, operand, *others) -> Value:
+        return self._extreme(minimum, operand, others)
+
+    def _is_value(self, node: ast.Name) -> bool:
+        return self.names.ours(node.id) in self.names.tensors or bool(self.local(node.id))
+
+    def _extreme(self, choose: Callable, operand, others) -> Value:
+        result = self.operand(operand)
+        for other in others:
+            result = choose(self.space, result, self.operand(other))
+        return result
+
+    def arg_max(self, operand, axis) -> Value:
+        x = self.operand(operand)
+        along = self.axis(axis, x, "ArgMax")
+        e = ArgMax.over(x.expression, [along])
+        return self.value(e, set(x.axes) - {along}, x, INDEX)
+
+    def one_hot(self, index, axis) -> Value:
+        i = indices(self.operand(index), "what OneHot takes")
+        along = self.axis(axis)
+        if along in i.axes:
+            raise Refusal(f"the index lies along {along} itself", USAGE["OneHot"])
+        kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
+        return self.value(with_ignored(hot(i.expression, along), kept), {*i.axes, along}, i)
+
+    def by_label(self, operand, index, axis, name: str) -> Value:
+        x, i = self.operand(operand), indices(self.operand(index), f"what {name} takes")
+        along = self.axis(axis)
+        try:
+            e = SEGMENTS[name](x.expression, i.expression, along)
+        except NotationError as error:
+            raise Refusal(error.problem, error.remedy) from None
+        kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
+        return self.value(with_ignored(e, kept), axes_of(e), x)
+
+    def kept(self, labels) -> Value:
+        i = indices(self.operand(labels), "what Kept takes")
+        return self.value(kept_of(self.space, i), i.axes, i)
+
+    def position(self, axis) -> Value:
+        along = self.axis(axis)
+        return self.space.made(Position.over(Integer(0), [along]), (along,), Extent(), by_name=True)
+
+    def broadcast(self, operand, *axes) -> Value:
+        x = self.operand(operand)
+        return self.value(x.expression, {*x.axes, *(self.axis(node) for node in axes)}, x)
+
+    def rename(self, operand, old, new) -> Value:
+        x = self.operand(operand)
+        before = self.axis(old, x, "Rename")
+        after = self.known_axis(new)
+        if after is None and isinstance(new, ast.Name) and not self._is_value(new):
+            after = self.space.named_twin(new.id, before)
+        if after is None or self.space.size(after) != self.space.size(before) or after in x.dims:
+            raise Refusal(f"{before} cannot be renamed to this", USAGE["Rename"], new)
+        return self.value(
+            renamed(x.expression, {before: after}), {*x.axes, after} - {before}, x, x.kind
+        )
+
+    def flatten(self, operand, *axes, into) -> Value:
+        x = self.operand(operand)
+        parts = [self.axis(node, x, "Flatten") for node in axes]
+        flat = self.axis(into)
+        if self.space.flat_of(parts) != self.space.size(flat):
+            raise Refusal(f"{flat} is not these axes flattened", USAGE["Flatten"], into)
+        return self.value(Flatten.over(x.expression, parts, [flat]), {*x.axes, flat} - {*parts}, x)
+
+    def unflatten(self, operand, axis, into) -> Value:
+        x = self.operand(operand)
+        flat = self.axis(axis, x, "Unflatten")
+        if not isinstance(into, ast.Tuple):
+            raise Refusal("put the resulting axes in brackets", USAGE["Unflatten"], into)
+        parts = [self.axis(node) for node in into.elts]
+        if self.space.flat_of(parts) != self.space.size(flat):
+            raise Refusal(f"{flat} is not these axes flattened", USAGE["Unflatten"], into)
+        return self.value(
+            Unflatten.over(x.expression, [flat], parts), {*x.axes, *parts} - {flat}, x
+        )
+
+    def along(self, *operands, make: Callable, **options) -> Value:
+        if not operands:
+            raise Refusal("this takes a tensor and an axis", USAGE["CumSum"])
+        *operands, axis = operands
+        values = [self.operand(node) for node in operands]
+        along = self.axis(axis)
+        if not values or not any(along in x.axes for x in values):
+            raise Refusal(
+                f"there is no axis {along} in what this goes along", USAGE["CumSum"], axis
+            )
+        axes = {along}.union(*(x.axes for x in values))
+        given = {}
+        for name, node in options.items():
+            if name == "initial":
+                given[name] = self.operand(node).expression
+            elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+                given[name] = node.value
+            else:
+                raise Refusal(f"{name} is True or False", USAGE["CumSum"], node)
+        try:
+            e = make(*(x.expression for x in values), along, **given)
+        except NotationError as error:
+            raise Refusal(error.problem, error.remedy, axis) from None
+        return self.value(e, axes, values[0])
+
+    def rational(self, above, below=None) -> Value:
+        parts = [self.read(part) for part in (above, below) if part is not None]
+        if not all(isinstance(p, Value) and p.expression.is_Rational for p in parts):
+            raise Refusal("Rational takes numbers", USAGE["Rational"])
+        if len(parts) == 2 and parts[1].expression == 0:
+            raise Refusal("this divides by 0", USAGE["Rational"])
+        return number(parts[0].expression / (parts[1].expression if below else Integer(1)))
+
+    def piecewise(self, *choices) -> Value:
+        """The choices from the last: each one where its condition holds, else those behind it."""
+        result = None
+        for choice in reversed(choices):
+            if not isinstance(choice, ast.Tuple) or len(choice.elts) != 2:
+                raise Refusal("a choice is (value, condition)", USAGE["Piecewise"], choice)
+            value, condition = self.operand(choice.elts[0]), choice.elts[1]
+            last = isinstance(condition, ast.Constant) and condition.value is True
+            if last != (result is None):
+                raise Refusal("the last choice is (value, True)", USAGE["Piecewise"], condition)
+            if last:
+                result = value
+                continue
+            mask = self.operand(condition)
+            if mask.kind != MASK:
+                raise Refusal("this is not a condition", "compare: x > 0", condition)
+            result = where(self.space, mask, value, result)
+        if result is None:
+            raise Refusal("there is no choice", USAGE["Piecewise"])
+        return result
+
+
+CALLS: dict[str, Callable[..., Value]] = {
+    "Sum": Notation.sum,
+    "Max": Notation.max,
+    "Min": Notation.min,
+    "ArgMax": Notation.arg_max,
+    "OneHot": Notation.one_hot,
+    "Kept": Notation.kept,
+    "Position": Notation.position,
+    "Identity": identity,
+    "Diagonal": diagonal,
+    "Broadcast": Notation.broadcast,
+    "Rename": Notation.rename,
+    "Flatten": Notation.flatten,
+    "Unflatten": Notation.unflatten,
+    "Rational": Notation.rational,
+    "Piecewise": Notation.piecewise,
+    "Axis": new_axis,
+    "Concat": joined,
+    **{name: partial(read_along, name=name) for name in READS},
+    **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
+    **{name: partial(of_matrix, name=name) for name in MATRICES},
+    **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
+}

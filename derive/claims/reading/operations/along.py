@@ -1,0 +1,29 @@
+"""Torch's operations that go along a dimension, or read entries of it in other places."""
+
+from __future__ import annotations
+
+from sympy import Expr, S
+
+from derive.claims.reading.refusals import Refusal
+from derive.claims.reading.values import INT, NUMBER, Value
+from derive.language.nodes import Position
+from derive.language.scans import KINDS
+from derive.language.symbols import Axis, axes_of, is_number_or_size
+
+
+def so_far(e: Expr, axis: Axis) -> Expr:
+    if axis not in axes_of(e):  # the same at every place
+        return e * (Position(axis) + 1)
+    return KINDS[False, False].over(e, S.One, S.Zero, [axis])
+
+
+def product_so_far(e: Expr, axis: Axis) -> Expr:
+    return KINDS[False, False].over(S.Zero, e, S.One, [axis])
+
+
+def whole_number(value, what: str) -> Expr:
+    """A whole number or a size."""
+    found = value if isinstance(value, Value) and value.kind == NUMBER else None
+    if found is not None and found.dtype == INT and is_number_or_size(found.expression):
+        return found.expression
+    raise Refusal(f"{what} is no whole number", "write a number, or x.shape[0]")

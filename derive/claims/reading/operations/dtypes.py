@@ -1,0 +1,125 @@
+"""What entries are: bools, integers or floats, and what torch makes of them where they meet.
+
+The larger of two comes out (``promoted`` of ``values.py``); how many bits it has is not followed.
+Torch refuses some operations of integers and bools, and cuts off the fraction of what is written
+into a tensor of integers: the first is refused here too, the second is read as it is computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Integer, Ne
+
+from derive.claims.reading.operations.choosing import chosen, related
+from derive.claims.reading.refusals import Refusal
+from derive.claims.reading.values import (
+    BOOL,
+    DTYPES,
+    FLOAT,
+    INT,
+    MASK,
+    NUMBER,
+    Space,
+    Value,
+    entries,
+)
+from derive.language.symbols import is_constant
+
+WORDS = {BOOL: "bools", INT: "integers", FLOAT: "floats"}
+AS_FLOATS = "make floats first: .float(), or a dtype"
+
+
+@dataclass(frozen=True)
+class Dtype:
+    """A dtype; of a device, which is without consequence, it is None."""
+
+    dtype: str | None = None
+
+
+def asked(dtype, default: str, device=None) -> str:
+    """The dtype that an argument names, else ``default``."""
+    for argument, kinds in ((dtype, Dtype), (device, (Dtype, str))):  # a device may be a word
+        if argument is not None and not isinstance(argument, kinds):
+            raise Refusal("this is not a dtype", "write dtype=torch.float32")
+    return default if dtype is None or dtype.dtype is None else dtype.dtype
+
+
+def floats(x: Value, what: str) -> Value:
+    """``x``, if it holds floats: torch has no ``what`` of anything else."""
+    if x.dtype != FLOAT:
+        raise Refusal(f"torch does not support {what} of {WORDS[x.dtype]}", AS_FLOATS)
+    return x
+
+
+def numbers(x: Value, what: str) -> Value:
+    """``x``, if it holds no bools."""
+    if x.kind == MASK and not x.by_name:
+        raise Refusal(
+            f"torch does not support {what} of bools", "make them numbers: (x > 0).float()"
+        )
+    return x
+
+
+def of_one_dtype(a: Value, b: Value, what: str) -> None:
+    """Raises `Refusal` unless both hold the same: torch does not promote here."""
+    if a.dtype != b.dtype:
+        raise Refusal(
+            f"{what} of {WORDS[a.dtype]} and {WORDS[b.dtype]}: torch raises an error",
+            "make both floats: .float()",
+        )
+
+
+def in_place(into: Value, result: Value) -> Value:
+    """What an operation writes into its own tensor, which torch refuses where it would round."""
+    if DTYPES.index(result.dtype) > DTYPES.index(into.dtype):
+        raise Refusal(
+            f"the result is {WORDS[result.dtype]}, and the tensor that it is written into holds "
+            f"{WORDS[into.dtype]}: torch raises an error",
+            AS_FLOATS,
+        )
+    return result
+
+
+def converted(space: Space, x: Value, dtype: str) -> Value:
+    """``x`` as torch's ``copy_`` and ``to`` make it: a number is cut to an integer, which the space
+    remarks; of what else may have a fraction that is refused.
+    """
+    if x.dtype == dtype:
+        return x
+    if dtype == BOOL:
+        return entries(_truth(space, x), BOOL)
+    if dtype == INT and x.dtype == FLOAT and not x.expression.is_integer:
+        return entries(_cut(space, x), INT)
+    return entries(x, dtype)
+
+
+def _truth(space: Space, x: Value) -> Value:
+    """1 where an entry is not 0."""
+    e = chosen((1, related(Ne, x.expression, Integer(0))), (0, True))
+    if x.expression.is_number and e != x.expression:
+        space.remark(f"torch makes True of {x.expression}, because it is a bool tensor here")
+    return space.made(e, x.dims, x.extent.inside())
+
+
+def _cut(space: Space, x: Value) -> Value:
+    e = x.expression
+    if not is_constant(e) or not e.is_number:
+        raise Refusal("torch cuts off the fractions of floats that become integers", AS_FLOATS)
+    whole = Integer(int(e))
+    space.remark(f"torch cuts {e} to {whole}, because it is an integer tensor here; {AS_FLOATS}")
+    return space.made(whole, x.dims, x.extent, kind=x.kind)
+
+
+def source_of(space: Space, into: Value, x: Value) -> Value:
+    """What is written at an index of ``into``: a number as ``copy_`` makes it, and a tensor of the
+    same dtype.
+    """
+    if x.kind == NUMBER:
+        return converted(space, x, into.dtype)
+    if x.dtype != into.dtype:
+        raise Refusal(
+            f"{WORDS[x.dtype]} are written into {WORDS[into.dtype]}: torch raises an error",
+            "make both floats: .float()",
+        )
+    return x

@@ -1,0 +1,48 @@
+"""What a way of solving a definition is told and tells; ``equations.py`` has the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sympy import Expr
+
+from derive.gradient.values.naming import Value
+from derive.language.notation.definition import Definition
+from derive.language.symbols import Tensor
+
+Solution = tuple[Expr, Expr]  # a member, and what it equals
+
+
+class Known(Protocol):
+    """What may be asked about the forward."""
+
+    definition: Definition
+    by_name: dict[str, Value]
+    position: dict[str, int]
+
+    def unfolded(self, tensor: Tensor) -> Expr:
+        """The definition of a value, along the axes along which it is met."""
+
+
+@dataclass(frozen=True)
+class Solving:
+    """``statement`` is the definition and what follows, ``holds`` the condition. ``once``: each
+    definition is solved for one member alone, since those would be replaced by each other.
+    """
+
+    statement: str
+    holds: str
+    solve: Callable[[Value, Known], Iterable[Solution]]
+    once: bool = False
+
+    def of(self, values: Iterable[Value], known: Known) -> dict[Expr, tuple[Expr, Value]]:
+        """Every member that is solved for, with what it equals and the value by whose definition:
+        the first of ``values`` that tells it.
+        """
+        found: dict[Expr, tuple[Expr, Value]] = {}
+        for value in values:
+            new = [(m, equal) for m, equal in self.solve(value, known) if m not in found]
+            found |= {member: (equal, value) for member, equal in new[: 1 if self.once else None]}
+        return found

@@ -1,0 +1,243 @@
+"""What a statement was written with: the tensors that stand in it, and its axes.
+
+SymPy simplifies at once: ``x*0`` is 0, and a choice between two equal branches is the branch. The
+value no longer says that the line had the axes of ``x``, so that is read from the line.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+
+from sympy import Basic
+
+from derive.language.diagonals import Diagonal, Identity
+from derive.language.gradient import Gradient
+from derive.language.kept_labels import Kept, kept_tensor
+from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
+from derive.language.maxima_so_far import CumMax
+from derive.language.nodes import (
+    Broadcast,
+    Flatten,
+    Max,
+    Min,
+    OneHot,
+    Position,
+    Rename,
+    Sum,
+    Unflatten,
+)
+from derive.language.reading_at import At
+from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
+from derive.language.segments import SEGMENTS, Gather
+from derive.language.source.class_source import MISSING, children
+from derive.language.source.line_reader import Reader, makes_formulas, package_of
+from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
+from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
+
+
+@dataclass(frozen=True)
+class Written:
+    """The names of tensors that surely stand in a formula, and axes that it surely has."""
+
+    names: frozenset[str] = frozenset()
+    axes: frozenset[Axis] = frozenset()
+
+    def __or__(self, other: Written) -> Written:
+        return Written(self.names | other.names, self.axes | other.axes)
+
+
+def is_all_known(node: ast.AST, reader: Reader) -> bool:
+    """Whether the axes of a part of a line can be read from it: it is made of tensors and numbers
+    by the notation and by functions of SymPy's.
+    """
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return isinstance(reader.value(node), (Basic, int, float))
+    if isinstance(node, ast.Call):
+        function = reader.value(node.func)
+        ours = isinstance(function, type) and function in rules and function is not At
+        sympys = package_of(function) == "sympy" and makes_formulas(function, reader.body.file)
+        parts = node.args[:1] if ours and function not in SEVERAL else node.args
+        return (ours or sympys) and all(is_all_known(part, reader) for part in parts)
+    if isinstance(node, PLAIN) and not isinstance(getattr(node, "op", None), ast.MatMult):
+        parts = [part for part in children(node) if isinstance(part, ast.expr)]
+        return all(is_all_known(part, reader) for part in parts)
+    return isinstance(node, ast.Constant)
+
+
+def written_in(node: ast.AST, reader: Reader) -> Written:
+    """What stands in a part of a line; what cannot be told, such as what a function of the user's
+    own does with its arguments, is left out.
+    """
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _of_value(reader.value(node))
+    if isinstance(node, ast.Call):
+        return _of_call(node, reader)
+    if isinstance(node, PLAIN):
+        return _all(children(node), reader)
+    return Written()
+
+
+PLAIN = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List)
+
+
+def _all(nodes, reader: Reader) -> Written:
+    result = Written()
+    for node in nodes:
+        result |= written_in(node, reader)
+    return result
+
+
+def _of_value(value: object) -> Written:
+    if not isinstance(value, Basic):
+        return Written()
+    return Written(frozenset(t.name for t in tensors_in(value)), axes_of(value))
+
+
+def _of_call(call: ast.Call, reader: Reader) -> Written:
+    function = reader.value(call.func)
+    if function is MISSING:
+        return Written()
+    if function in SEGMENTS.values():
+        return _by_label(call, reader, function is Gather)
+    rule = rules.get(function) if isinstance(function, type) or callable(function) else None
+    if rule is not None:
+        named = call.args[1:2] if rule is _read else call.args[2 if rule in OF_TWO else 1 :]
+        axes = [_axis(a, reader) for a in named]
+        if function in SEVERAL and not any(axes):
+            return _all(call.args, reader)
+        into = next((k.value for k in call.keywords if k.arg == "into"), None)
+        new = [_axis(a, reader) for a in getattr(into, "elts", [into] if into else [])]
+        given = axes if rule is not _joined else []
+        return rule(call, reader, axes, new) if None not in (*given, *new) else Written()
+    if isinstance(function, type) and hasattr(function, "definition"):
+        names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
+        return Written(names)
+    if isinstance(function, FunctionType) and package_of(function) not in ("sympy", "derive"):
+        return Written()  # it may reduce them
+    if makes_formulas(function, reader.body.file):
+        return _all(call.args, reader)
+    return Written()
+
+
+def _axis(node: ast.AST, reader: Reader) -> Axis | None:
+    value = reader.value(node)
+    return value if isinstance(value, Axis) else None
+
+
+def _reduced(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes - set(axes))
+
+
+def _brought(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes | set(axes))
+
+
+def _reshaped(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, (operand.axes - set(axes)) | set(new))
+
+
+def _renamed(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    if len(axes) != 2 or axes[0] not in operand.axes:
+        return Written(operand.names)
+    return Written(operand.names, (operand.axes - {axes[0]}) | {axes[1]})
+
+
+def _on_diagonal(call, reader, axes, new) -> Written:
+    operand = _all(call.args[:1], reader)
+    return Written(operand.names, operand.axes - {*axes[1:]})
+
+
+def _index(call, reader, axes, new) -> Written:
+    return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
+
+
+def _by_label(call: ast.Call, reader: Reader, picks: bool) -> Written:
+    """A row that is read at its labels has their axes, and what is added up by label has a row."""
+    if len(call.args) != 3 or (axis := _axis(call.args[2], reader)) is None:
+        return Written()
+    operand, labels = (_all([arg], reader) for arg in call.args[:2])
+    gone, come = ({axis}, labels.axes) if picks else (labels.axes, {axis})
+    return Written(operand.names, (operand.axes - gone) | come)
+
+
+def _carried(call, reader, axes, new) -> Written:
+    return _all(call.args[:1], reader)
+
+
+def _scanned(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes | set(axes))
+
+
+def _solved(call, reader, axes, new) -> Written:
+    operands = _all(call.args[:2], reader)
+    return Written(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
+
+
+def _read(call, reader, axes, new) -> Written:
+    """Read at an index the axis becomes those of the index; in place it stays."""
+    operand, index = (_all(args, reader) for args in (call.args[:1], call.args[2:3]))
+    if reader.value(call.func) in (Flip, Shift):
+        return operand
+    return Written(operand.names, operand.axes - {*axes} | index.axes | {*new})
+
+
+def _joined(call, reader, axes, new) -> Written:
+    """Parts of which each comes with the axis that ends."""
+    found = Written(frozenset(), frozenset(new))
+    for part in call.args:
+        x, *along = getattr(part, "elts", [part])
+        of = _all([x], reader)
+        ends = {_axis(a, reader) for a in along}
+        found |= Written(of.names, of.axes - ends if along else frozenset())
+    return found
+
+
+def _gradient(call, reader, axes, new) -> Written:
+    of, by = (_all([arg], reader) for arg in call.args[:2])
+    return Written(of.names | by.names, by.axes)
+
+
+def _kept(call, reader, axes, new) -> Written:
+    label = reader.value(call.args[0]) if call.args else None
+    return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
+
+
+# For each node of the notation the axes of what it is written for: receives the call, the axes
+# that are named in it, and those that it makes.
+rules: dict[Callable, Callable[..., Written]] = {
+    Sum: _reduced,
+    Max: _reduced,
+    Min: _reduced,
+    OneHot: _brought,
+    Broadcast: _brought,
+    Position: _index,
+    Identity: _index,
+    Diagonal: _on_diagonal,
+    Rename: _renamed,
+    Flatten: _reshaped,
+    Unflatten: _reshaped,
+    Kept: _kept,
+    CumSum: _carried,
+    CumProd: _carried,
+    CumMax: _carried,
+    Previous: _carried,
+    Next: _carried,
+    Scan: _scanned,
+    Inverse: _carried,
+    Cholesky: _carried,
+    LogDet: _reduced,
+    Solve: _solved,
+    Concat: _joined,
+    Gradient: _gradient,
+    **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
+}
+SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis
+OF_TWO = (_scanned, _solved, _gradient)  # operands, the others of one

@@ -1,0 +1,164 @@
+"""What is shown, before it has a format: titles, sentences, equations, steps and matrices.
+
+Formulas are SymPy expressions until a renderer prints them; words are plain text, which a renderer
+escapes. All records are frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sympy import Add, Expr
+
+from derive.language.formulas.words import Side, Words
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph."""
+
+    words: Words
+
+
+@dataclass(frozen=True)
+class Equation:
+    """``left = right``, and a remark beside it; ``shape`` is that of the left side.
+
+    With "+" on the left, ``right`` is a term that is added to the line above.
+    """
+
+    left: Side
+    right: Side
+    remark: Words = ""
+    shape: str = ""
+
+    @property
+    def is_term(self) -> bool:
+        return self.left == "+"
+
+    @property
+    def relation(self) -> str:
+        """``=``, or the sign of a term."""
+        return ("-" if self._subtracted else "+") if self.is_term else "="
+
+    @property
+    def shown(self) -> Side:
+        """What stands behind the relation."""
+        return -self.right if self._subtracted else self.right
+
+    @property
+    def _subtracted(self) -> bool:
+        e = self.right
+        negative = isinstance(e, Expr) and not isinstance(e, Add) and e.could_extract_minus_sign()
+        return self.is_term and negative
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Equations that are aligned with each other."""
+
+    lines: tuple[Equation, ...]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A chain of equal expressions: each with the rules that led to it, and why they hold.
+
+    ``title`` says what is derived, where the left side of ``start`` does not say it already.
+    """
+
+    title: Words
+    start: Equation
+    steps: tuple[Equation, ...]
+
+    @property
+    def reached(self) -> Side:
+        """The right side of the last line."""
+        return (self.start, *self.steps)[-1].right
+
+    @property
+    def count(self) -> str:
+        """In words: the first line is a step only where it has a reason."""
+        steps = len(self.steps) + bool(self.start.remark)
+        return f"{steps} step" if steps == 1 else f"{steps} steps"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Entries, row by row, of what ``name`` stands for."""
+
+    name: Side
+    rows: tuple[tuple[Expr, ...], ...]
+    remark: Words = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of a program, each beside the statement that it computes."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What the statements of a closed form became in a program, by their names, and in ``words``
+    what the program passed; where it did not pass there are no lines, and ``refused`` says why.
+    """
+
+    words: str
+    by_name: Mapping[str, str] = field(default_factory=dict)
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A tensor in the graph of a forward; ``role`` is that of the tensor."""
+
+    name: str
+    role: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Which tensor is computed from which: edges (from, to), in the order of the statements.
+
+    Where ``passes`` holds an edge, a gradient flows back along it.
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[tuple[str, str], ...]
+    passes: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a reader of the overview opens only if it is wanted."""
+
+    title: Words
+    blocks: tuple[Block, ...]
+
+
+Block = Prose | Equations | Derivation | Matrix | Code | Graph | Group
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """``name`` is the forward's, ``summary`` the paragraphs of its docstring.
+
+    Of an ``overview`` a terminal, where nothing can be opened, shows no steps. ``headline`` is the
+    formula that an index has beside the name.
+    """
+
+    name: str
+    summary: tuple[Words, ...]
+    sections: tuple[Section, ...]
+    overview: bool = False
+    headline: Equation | None = None

@@ -1,0 +1,87 @@
+"""Pages of prose, written in Markdown: the documentation as a part of a site.
+
+In: the texts of a folder by their names. Out: pages by their names. A link from one to another
+leads to its page, a picture is inside of the page, and a link to what is not on the site is its
+text alone.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from derive.show.html import Around, file_of, keys_of
+
+FIRST = "README.md"  # which is the index of its folder
+OUTSIDE = re.compile(r"[a-z]+:|#")
+
+
+def handbook(folder: Path, around: Around) -> dict[str, str]:
+    """A page for every ``.md`` file of ``folder``, by its name; README.md is the first."""
+    texts = {file.name: file.read_text("utf-8") for file in sorted(folder.glob("*.md"))}
+    return {page_of(name): _page(text, folder, texts, around) for name, text in texts.items()}
+
+
+def page_of(name: str) -> str:
+    """The name of the page of a text."""
+    return "index.html" if name == FIRST else f"{name.removesuffix('.md')}.html"
+
+
+def _page(text: str, folder: Path, texts: Mapping[str, str], around: Around) -> str:
+    # What is HTML in a text is shown as it is written: no script comes in by that way.
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    titles = [tokens[i + 1] for i, t in enumerate(tokens) if t.type == "heading_open"]
+    heads = [t for t in tokens if t.type == "heading_open"]
+    said = ["".join(c.content for c in title.children or []) for title in titles]
+    for head, key in zip(heads, keys_of(said), strict=True):
+        head.attrSet("id", key)
+    for token in tokens:
+        token.children = _linked(token.children or [], folder, texts)
+        if token.type == "th_open":
+            token.attrSet("scope", "col")
+    body = Markup(_reachable(markdown.renderer.render(tokens, markdown.options, {})))
+    return file_of("handbook", title=said[0] if said else "", body=body, around=around)
+
+
+def _reachable(html: str) -> str:
+    """What is wider than the page is scrolled by keys, too."""
+    html = html.replace("<pre>", '<pre tabindex="0">')
+    html = html.replace("<table>", '<div class="wide" tabindex="0"><table>')
+    return html.replace("</table>", "</table></div>")
+
+
+def _linked(tokens: list[Token], folder: Path, texts: Collection[str]) -> list[Token]:
+    """The tokens of a line, with links to pages, and pictures inside."""
+    kept, dropped = [], 0
+    for token in tokens:
+        if token.type == "link_open":
+            address = _address(str(token.attrGet("href")), texts)
+            dropped += address is None
+            if address is None:
+                continue
+            token.attrSet("href", address)
+        elif token.type == "link_close" and dropped:
+            dropped -= 1
+            continue
+        elif token.type == "image":
+            picture = folder / str(token.attrGet("src"))
+            if picture.suffix == ".png" and picture.is_file():
+                inside = b64encode(picture.read_bytes()).decode()
+                token.attrSet("src", f"data:image/png;base64,{inside}")
+        kept.append(token)
+    return kept
+
+
+def _address(link: str, texts: Collection[str]) -> str | None:
+    """Where a link leads on the site; None where that is no page."""
+    if OUTSIDE.match(link):
+        return link
+    name, mark, place = link.partition("#")
+    return f"{page_of(name)}{mark}{place}" if name in texts else None

@@ -1,0 +1,199 @@
+"""A document as a page: one file that needs no network and no script.
+
+Formulas are MathML, the graph is inline SVG, a derivation opens where it is clicked. Words reach
+the page through the templates alone, which escape them; the MathML is escaped by its printer.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from derive.language.formulas.mathml import equation, inline, mathml, matrix
+from derive.language.formulas.words import Side, Words, parts_of
+from derive.running.writing import MARK
+from derive.show.document import (
+    Block,
+    Code,
+    Derivation,
+    Document,
+    Equation,
+    Equations,
+    Graph,
+    Group,
+    Matrix,
+    Prose,
+)
+from derive.show.graph import drawing
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+# As they stand in a stylesheet; the playground has a stylesheet of its own, and none of the files.
+TEMPLATES.globals["fonts"] = {
+    file.stem: b64encode(file.read_bytes()).decode()
+    for file in (Path(__file__).parent / "fonts").glob("*.woff2")
+}
+
+# Control characters, and halves of characters, which UTF-8 does not know.
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class Sentence(list[str | Markup]):
+    """What a template prints: text, which it escapes, and formulas."""
+
+    @property
+    def formulas(self) -> bool:
+        """Whether there are any: no line breaks in one, so a long one is scrolled."""
+        return any(isinstance(part, Markup) for part in self)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of aligned equations; formulas are MathML, the rest are words."""
+
+    left: Markup
+    relation: str
+    right: Markup
+    shape: str
+    remark: Sentence
+
+
+@dataclass(frozen=True)
+class Around:
+    """Where else a page of a site leads: addresses, each with the text of its link."""
+
+    links: tuple[tuple[str, str], ...] = ()
+
+
+def page(document: Document, around: Around = Around()) -> str:
+    """The document as one HTML file."""
+    body = _article(document, contents=True)
+    return file_of("page", title=document.name, body=body, around=around)
+
+
+def fragment(document: Document) -> str:
+    """The document as a part of another page, with styles that reach no further and take
+    the colour of the text around it.
+    """
+    return file_of("fragment", body=_article(document))
+
+
+def parts(document: Document) -> tuple[tuple[str, str], ...]:
+    """The title of every section and what stands below it, for a page that arranges them itself;
+    ``style`` are the rules that it needs.
+    """
+    return tuple((s.title, _printable("\n".join(map(_block, s.blocks)))) for s in document.sections)
+
+
+def style() -> str:
+    """The stylesheet of all pages."""
+    return TEMPLATES.get_template("style.css.jinja").render()
+
+
+def _article(document: Document, contents: bool = False) -> Markup:
+    keys = keys_of(s.title for s in document.sections)
+    blocks = ([_block(b) for b in s.blocks] for s in document.sections)
+    sections = [(s.title, k, b) for s, k, b in zip(document.sections, keys, blocks, strict=True)]
+    kinds = ["lede", *["source"] * len(document.summary)]
+    summary = list(zip(kinds, map(sentence, document.summary), strict=False))
+    listed = [(title, key) for title, key, _ in sections] if contents else []
+    named = {"name": document.name, "summary": summary, "contents": listed}
+    return _filled("document", sections=sections, **named)
+
+
+def keys_of(titles: Iterable[str]) -> list[str]:
+    """What titles go by in an address, as on GitHub: each its own."""
+    found: list[str] = []
+    for title in titles:
+        key = re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"
+        taken = sum(
+            k == key or re.fullmatch(rf"{re.escape(key)}-\d+", k) is not None for k in found
+        )
+        found.append(f"{key}-{taken}" if taken else key)
+    return found
+
+
+def file_of(template: str, **values) -> str:
+    """A template filled, as the text of a file."""
+    return _printable(TEMPLATES.get_template(f"{template}.html.jinja").render(mark=MARK, **values))
+
+
+def _printable(text: str) -> str:
+    return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _filled(template: str, **values) -> Markup:
+    return Markup(TEMPLATES.get_template(f"{template}.html.jinja").render(**values))
+
+
+def _block(block: Block) -> Markup:
+    if isinstance(block, Prose):
+        return _filled("prose", words=sentence(block.words))
+    if isinstance(block, Equations):
+        return _filled("equations", lines=list(map(_line, block.lines)))
+    if isinstance(block, Derivation):
+        return _derivation(block)
+    if isinstance(block, Matrix):
+        formula = Markup(matrix(block.name, block.rows))
+        return _filled("matrix", formula=formula, remark=sentence(block.remark))
+    if isinstance(block, Code):
+        return _filled("code", lines=block.lines)
+    if isinstance(block, Group):
+        blocks = list(map(_block, block.blocks))
+        return _filled("group", title=sentence(block.title), blocks=blocks)
+    if isinstance(block, Graph):
+        return _filled("graph", drawing=drawing(block))
+    raise TypeError(f"nothing renders {type(block).__name__} on a page")
+
+
+def _line(line: Equation) -> Line:
+    left = Markup("") if line.is_term or not line.left else _formula(line.left)
+    relation = line.relation.replace("-", "\N{MINUS SIGN}")
+    return Line(left, relation, _formula(line.shown), line.shape, sentence(line.remark))
+
+
+def _derivation(derivation: Derivation) -> Markup:
+    title, claim = (
+        sentence(derivation.title),
+        Markup(equation(derivation.start.left, derivation.reached)),
+    )
+    said = title.formulas  # a title with a formula is the claim
+    return _filled(
+        "derivation",
+        claim=title if said else [claim],
+        title=[] if said else title,
+        count=derivation.count,
+        lines=list(map(_line, _chain(derivation))),
+    )
+
+
+def _chain(derivation: Derivation) -> Iterator[Equation]:
+    """The lines of a derivation; one that begins with itself says so once."""
+    start, steps = derivation.start, derivation.steps
+    if steps and start.left == start.right:
+        yield Equation(start.left, steps[0].right, steps[0].remark, start.shape)
+        yield from steps[1:]
+    else:
+        yield from (start, *steps)
+
+
+def _formula(side: Side) -> Markup:
+    return Markup(mathml(side))
+
+
+def sentence(words: Words) -> Sentence:
+    return Sentence(p if isinstance(p, str) else Markup(inline(p)) for p in parts_of(words))

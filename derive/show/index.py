@@ -1,0 +1,47 @@
+"""The page that leads to the others: by kind, each with its formula, and a search that needs no
+network.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from markupsafe import Markup
+
+from derive.language.formulas.mathml import equation
+from derive.show.document import Document
+from derive.show.html import TEMPLATES, Around, Sentence, file_of, keys_of, sentence
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page in the index: its file, its name, what it is, and its formula, if it has one."""
+
+    page: str
+    name: str
+    about: Sentence
+    formula: Markup | None
+
+
+def index(
+    groups: Mapping[str, Mapping[str, Document]], title: str, about: str, around: Around
+) -> str:
+    """``groups`` has the documents of a kind, each by the name of its file."""
+    entries = [[_entry(*item) for item in own.items()] for own in groups.values()]
+    script = TEMPLATES.get_template("search.js.jinja").render()
+    values = {
+        "groups": list(zip(groups, keys_of(groups), entries, strict=True)),
+        "script": Markup(script),
+        "hash": b64encode(sha256(script.encode()).digest()).decode(),
+    }
+    return file_of("index", title=title, about=about, around=around, **values)
+
+
+def _entry(file: str, document: Document) -> Entry:
+    about = sentence(document.summary[0] if document.summary else "")
+    line = document.headline
+    formula = Markup(equation(line.left, line.right)) if line is not None else None
+    return Entry(file, document.name, about, formula)
