@@ -1,4 +1,4 @@
-"""What the array nodes have in common: their axes, and what is refused when one is written."""
+"""Base of the array nodes: their axes, and the checks made when a user writes one."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class ArrayNode(Expr):
 
     @classmethod
     def over(cls, operand: Expr, axes: Iterable[Axis]) -> Expr:
-        """The node itself, in canonical order of its axes and unchecked: for the machinery, not
-        for users.
+        """Build the node itself, its axes in canonical order, unchecked: for internal code, not for
+        users.
         """
         return Expr.__new__(cls, operand, Along(ordered(axes)))
 
     @classmethod
     def _instead(cls, operand, axes) -> str:
-        """What to write where one of ``axes`` is none, or where there are none."""
+        """The remedy where one of ``axes`` is not an axis, or where none are given."""
         return along_axes(cls.__name__, operand, axes)
 
     @classmethod
     def _check(cls, operand, axes) -> None:
-        """Refuse what cannot be meant."""
+        """Raise `NotationError` for an operand or axes that make no sense."""
 
     def _eval_is_real(self):  # not ``is_real = True``, which no kind of node could take back
         return True
 
     def has(self, *patterns: object) -> bool:
-        """As SymPy's, but a choice inside is none outside: its condition varies along what the
-        node binds. ``piecewise_fold``, which asks for nothing else, would move it out.
+        """Like SymPy's ``has``, but a choice inside does not count: its condition varies along axes
+        that the node binds. ``piecewise_fold``, the only caller that asks, would move it out.
         """
         return patterns != (Piecewise,) and super().has(*patterns)
 
@@ -63,7 +63,7 @@ class ArrayNode(Expr):
 
     @property
     def operands(self) -> tuple[Expr, ...]:
-        """All that the node is taken of."""
+        """All operands of the node."""
         return self.args[:1]
 
     @property
@@ -87,15 +87,15 @@ class ArrayNode(Expr):
 
     @property
     def inside(self) -> frozenset[Axis]:
-        """The axes along which its operands are met."""
+        """The axes along which its operands are evaluated."""
         return axes_of(self.operand) | frozenset(self.binds)
 
     def around(self, operand: Expr) -> frozenset[Axis]:
-        """The axes along which one of its operands is met."""
+        """The axes along which one of its operands is evaluated."""
         return self.inside
 
     def on(self, operand: Expr) -> Expr:
-        """The same node on another operand, the first where there are several."""
+        """The same node on another operand; the first one is replaced where there are several."""
         return self.func(operand, *self.args[1:])
 
     def through(
@@ -104,9 +104,9 @@ class ArrayNode(Expr):
         names: Mapping[Axis, Axis] | None = None,
         brought: Mapping[Axis, Axis] | None = None,
     ) -> Expr:
-        """The same node on its operands as ``change`` gives them, its own axes under other names;
-        ``brought`` are those of the axes that it brings, where one of them has the name of one that
-        ends inside of it.
+        """The same node with ``change`` applied to its operands and its own axes renamed by
+        ``names``; ``brought`` renames the axes that it brings, where one of them shares its name
+        with an axis that ends inside it.
         """
         names, operands = names or {}, self.operands
         alongs = (along.axes for along in self.args[len(operands) :])
@@ -130,18 +130,18 @@ class Reduction(ArrayNode):
 
 
 class Whole(ArrayNode):
-    """A node that is computed of whole arrays: an entry of it is made of many others of them."""
+    """A node computed from whole arrays: each entry depends on many entries of the operands."""
 
     word, is_step = "", False
 
     @property
     def subject(self) -> Expr:
-        """What it is of, for a name."""
+        """The operand that a name for the node mentions."""
         return self.operand
 
 
 def named(node: str, operand, axes: Iterable[object] = ()) -> str:
-    """How a node is written along the axes that are meant, or along each that there is."""
+    """The node as written along the axes that are meant, or along each axis of the operand."""
     names = names_meant(axes)
     if names:
         return f"{node}({operand}, {', '.join(names)})"
@@ -150,7 +150,7 @@ def named(node: str, operand, axes: Iterable[object] = ()) -> str:
 
 
 def along_axes(node: str, operand: Expr, axes: Iterable[object]) -> str:
-    """How a node is written along the axes that are meant."""
+    """A remedy: the node as written along the axes that are meant, with their declarations."""
     if isinstance(operand, Axis) and axes:
         return f"the tensor comes first: write {named(node, axes[0], [operand])}"
     names = names_meant(axes) or ()
@@ -158,7 +158,7 @@ def along_axes(node: str, operand: Expr, axes: Iterable[object]) -> str:
 
 
 def checked_operand(node: str, operand, axes, instead: Callable[..., str] | None = None) -> Expr:
-    """The operand of a node as a user wrote it, if that and its axes can be meant."""
+    """The operand as a user wrote it, if it and its axes are valid; else `NotationError`."""
     operand = expression_of(operand, node)
     instead = instead or partial(along_axes, node)
     if not axes:
@@ -200,7 +200,7 @@ def check_carried(node: str, operand: Expr, axes, written: str = "") -> None:
 
 
 def check_single(node: str, new: Axis) -> None:
-    """An axis that is made out of others is one dimension: no argument says of how many."""
+    """Refuse a new axis that stands for several dimensions: no argument gives their number."""
     if isinstance(new, Axes):
         raise NotationError(
             f"{node} makes one axis, and {new} stands for any number of dimensions",

@@ -1,8 +1,8 @@
-"""Expressions at numbers: their value there, and numbers at which they have one.
+"""Expressions at numbers: their values, and numbers at which they have one.
 
-A value is computed from inside out, as torch computes it: what has a part that is no real number is
-none either, unless a choice does not take that part. A comparison with such a part is neither true
-nor false. None says both, and nothing is raised.
+Values are computed from the inside out, as torch does: an expression with a part that is not a real
+number has no value, unless a choice skips that part. A comparison with such a part is neither true
+nor false. Both cases return None; nothing is raised.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ LOGIC = {And: fuzzy_and, Or: fuzzy_or}
 
 
 def value_at(e: Basic, numbers: Mapping[Expr, Basic | None]) -> Basic | None:
-    """The real number, or the truth, that ``e`` is where its symbols are ``numbers``; None where it
-    is none.
+    """The real number or truth value of ``e`` where its symbols are ``numbers``; None where it has
+    none.
     """
     if e in numbers:
         return numbers[e]
@@ -84,7 +84,8 @@ def _is_real(value: Expr) -> bool:
 
 
 def truth_at(condition: Basic, numbers: Mapping[Expr, Basic | None]) -> bool | None:
-    """Whether ``condition`` holds there; None where it compares what is no real number."""
+    """The truth of ``condition`` there; None where it compares something that is not a real number.
+    """
     return _truth(value_at(condition, numbers))
 
 
@@ -107,8 +108,8 @@ def _of_truth(holds: bool | None) -> Basic | None:
 
 
 def needs_of_sizes(e: Basic) -> list[Basic]:
-    """What has to hold of the sizes for ``e`` to have a value: what it divides by is positive, and
-    so is that of a logarithm; that of a root is not negative. Only what is of sizes alone is asked.
+    """Conditions on sizes for ``e`` to have a value: divisors and arguments of logarithms are
+    positive, those of roots not negative. Only subexpressions in sizes alone are considered.
     """
     needs = [
         (Gt if p.exp.could_extract_minus_sign() else Ge)(p.base, 0)
@@ -124,7 +125,7 @@ def _of_sizes(e: Expr) -> bool:
 
 
 def sizes_allow(needs: Iterable[Basic], sizes: Mapping[Axis, int]) -> bool:
-    """Whether what is needed of sizes holds for these."""
+    """Whether all conditions on sizes hold for ``sizes``."""
     numbers = {axis: Integer(n) for axis, n in sizes.items()}
     return all(truth_at(need, numbers) for need in needs)
 
@@ -139,7 +140,7 @@ def larger_sizes(sizes: Mapping[Axis, int], axes: Sequence[Axis]) -> Iterator[di
 def sizes_for(
     needs: Iterable[Basic], axes: Iterable[Axis], random: Random
 ) -> dict[Axis, Integer] | None:
-    """Small sizes for which what is needed holds; None where none were found."""
+    """Small sizes that satisfy all ``needs``; None where none were found."""
     needs, axes = list(needs), list(axes)
     for doubled in range(DOUBLED):
         for _ in range(TRIED):

@@ -1,6 +1,6 @@
-"""A state that is read at the place before, on lines above the one that defines it.
+"""A state read at the previous position, on lines above the one that defines it.
 
-    h = tanh(x + Sum(W * Rename(Previous(h, T, initial=h0), H, J), J))
+h = tanh(x + Sum(W * Rename(Previous(h, T, initial=h0), H, J), J))
 
 The class body hands out an `Awaited` where such a line looks ``h`` up; `Previous` alone takes it.
 """
@@ -18,7 +18,7 @@ StateBefore = Callable[[str, Axis, Expr], Tensor]  # of the name, along the axis
 
 
 class Awaited:
-    """The statement ``name``, which a line below defines."""
+    """A statement ``name`` that a later line defines."""
 
     def __init__(self, name: str, before: StateBefore):
         self.name, self._before = name, before

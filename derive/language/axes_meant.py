@@ -1,4 +1,4 @@
-"""The axes that somebody means who writes them as text, as numbers, in a tuple or as symbols."""
+"""Axes that a user names as text, as numbers, in a tuple or as symbols."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from derive.language.symbols import Axis, Tensor
 
 
 def names_meant(axes: Iterable[object]) -> list[str] | None:
-    """The names of axes, of ``"N"`` and of SymPy's N too, and of all in a tuple; None where one has
-    no name, such as a number.
+    """The names of axes given as ``"N"``, as SymPy symbols or in a tuple; None where one has no
+    name, such as a number.
     """
     names: list[str] = []
     for axis in axes:
@@ -28,7 +28,7 @@ def names_meant(axes: Iterable[object]) -> list[str] | None:
 
 
 def unknown(names: Iterable[str], known: Iterable[Axis]) -> str:
-    """How those of ``names`` are declared that are not ``known``, to follow what to write."""
+    """Declarations for those of ``names`` that are not ``known``, appended to a remedy."""
     new = [name for name in names if name not in {axis.name for axis in known}]
     return f", with {declared(new)}" if new else ""
 

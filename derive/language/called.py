@@ -1,9 +1,9 @@
-"""What a value is called that nobody named: ``one_minus_met``, ``exp_logits``, ``x_over_rms``.
+"""Names for values that the user did not name: ``one_minus_met``, ``exp_logits``, ``x_over_rms``.
 
 In: the expression of the value. Out: names that say what it is, the best one first. They follow
 from the expression alone, so they stay what they are where other mathematics changes. A name has
-one reading: what is taken of more than one value ends it (``exp_of_x_minus_y``), and what stands
-under a function or a sum is a product of names (``sum_dy_xhat``).
+one reading: an operand made of several values ends it (``exp_of_x_minus_y``), and the operand of a
+function or a sum is a product of names (``sum_dy_xhat``).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Said = tuple[str, int]
 
 
 class _NoWordsError(Exception):
-    """What is no short name."""
+    """No short name exists."""
 
 
 def names_of(e: Expr, where: str, before: str = "") -> Iterator[str]:
-    """What ``e`` is called, the best first; ``where`` is the value in which it stands, and
-    ``before`` what to call it where its expression makes no short name.
+    """Names for ``e``, the best first; ``where`` is the value whose expression contains it, and
+    ``before`` a fallback where the expression makes no short name.
     """
     found = words_of(e)
     if found is None:
@@ -61,7 +61,7 @@ def names_of(e: Expr, where: str, before: str = "") -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def words_of(e: Expr) -> str | None:
-    """A short name that says what ``e`` is; None where there is none."""
+    """A short name for ``e``; None where there is none."""
     try:
         words, _ = _Speaker(e).said(e)
     except _NoWordsError:
@@ -74,7 +74,7 @@ def words_of(e: Expr) -> str | None:
 
 
 class _Speaker:
-    """Says an expression in words, and how tightly these hold together."""
+    """Puts an expression into words, with how tightly these bind."""
 
     def __init__(self, e: Expr):
         read = defaultdict(set)
@@ -89,14 +89,14 @@ class _Speaker:
         raise _NoWordsError
 
     def within(self, e: Basic, bound: int) -> str:
-        """The words for ``e``, if they hold together as tightly as that."""
+        """The words for ``e``, if they bind at least that tightly."""
         words, tight = self.said(e)
         if tight > bound:
             raise _NoWordsError
         return words
 
     def of(self, name: str, e: Expr) -> Said:
-        """What is taken of ``e``: a name, or a product of names, whose words stand side by side;
+        """A function of ``e`` in words: a name, or a product of names, follows side by side;
         ``exp_of_x_minus_w`` where a name would come apart.
         """
         if _is_loose(e) and name not in REDUCTIONS:
@@ -124,12 +124,12 @@ class _Speaker:
 
 
 def _is_loose(e: Basic) -> bool:
-    """Whether the name of a value says of what it is the sum."""
+    """Whether ``e`` is a value whose name spells out a sum or a difference."""
     return isinstance(e, Tensor) and any(word in e.name for word in ("_plus_", "_minus_"))
 
 
 def _number(e: Expr) -> str:
-    """A number that stands in front of something."""
+    """A number in front of other words."""
     if e == Rational(1, 2):
         return "half"
     return "twice" if e == 2 else "scaled"
@@ -216,7 +216,7 @@ def _mean(speaker: _Speaker, e: Mul) -> Said | None:
 
 
 def _sum_of_terms(speaker: _Speaker, e: Add) -> Said:
-    """Numbers first, scalars last, and behind these what is subtracted."""
+    """The terms in words: numbers first, scalars last, and the subtracted terms behind these."""
     if len(e.args) > MOST:
         raise _NoWordsError
     terms = sorted(e.args, key=lambda term: (term.could_extract_minus_sign(), _place(term)))
@@ -279,7 +279,7 @@ def _logarithm(speaker: _Speaker, e: log) -> Said:
 
 
 def _choice(speaker: _Speaker, e: Piecewise) -> Said:
-    """Where something counts; or what is chosen there and is nothing elsewhere."""
+    """A choice with 0 or -oo elsewhere: the condition, or the value with its condition."""
     if len(e.args) != 2:
         raise _NoWordsError
     (one, condition), (other, always) = e.args

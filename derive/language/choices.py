@@ -1,4 +1,4 @@
-"""Choices between values, and choices in the conditions of others, which SymPy bears badly."""
+"""Choices between values, and choices in the conditions of others, which SymPy handles badly."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Branches(Function):
     """``Branches(a, condition, b)`` is ``Piecewise((a, condition), (b, True))``, in a condition:
     the values of a choice, a condition after every one but the last.
 
-    SymPy makes of a condition on a choice one on every branch, (x > w and x > 1) or (x <= w and
-    w > 1), at once and again for every choice in it: what is nested three times takes minutes, or
-    all of the stack. In this form it sees none.
+    SymPy turns a condition on a choice into one on every branch, (x > w and x > 1) or (x <= w and
+    w > 1), immediately and again for every choice in it: three nested levels take minutes, or
+    exhaust the stack. In this form it sees none.
     """
 
     is_real = True
@@ -61,13 +61,13 @@ class Branches(Function):
 
     @classmethod
     def of(cls, pairs) -> Expr:
-        """The choice between values with their conditions, of which the last one holds."""
+        """Build the choice from pairs of value and condition, of which the last one is true."""
         flat = [part for pair in pairs for part in pair][:-1]
         return cls(*flat) if len(flat) > 1 else flat[0]
 
     @property
     def choice(self) -> Piecewise:
-        """The same as SymPy's."""
+        """The equivalent `Piecewise`."""
         return Piecewise(*zip(self.args[::2], self.args[1::2], strict=False), (self.args[-1], True))
 
     def fdiff(self, argindex=1):
@@ -78,8 +78,8 @@ class Branches(Function):
 
 
 class Compared(Function):
-    """``Compared(e)`` is ``e``, in a condition: every choice in it becomes `Branches`, those too
-    that come in when a symbol is replaced by what it stands for.
+    """``Compared(e)`` is ``e``, in a condition: every choice in it becomes `Branches`, also those
+    that appear when a symbol is replaced by its definition.
     """
 
     nargs = 1
@@ -104,13 +104,13 @@ class Compared(Function):
 
 
 def replaced_finally(e: Expr) -> Expr:
-    """``e`` without `Compared`, where no symbol in it will be replaced by what may be a choice."""
+    """``e`` without `Compared`, once no symbol in it will be replaced by a choice."""
     return e.replace(lambda n: isinstance(n, Compared), lambda n: n.choice)
 
 
 def comparing(e: Expr, nested: Mapping[str, int]) -> Expr:
-    """``e`` with everything `Compared` that a condition in it compares, where that is a choice: one
-    itself, or computed from a statement that is, according to ``nested`` of `nesting`.
+    """``e`` with the compared sides in its conditions as `Compared`, where they are choices, or
+    computed from statements that are, according to ``nested`` of `nesting`.
     """
     tests = {}
     for test in {test for choice in e.atoms(Piecewise) for test in choice.atoms(Relational)}:
@@ -121,7 +121,7 @@ def comparing(e: Expr, nested: Mapping[str, int]) -> Expr:
 
 
 def _is_choice(e: Expr, nested: Mapping[str, int]) -> bool:
-    """Whether ``e`` chooses; SymPy bears one choice inside of an array node."""
+    """Whether ``e`` chooses; SymPy copes with one choice inside an array node."""
     if isinstance(e, ArrayNode):
         return nesting(e, nested) > 1
     if isinstance(e, (Piecewise, Tensor)):
@@ -130,8 +130,7 @@ def _is_choice(e: Expr, nested: Mapping[str, int]) -> bool:
 
 
 def nesting(e: Expr, nested: Mapping[str, int]) -> int:
-    """How many choices stand in one another in ``e``, where those in the statements before are
-    known by name.
+    """The depth of nested choices in ``e``; ``nested`` gives those of earlier statements by name.
     """
     if isinstance(e, Tensor):
         return nested.get(e.name, 0)
@@ -142,7 +141,7 @@ def nesting(e: Expr, nested: Mapping[str, int]) -> int:
 
 def without_gap(choice: Piecewise) -> Expr:
     """Piecewise((a, t != v), (b, True)) = a, where a is a polynomial in t that is b at t = v: there
-    is no gap to fill. Other choices are returned as they are.
+    is no gap to fill. Other choices are returned unchanged.
     """
     if len(choice.args) != 2:
         return choice
@@ -165,9 +164,7 @@ def branches_of(choice: Piecewise) -> Iterator[tuple[Expr, frozenset[Basic]]]:
 
 
 def almost_everywhere(derivative: Expr) -> Expr:
-    """A derivative that SymPy took, 0 where it has the peak of a jump: a sign has the gradient 0,
-    as in torch.
-    """
+    """A derivative by SymPy with 0 for its Dirac deltas: a sign has the gradient 0, as in torch."""
     return derivative.replace(lambda node: isinstance(node, DiracDelta), lambda node: Integer(0))
 
 
@@ -190,7 +187,7 @@ def _partial_by(operation: Expr, place: Symbol) -> Expr:
 
 
 def zero_unless(e: Expr):
-    """The condition where ``e`` is 1, if it is 0 elsewhere; else None."""
+    """The condition under which ``e`` is 1, if it is 0 elsewhere; else None."""
     if isinstance(e, Piecewise) and len(e.args) == 2:
         (first, condition), (last, _) = e.args
         if (first, last) == (1, 0):
@@ -212,7 +209,7 @@ def without_minus_infinity(e: exp) -> Expr:
 
 
 def without_masks(e: Expr) -> Expr:
-    """``e`` with every exponential of what is masked with -oo as the choice that it is."""
+    """``e`` with every exponential of an operand masked with -oo rewritten as a choice."""
     while e.has(MINUS_INFINITY):
         before = e
         e = e.replace(lambda part: isinstance(part, exp), without_minus_infinity)
@@ -222,8 +219,8 @@ def without_masks(e: Expr) -> Expr:
 
 
 def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:
-    """``e`` with ``values`` instead of what they are the values of, as ``xreplace`` has it;
-    but a choice never gets into a condition.
+    """``e`` with the keys of ``values`` replaced by their values, as by ``xreplace``, but a choice
+    never gets into a condition.
     """
     if e in values:
         return values[e]
@@ -235,7 +232,7 @@ def written_in(e: Basic, values: Mapping[Expr, Expr]) -> Basic:
 
 
 def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
-    """``e`` on other operands; a condition in them that asks for a choice asks for its branches.
+    """``e`` on other operands; a condition that compares a choice becomes one on its branches.
 
     SymPy would write it with `ITE`, or stop where no symbol is free in the condition of the choice
     (sympy 1.14).
@@ -247,7 +244,7 @@ def with_args(e: Basic, args: Iterable[Basic]) -> Basic:
 
 
 def as_choices(e: Expr) -> Expr:
-    """``e``, which stood in a condition, with choices instead of `Branches` and `Compared`."""
+    """``e``, taken out of a condition, with choices instead of `Branches` and `Compared`."""
     return e.replace(lambda node: isinstance(node, (Branches, Compared)), lambda n: n.choice)
 
 
@@ -264,7 +261,7 @@ def _of_branches(condition: Basic) -> Basic:
 
 
 def _first_choice(e: Basic) -> Piecewise | None:
-    """A choice in ``e`` outside of its sums, which bind what the conditions in them ask for."""
+    """A choice in ``e`` outside its sums, which bind the axes that the conditions in them need."""
     if isinstance(e, Piecewise):
         return e
     inside = (_first_choice(arg) for arg in e.args if arg.has(Piecewise))

@@ -14,10 +14,10 @@ Rows = Sequence[Sequence]
 
 
 class Calculates(Protocol):
-    """What is asked of an arithmetic (``checking/numbers/arithmetic.py`` has others)."""
+    """The arithmetic used here (``checking/numbers/arithmetic.py`` has others)."""
 
     def number(self, e: Expr):
-        """Of SymPy's."""
+        """The value of a SymPy number."""
 
     def add(self, values: Sequence): ...
 
@@ -27,7 +27,7 @@ class Calculates(Protocol):
 
 
 class OfScalars:
-    """SymPy's scalars."""
+    """Arithmetic on SymPy scalars."""
 
     def number(self, e: Expr) -> Expr:
         return e

@@ -1,4 +1,4 @@
-"""What a class body declares: tensors with and without a gradient, labels and numbers."""
+"""Declarations of a class body: tensors with and without a gradient, labels and numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RENAMED = {
 
 
 class _Declares(type):
-    """Says of wrong arguments what a declaration takes."""
+    """Metaclass that explains the arguments of a declaration where they are wrong."""
 
     def __call__(cls, *args, **given):
         parameters = inspect.signature(cls.__init__)
@@ -58,8 +58,8 @@ class _Declares(type):
 
 
 class Declaration(metaclass=_Declares):
-    """What stands right of the ``=`` where a class body declares a tensor; its name is the left-
-    hand side.
+    """The right-hand side of a declaration of a tensor in a class body; its name is the left-hand
+    side.
     """
 
     role = ""
@@ -111,7 +111,7 @@ class Declaration(metaclass=_Declares):
 
 
 def _along(kind: str, axes) -> str:
-    """What to write for a declaration of which one axis is none."""
+    """A remedy for a declaration with an argument that is not an axis."""
     names = names_meant(axes)
     if names:
         return f"write {kind}({', '.join(names)}), with {declared(names)} above the class"
@@ -119,7 +119,7 @@ def _along(kind: str, axes) -> str:
 
 
 def _class_that_holds(declaration: Declaration) -> str:
-    """The name of the class that is being defined, and is no forward, with that declaration."""
+    """The name of the class under definition that has that declaration and is not a forward."""
     frame = sys._getframe(1)
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
@@ -240,12 +240,12 @@ class Scalar(Declaration):
 
 
 def exact(number: float | Expr) -> Expr:
-    """A number as it is written, ``1e-5`` as 1/100000; an expression as it is."""
+    """A number exactly as written, ``1e-5`` as 1/100000; an expression unchanged."""
     return number if isinstance(number, Expr) else exact_number(number)
 
 
 def _number_or_sizes(value, what: str) -> float | Expr:
-    """What a scalar is declared with: a number of Python's, or an expression in sizes."""
+    """The default or bound of a scalar: a Python number, or an expression in sizes."""
     in_sizes = isinstance(value, Expr) and bool(value.atoms(Axis))
     if in_sizes and is_number_or_size(value) and value.free_symbols <= value.atoms(Axis):
         return value
@@ -255,7 +255,7 @@ def _number_or_sizes(value, what: str) -> float | Expr:
 
 
 def _number(written: str, value, what: str = "the default") -> float:
-    """A default or a bound as a number of Python's; ``written`` is where it stands."""
+    """A default or a bound as a Python float; ``written`` is the declaration for the message."""
     number = _float(value)
     is_text = isinstance(value, (str, list, tuple)) or is_array(value)
     if number is None or is_text or isinstance(value, bool) or not math.isfinite(number):
@@ -267,7 +267,7 @@ def _number(written: str, value, what: str = "the default") -> float:
 
 
 def _float(value) -> float | None:
-    """The number that a value holds, which may be text, or the one entry of a list or a tensor."""
+    """The number in a value, which may be text, or the only entry of a list or a tensor."""
     try:
         return float(value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -275,7 +275,7 @@ def _float(value) -> float | None:
 
 
 def _as_number(written: str, value, number: float | None) -> str:
-    """What to write for a default that is no number of Python's."""
+    """A remedy for a default that is not a Python number."""
     kind = written.partition("(")[0]
     if kind == "Scalar" and number is not None and math.isfinite(number):
         return f"write Scalar({number:.{SINGLE}g})"
@@ -289,6 +289,6 @@ def _as_number(written: str, value, number: float | None) -> str:
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array of numpy's or a tensor of torch's: no single number."""
+    """Whether a value is a numpy array or a torch tensor rather than a single number."""
     has_both = hasattr(value, "dtype") and hasattr(value, "shape")
     return has_both and not isinstance(value, numbers.Number)

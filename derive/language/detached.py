@@ -1,4 +1,4 @@
-"""A value that no gradient passes: torch's ``detach``, JAX's ``stop_gradient``."""
+"""A value that blocks the gradient: torch's ``detach``, JAX's ``stop_gradient``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WITHOUT_GRADIENT = ("given", "scalar", *CONSTANT)
 class Detach(Function):
     """``Detach(e)``: the value of ``e``, whose derivative is 0.
 
-    Source: ``torch.Tensor.detach``. It is a function that nothing is known of but its sign, so
+    Source: ``torch.Tensor.detach``. It is a function with no known property but its sign, so
     that no identity looks through it: the derivative of ``x - Detach(x)`` is 1, and whatever is
-    proved holds for every value that could stand there.
+    proved holds for every value in its place.
     """
 
     nargs = 1
@@ -56,15 +56,15 @@ class Detach(Function):
 
 
 def attached(e: Expr) -> Expr:
-    """The value of ``e``, as an expression in which nothing is detached."""
+    """``e`` with every `Detach` replaced by its operand."""
     if not e.has(Detach):
         return e
     return e.replace(lambda node: isinstance(node, Detach), lambda node: node.args[0])
 
 
 def only_where_needed(e: Expr) -> Expr:
-    """``e`` where nothing is detached that has no gradient anyway: within a class body it may have
-    one, as an inner one by a `Given`.
+    """``e`` without `Detach` around operands that have no gradient anyway: in a class body they may
+    have one, as a `Given` of an inner forward may.
     """
 
     def is_idle(node: Expr) -> bool:

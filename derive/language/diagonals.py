@@ -1,7 +1,7 @@
-"""The identity between two axes, and what stands on the diagonal of a tensor along them.
+"""The identity between two axes, and the diagonals of tensors along them.
 
-One node says it: `Identity`, a one-hot whose label is the index along another axis. So what holds
-of one-hots holds of it, a diagonal is the entry that it picks, and what is put on a diagonal is its
+One node is enough: `Identity`, a one-hot whose label is the index along another axis. So every rule
+for one-hots applies to it: a diagonal is the entry that it picks, and a diagonal matrix is its
 multiple.
 """
 
@@ -48,11 +48,11 @@ class Identity(OneHot):
 
     @property
     def condition(self) -> Eq:
-        """That the two indices are the same."""
+        """The equation of the two indices."""
         return Eq(*(Position.over(S.Zero, [axis]) for axis in self.pair))
 
     def towards(self, axes: Collection[Axis]) -> OneHot | None:
-        """As a one-hot along either of the pair."""
+        """The same as a one-hot along whichever axis of the pair is in ``axes``."""
         one, other = self.pair
         if self.axis in axes or one not in axes:
             return super().towards(axes)
@@ -63,8 +63,8 @@ class Identity(OneHot):
 
 
 def Diagonal(e: Expr, one: Axis, other: Axis) -> Expr:
-    """``Diagonal(x, N, M)``: the entries of ``x`` where the index along ``M`` is that along ``N``,
-    along ``N``: the diagonal of a matrix.
+    """``Diagonal(x, N, M)``: the diagonal of a matrix along ``N``, the entries of ``x`` where the
+    indices along ``M`` and ``N`` are equal.
     """
     e = checked_operand("Diagonal", e, (one, other))
     check_carried("Diagonal", e, (one, other), f"Diagonal({e}, {one}, {other})")
@@ -82,8 +82,8 @@ def _check_pair(node: str, axes) -> None:
 
 
 def with_identities(e: Expr, twins: Mapping[Axis, Axis]) -> Expr:
-    """``e`` where a choice by whether two indices are equal is an identity, if it is 0 elsewhere or
-    between numbers; and where other conditions compare the indices.
+    """``e`` with identities for choices on whether two indices are equal, if these are 0 elsewhere
+    or choose between numbers; and with the indices compared in other conditions.
     """
     e = e.replace(lambda node: isinstance(node, Relational), _compared)
     return e.replace(lambda node: isinstance(node, Piecewise), lambda node: _identity(node, twins))

@@ -1,7 +1,8 @@
-"""Which installed distribution a file is of: a library is judged otherwise than a user's own file.
+"""The installed distribution that a file belongs to: libraries are judged unlike a user's own
+files.
 
-A folder that pip installs into, wherever it is and whatever it is called, holds the records of what
-is installed there. A file in it that no record names is somebody's own; so is one of an editable
+A folder that pip installs into, wherever it is and whatever it is called, holds the records of the
+distributions in it. A file in it that no record names is a user's own; so is one of an editable
 install, whose record names no file of it.
 """
 
@@ -26,7 +27,7 @@ def distribution_of(file: str | Path) -> str:
 
 
 def installed_into(file: str | Path) -> Path | None:
-    """The folder around a file that pip, or what came before it, installs into."""
+    """The folder around a file that pip, or its predecessors, installs into."""
     return next(filter(_has_records, Path(file).parents), None)
 
 
@@ -37,8 +38,8 @@ def _has_records(folder: Path) -> bool:
 
 @lru_cache(maxsize=4096)
 def _named_by(folder: Path, file: str) -> str:
-    """The distribution of a file in ``folder``: that which recorded it, else that which has what is
-    imported there: a record may be without its files, as Debian's are.
+    """The distribution of a file in ``folder``: the one that recorded it, else the one that
+    provides its top-level module: a record may lack its files, as Debian's do.
     """
     top = file.split("/")[0].removesuffix(".py")
     records = _records(folder)
@@ -49,7 +50,7 @@ def _named_by(folder: Path, file: str) -> str:
 
 @lru_cache(maxsize=64)
 def _records(folder: Path) -> list[tuple[Distribution, str, frozenset[str]]]:
-    """The distributions in a folder, each with its record and with what can be imported of it."""
+    """The distributions in a folder, each with its recorded files and its importable names."""
     found = []
     for each in distributions(path=[str(folder)]):
         files = "\n" + (each.read_text("RECORD") or "")

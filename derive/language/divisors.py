@@ -1,4 +1,4 @@
-"""What an expression divides by."""
+"""Divisors in expressions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from derive.language.symbols import Axis, is_number_or_size
 
 
 def divisors_in(e: Basic) -> set[Expr]:
-    """What ``e`` divides by."""
+    """The bases of all powers in ``e`` with a negative exponent."""
     return {power.base for power in e.atoms(Pow) if power.exp.could_extract_minus_sign()}
 
 
 def size_divisors(e: Basic) -> list[Expr]:
-    """The expressions in sizes alone that ``e`` divides by."""
+    """The divisors of ``e`` in sizes alone."""
     found = (d for d in divisors_in(e) if is_number_or_size(d) and d.atoms(Axis))
     return sorted(found, key=lambda e: e.sort_key())

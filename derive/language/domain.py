@@ -1,8 +1,8 @@
-"""Which values a number may take: what a scalar declares, and what follows from it.
+"""The values that a number may take: the domain that a scalar declares, and what follows from it.
 
-    delta = Scalar(1, above=0)
-    label_smoothing = Scalar(0, at_least=0, at_most=1)
-    correction = Scalar(1, below=C)
+delta = Scalar(1, above=0)
+label_smoothing = Scalar(0, at_least=0, at_most=1)
+correction = Scalar(1, below=C)
 
 In: the bounds as they are declared, numbers or expressions in sizes. Out: a `Domain`, which says
 whether a value lies in it, and which signs its values have.
@@ -57,7 +57,7 @@ class Bound:
         return f"{self.words} {self.limit}"
 
     def holds(self, value: Expr) -> bool | None:
-        """Whether ``value`` is on the right side, for all sizes; None where that is not known."""
+        """Whether ``value`` satisfies the bound for all sizes; None where that is unknown."""
         inside = value - self.limit if self.is_lower else self.limit - value
         inside = inside.xreplace(
             {a: Integer(a.length) for a in inside.atoms(Axis) if a.length is not None}
@@ -67,8 +67,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Domain:
-    """The real numbers within ``bounds``: at most one from below, which comes first, and at most
-    one from above; without any, all of them.
+    """The real numbers within ``bounds``: at most one lower bound, which comes first, and at most
+    one upper; all real numbers without any.
     """
 
     bounds: tuple[Bound, ...] = ()
@@ -80,11 +80,11 @@ class Domain:
         return " and ".join(map(str, self.bounds))
 
     def holds(self, value: Expr) -> bool | None:
-        """Whether ``value`` lies in it, for all sizes; None where that is not known."""
+        """Whether ``value`` lies in the domain for all sizes; None where that is unknown."""
         return fuzzy_and([bound.holds(value) for bound in self.bounds])
 
     def signs(self) -> dict[str, bool]:
-        """What is known of the sign of all its values, as SymPy assumes it of a symbol."""
+        """SymPy assumptions on the sign that all its values share."""
         found = {}
         for bound in self.bounds:
             limit = bound.limit if bound.is_lower else -bound.limit
@@ -98,12 +98,12 @@ class Domain:
         return found
 
     def mapped(self, function: Callable[[Expr], Expr]) -> Domain:
-        """The same with ``function`` of every limit."""
+        """The domain with ``function`` applied to every limit."""
         return Domain(tuple(Bound(bound.kind, function(bound.limit)) for bound in self.bounds))
 
     def at(self, share: Expr) -> Expr:
-        """A value in it: between its ends, or within 1 of the only one, for a share between 0 and
-        1. There has to be an end.
+        """A value in the domain: between its ends, or within 1 of the only one, for a share between
+        0 and 1. At least one end is required.
         """
         ends = [bound.limit for bound in self.bounds]
         if len(ends) == 2:
@@ -113,24 +113,24 @@ class Domain:
 
 @dataclass(frozen=True)
 class Demand:
-    """What has to hold of the numbers that a function is given: ``expression``, of scalars and
-    sizes, lies in ``domain``.
+    """A condition on the numbers passed to a function: ``expression``, of scalars and sizes, lies
+    in ``domain``.
     """
 
     expression: Expr
     domain: Domain
 
     def holds(self, numbers: Mapping[Expr, Expr]) -> bool | None:
-        """Whether it holds for these scalars and sizes; None where that is not known."""
+        """Whether it holds for these scalars and sizes; None where that is unknown."""
         domain = self.domain.mapped(lambda limit: limit.xreplace(numbers))
         return domain.holds(self.expression.xreplace(numbers))
 
 
 def domain_of(written: str, limits: Mapping[str, Expr | None]) -> Domain:
-    """The domain of the declaration ``written``, from the limits by their names in `BOUNDS`, None
-    for those that are not there.
+    """The domain of the declaration ``written``; ``limits`` maps names in `BOUNDS` to limits, None
+    for those that are absent.
 
-    Raises `NotationError` where no number would be in it.
+    Raises `NotationError` where the domain would be empty.
     """
     bounds = [Bound(kind, limit) for kind, limit in limits.items() if limit is not None]
     lower = [bound for bound in bounds if bound.is_lower]

@@ -1,9 +1,9 @@
-"""What can go wrong, said to the person who can fix it.
+"""Errors, addressed to the person who can fix them.
 
 Every mistake of a user is a :class:`QuestionError`: what is wrong, where (file and line, where
-known) and the remedy. The commands print it as one message and leave with exit status 2. A
-derivative that could not be proved is an :class:`UnprovedError`: nothing is wrong with the
-question, but there is no answer to emit (status 1).
+known) and the remedy. The commands print it as one message and exit with status 2. A derivative
+that could not be proved is an :class:`UnprovedError`: nothing is wrong with the question, but there
+is no answer to emit (status 1).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Place:
 
     @property
     def text(self) -> str:
-        """What stands on the line; '' where that cannot be read."""
+        """The text of the line; '' where that cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
     @property
     def formula(self) -> str:
-        """What stands right of the = there."""
+        """The right-hand side of the assignment there."""
         return self.text.partition("=")[2].strip()
 
     @property
     def shown(self) -> Place:
-        """The same place, with the path as a person in the working directory would type it."""
+        """The same place, with its path relative to the working directory."""
         try:
             return replace(self, file=str(Path(self.file).relative_to(Path.cwd())))
         except ValueError:
@@ -60,8 +60,7 @@ class QuestionError(Exception):
         super().__init__(problem)
 
     def at(self, place: Place) -> QuestionError:
-        """The same error, placed: a place that is already known is kept, it is the more precise
-        one.
+        """The same error with a place; a place already known is kept, being the more precise one.
         """
         self.place = self.place or place
         return self
@@ -72,9 +71,9 @@ class QuestionError(Exception):
 
 
 class NotationError(QuestionError):
-    """The mathematics is not written in the notation: a wrong axis, a wrong name, a misused label.
+    """The mathematics does not follow the notation: a wrong axis, a wrong name, a misused label.
 
-    Without a given place it is the line of the user's file that led here.
+    The place defaults to the line of the user's file that led here.
     """
 
     def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
@@ -82,7 +81,7 @@ class NotationError(QuestionError):
 
 
 class NotationWarning(UserWarning):
-    """The mathematics can be read, but something in it has no influence, which is hardly meant."""
+    """Valid mathematics in which some part has no influence, which is hardly intended."""
 
 
 class UnprovedError(Exception):
@@ -94,7 +93,7 @@ class UndecidedError(UnprovedError):
 
 
 def shortened(value: object) -> str:
-    """A value as Python writes it, where that can be read."""
+    """The ``repr`` of a value, shortened to stay readable."""
     try:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python prints
@@ -108,12 +107,12 @@ def shortened_text(text: str) -> str:
 
 
 def said(problem: str, remedy: str) -> str:
-    """What is wrong, and on a line of its own what to do about it."""
+    """The problem, and the remedy on its own line."""
     return f"{problem}\n    {remedy}" if remedy else problem
 
 
 def caller_place() -> Place | None:
-    """The nearest line on the stack that is neither gradform's nor SymPy's: the user's own."""
+    """The nearest line on the stack outside gradform and SymPy: the user's own."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_internal(frame.f_code.co_filename):
@@ -124,7 +123,8 @@ def caller_place() -> Place | None:
 
 @lru_cache(maxsize=4096)
 def is_internal(file: str) -> bool:
-    """Whether code is gradform's or SymPy's, or of no file; mathematics is somebody's."""
+    """Whether code belongs to gradform or SymPy, or to no file; ``derive/math`` counts as a user's.
+    """
     path, sympy = Path(file), find_spec("sympy")  # whose import takes a second
     folders = (*INTERNAL, Path(sympy.origin).parent)
     ours = any(map(path.is_relative_to, folders)) and not path.is_relative_to(MATH)

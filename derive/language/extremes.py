@@ -54,7 +54,7 @@ class Max(Reduction):
 
     @classmethod
     def _with_size(cls, size: Axis, others) -> str:
-        """What to write for the larger of a size and others."""
+        """A remedy for the larger or smaller of a size and other operands."""
         kind, sign = cls.__name__, ">" if cls.LARGEST else "<"
         if isinstance(others, Axis):
             return (
@@ -70,8 +70,8 @@ class Max(Reduction):
 
 
 class Min(Max):
-    """``Min(e, axis)``, which is ``-Max(-e, axis)``, so that no node is a `Min`; ``Min(a, b)``: the
-    smallest of two or more.
+    """``Min(e, axis)``, which becomes ``-Max(-e, axis)``, so `Min` has no instances; ``Min(a, b)``:
+    the smallest of two or more.
     """
 
     LARGEST = False
@@ -84,14 +84,14 @@ class Min(Max):
 class Peak(Max):
     """The largest entry along one axis, where any other number would do as well.
 
-    So what is subtracted for safety and cancels; code takes 0 where it is infinite.
+    It is subtracted for stability and cancels; code takes 0 where it is infinite.
     """
 
 
 class SubtractedPeak(Peak):
-    """A peak that is never added: code takes 0 where it is minus infinity alone.
+    """A peak that is never added: code takes 0 only where it is minus infinity.
 
-    Of a row that holds infinity the difference is then NaN everywhere, as torch has it.
+    In a row that holds infinity the difference is then NaN everywhere, as in torch.
     """
 
 
@@ -99,16 +99,16 @@ SYMPYS = {sympy.Max: Max, sympy.Min: Min}
 
 
 def of_notation(value: object) -> object:
-    """What ``value`` is in a class body: for SymPy's `Max` and `Min` those of the notation."""
+    """The class for ``value`` in a class body: SymPy's `Max` and `Min` become the notation's."""
     return SYMPYS.get(value, value) if isinstance(value, type) else value
 
 
 def extreme_of(operands: Sequence[Expr], largest: bool) -> Expr:
     """The largest, or the smallest, of ``operands``.
 
-    Of equals a number or a scalar is chosen before a tensor, so that no gradient passes, as in
-    ``torch.relu``; of tensors the first, as along an axis. The last branch is chosen of NaN, and
-    has a tensor if there is one.
+    Among equals a number or a scalar wins over a tensor, so that no gradient passes, as in
+    ``torch.relu``; among tensors the first wins, as along an axis. NaN chooses the last branch,
+    which has a tensor if there is one.
     """
     return reduce(partial(_of_two, Ge if largest else Le), operands)
 

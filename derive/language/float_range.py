@@ -1,7 +1,7 @@
-"""Which numbers a computer can hold: those that are written in a formula, and those that come out.
+"""Numbers that floats can represent: those written in a formula, and those that it computes.
 
-What is computed is computed in float64 at most: a number that is larger than it holds would be
-infinite there, and one that is smaller 0, so that neither is what was written.
+Everything is computed in float64 at most: a larger number than its range would become infinite, and
+a smaller one 0, so neither would be what the user wrote.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ IN_LOGARITHMS = "write the mathematics in other units, or with the logarithm of 
 
 
 def unheld_number(e: Expr) -> str | None:
-    """What is wrong with a number in ``e`` that float64 does not hold; None where there is none.
+    """The problem with a number in ``e`` outside the range of float64; None where all are inside.
 
-    Numbers that stand together are looked at alone and as the one that they make.
+    Adjacent numbers are checked alone and as the number that they combine to.
     """
     for number in _numbers(e):
         if problem := _problem(number):
@@ -33,8 +33,8 @@ def unheld_number(e: Expr) -> str | None:
 
 
 def check_numbers(e: Expr, what: str) -> None:
-    """Raises `NotationError` where ``what``, which is ``e``, has a number that float64 does not
-    hold.
+    """Raise `NotationError` where ``e``, called ``what``, has a number outside the range of
+    float64.
     """
     problem = unheld_number(e)
     if problem:
@@ -42,7 +42,7 @@ def check_numbers(e: Expr, what: str) -> None:
 
 
 def exact_number(value: float | Float) -> Rational:
-    """The number that somebody wrote: 0.1 is 1/10. Raises `NotationError` where it is infinite."""
+    """The number that a user wrote: 0.1 is 1/10. Raises `NotationError` where it is infinite."""
     if isinstance(value, int):
         return Integer(value)
     if isinstance(value, Float) and (value._prec != BITS or not SMALLEST <= abs(value) <= LARGEST):
@@ -55,7 +55,7 @@ def exact_number(value: float | Float) -> Rational:
 
 
 def _numbers(e) -> Iterator[Expr]:
-    """The numbers in an expression or a condition, each as large as it can be read."""
+    """The numbers in an expression or a condition, adjacent ones combined."""
     if not e.args or getattr(e, "is_number", False):
         if getattr(e, "is_number", False):
             yield e

@@ -1,7 +1,7 @@
-"""The functions of entries: those that every target has, and what others are written as.
+"""The pointwise functions: those that every target has, and how others are rewritten.
 
-SymPy cannot differentiate a step, nor write the derivative of a Bessel function in functions that
-libraries have: such are classes of ours, under the names that they have there.
+SymPy cannot differentiate a step, nor express the derivative of a Bessel function in functions that
+libraries have: these are classes of our own, under the names that libraries use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from derive.language.errors import NotationError
 
 
 class Step(Function):
-    """A function of one entry that is constant between its steps, and so has the derivative 0."""
+    """A pointwise function that is constant between its steps, so its derivative is 0."""
 
     nargs = 1
     is_integer = True
@@ -33,31 +33,31 @@ class Step(Function):
 
 
 class floor(Step):
-    """The largest integer that is not above."""
+    """The largest integer that is not greater."""
 
     sympys = sympy.floor
 
 
 class ceiling(Step):
-    """The smallest integer that is not below."""
+    """The smallest integer that is not less."""
 
     sympys = sympy.ceiling
 
 
 def _to_even(u: Expr) -> Expr:
-    """The nearest integer; of two that are as near, the even one."""
+    """The nearest integer; ties go to the even one."""
     up = sympy.floor(u + Rational(1, 2))
     return up - 1 if up - u == Rational(1, 2) and up % 2 == 1 else up
 
 
 class Round(Step):
-    """The nearest integer, as torch rounds: of two that are as near, the even one."""
+    """The nearest integer, ties to even, as in torch."""
 
     sympys = staticmethod(_to_even)
 
 
 class Mod(Function):
-    """``a - b*floor(a/b)``: what is left of ``a``, with the sign of ``b``."""
+    """``a - b*floor(a/b)``: the remainder of ``a``, with the sign of ``b``."""
 
     nargs = 2
     is_real = True
@@ -86,7 +86,7 @@ class i0(Function):
 
 
 class i1(Function):
-    """The same of order 1."""
+    """The modified Bessel function of the first kind, of order 1."""
 
     nargs = 1
     is_real = True
@@ -140,12 +140,12 @@ KNOWN = frozenset(NAMES.split())
 
 
 def function_named(name: str) -> Callable[..., Expr]:
-    """Ours or SymPy's of that name."""
+    """The function of that name, ours or SymPy's."""
     return globals().get(name) or getattr(sympy, name)
 
 
 def in_known_functions(e: Expr) -> Expr:
-    """``e`` with what SymPy's functions are written as."""
+    """``e`` with the functions that targets lack rewritten in ones that they have."""
     e = e.replace(lambda n: isinstance(n, sympy.log) and type(n.args[0]) in LOGARITHMS, _logarithm)
     return e.replace(lambda n: type(n) in WRITTEN, lambda n: WRITTEN[type(n)](*n.args))
 

@@ -1,4 +1,4 @@
-"""The gradient of a statement inside of a forward, as it is called in a class body."""
+"""Gradients of a statement inside a forward, as called in a class body."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def Gradient(*operands: Expr | float) -> Expr:
 
 
 class PendingGradient(Pending):
-    """The gradient of ``of`` by ``by``, whose slopes are not stated yet."""
+    """The gradient of ``of`` by ``by``, before its adjoints are stated."""
 
     __slots__ = ("by", "of")
 
@@ -59,7 +59,7 @@ class PendingGradient(Pending):
 
 
 def _checked(of, by) -> Tensor:
-    """What is differentiated by, if that can be."""
+    """The tensor ``by`` if one can differentiate by it; raises `NotationError`."""
     if isinstance(by, Tensor) and by.role in BY and by.axes == by.home:
         return by
     why = "is not a tensor"

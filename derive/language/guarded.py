@@ -1,5 +1,5 @@
-"""What is divided by where it may be zero: a size in a branch whose conditions leave that size out,
-as in ``Piecewise((Sum(x, N)/(N - 1), N > 1), (0, True))``, is guarded.
+"""Divisors that may be zero: a size in a branch whose conditions exclude that size, as in
+``Piecewise((Sum(x, N)/(N - 1), N > 1), (0, True))``, is guarded.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ Conditions = tuple[Basic, ...]
 
 
 def unguarded_divisors(e: Basic) -> list[Expr]:
-    """The expressions in sizes alone that ``e`` divides by where they may be zero."""
+    """The divisors of ``e`` in sizes alone that may be zero where they are evaluated."""
     met = {d for d, conditions in _met(e, ()) if not _is_guarded(d, conditions)}
     return sorted(met, key=lambda d: d.sort_key())
 
 
 def guarded_zeros(e: Basic) -> list[tuple[Axis, int]]:
-    """An axis, and the size of it at which something is zero that is divided by elsewhere alone."""
+    """Axes with the sizes at which a guarded divisor is zero."""
     open_ones = set(unguarded_divisors(e))
     zeros = [_zero(d) for d in size_divisors(e) if d not in open_ones]
     return [(a, int(n)) for a, n in filter(None, zeros) if n.is_Integer and n.is_positive]
 
 
 def _met(e: Basic, conditions: Conditions) -> Iterator[tuple[Expr, Conditions]]:
-    """Every divisor, with the conditions under which it is computed."""
+    """Every divisor, with the conditions under which it is evaluated."""
     if isinstance(e, (Branches, Compared)):
         e = e.choice
     if not e.atoms(Piecewise, Branches):
@@ -51,7 +51,7 @@ def _is_own(e: Basic, divisor: Expr) -> bool:
 
 
 def _zero(divisor: Expr) -> tuple[Axis, Expr] | None:
-    """The axis of a divisor that is linear in the size of one, and the size at which it is zero."""
+    """The axis of a divisor that is linear in one size, and the size at which it is zero."""
     axes = divisor.atoms(Axis)
     if len(axes) != 1 or not divisor.is_polynomial(*axes):
         return None

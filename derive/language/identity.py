@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Identity:
-    """``statement`` is the identity as mathematics, left to right, ``holds`` its condition. What
-    ``rewrite`` receives and returns is the contract of its table. Where the use of it is a step of
-    a record, that has its ``name``, and says ``why`` in words.
+    """``statement`` is the identity as mathematics, left to right, ``holds`` its condition. The
+    contract of its table says what ``rewrite`` receives and returns. Where its use is a step of
+    a record, that step has its ``name``, and ``why`` explains it in words.
     """
 
     statement: str

@@ -1,8 +1,8 @@
-"""Which labels count: a factor that is 0 in the rows of those that are ignored.
+"""Labels that count: a factor that is 0 in the rows of ignored labels.
 
-A label that may be ignored is two things in the mathematics: an index that is always one of the
-axis, and a tensor that says which of them count. So nothing needs to be known of ignored labels
-elsewhere: ``OneHot(labels, C)`` in a class body is ``Kept(labels)*OneHot(labels, C)``.
+A label that may be ignored is two things in the mathematics: an index that is always valid, and a
+tensor that marks the labels that count. So no other code has to handle ignored labels:
+``OneHot(labels, C)`` in a class body is ``Kept(labels)*OneHot(labels, C)``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUFFIX = "_kept"
 
 
 def kept_tensor(label: Tensor) -> Tensor:
-    """The tensor that is 0 where ``label`` is ignored, and another number where it counts."""
+    """The tensor that is 0 where ``label`` is ignored, and nonzero where it counts."""
     return Tensor(f"{label.name}{SUFFIX}", label.axes, label.home, role="kept")
 
 
@@ -40,7 +40,7 @@ def Kept(labels: Tensor) -> Expr:
 
 
 def kept_label(e: Expr) -> Tensor | None:
-    """The label that ``e`` is the `Kept` of, if it is one's."""
+    """The label whose `Kept` is ``e``, if there is one."""
     test = zero_unless(e)
     kept = test.lhs if isinstance(test, Ne) else None
     if not isinstance(kept, Tensor) or kept.role != "kept":
@@ -50,8 +50,8 @@ def kept_label(e: Expr) -> Tensor | None:
 
 
 def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
-    """``e`` where the labels that have an entry in ``kept`` may be ignored, and the others not:
-    a one-hot is 0 in the rows of those that are ignored.
+    """``e`` with the labels that have an entry in ``kept`` allowed to be ignored: their one-hots
+    are 0 in the rows of ignored labels.
     """
     always = {t: Integer(1) for t in e.atoms(Tensor) if t.role == "kept" and t.name not in kept}
     if always:
@@ -70,12 +70,13 @@ def with_ignored(e: Expr, kept: Mapping[str, Tensor]) -> Expr:
 
 
 def _is_multiple(node) -> bool:
-    """Whether a sum is of what is the same everywhere along one of its axes."""
+    """Whether a sum has an operand that is constant along one of its axes."""
     return isinstance(node, Sum) and not axes_of(node.operand) >= set(node.axes)
 
 
 def _kept_outside(total: Sum) -> Expr:
-    """Sum(c*a, C) = c*Sum(a, C), where c says which labels count and they do not lie along C."""
+    """Sum(c*a, C) = c*Sum(a, C), where c marks the labels that count and they do not lie along C.
+    """
     factors = Mul.make_args(total.operand)
     outside = [
         f

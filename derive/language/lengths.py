@@ -1,4 +1,4 @@
-"""The length of an axis that follows from those of others: ``Axis("To", (T - K) // 2 + 1)``."""
+"""Lengths of axes that follow from those of others: ``Axis("To", (T - K) // 2 + 1)``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The logarithm of a cumulative sum of exponentials: what a cumulative sum is followed as where it
-may overflow. Users write ``log(CumSum(exp(x), T))``.
+"""The logarithm of a cumulative sum of exponentials, which replaces a cumulative sum that may
+overflow. Users write ``log(CumSum(exp(x), T))``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LogCumSumExp(GoneAlong):
 
     @property
     def in_full(self) -> Expr:
-        """What it is."""
+        """The node written out with `exp`, a cumulative sum and `log`."""
         sums = KINDS[self.reverse, False]
         return log(sums.over(exp(self.operand), S.One, S.Zero, self.axes))
 

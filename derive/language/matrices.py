@@ -51,7 +51,7 @@ class OfMatrix(Whole):
 
 
 class Unordered(OfMatrix):
-    """A node that is the same for the transposed matrix, read along the same axes."""
+    """A node with the same value for the transposed matrix, read along the same axes."""
 
     @classmethod
     def over(cls, matrix: Expr, axes: Iterable[Axis]) -> Expr:
@@ -85,8 +85,8 @@ class LogDet(Unordered):
 
 
 class Cholesky(OfMatrix):
-    """``Cholesky(A, I, J)``: the lower triangular factor of a positive definite matrix. Of what is
-    not symmetric it is that of (A + A^T)/2.
+    """``Cholesky(A, I, J)``: the lower triangular factor of a positive definite matrix; that of
+    (A + A^T)/2 where ``A`` is not symmetric.
 
     Source: ``torch.linalg.cholesky``, which reads the lower triangle.
     """
@@ -159,14 +159,14 @@ class Solve(OfMatrix):
 
 
 def spare_axes(axes: Iterable[Axis]) -> list[Axis]:
-    """Further axes as long as those of a matrix, which a product of matrices needs."""
+    """Further axes of the same length as those of a matrix, for products of matrices."""
     first = ordered(axes)[0]
     name = re.sub(r"_\d+$", "", first.name)
     return [Axis(f"{name}_{number}", first.length) for number in SPARE]
 
 
 def spare_axis(axes: Iterable[Axis], *among: Expr) -> Axis:
-    """One of them that no expression lies along. Raises `NotationError`."""
+    """One of `spare_axes` that no expression in ``among`` has. Raises `NotationError`."""
     axes = tuple(axes)
     taken = frozenset(axes).union(*map(axes_of, among))
     free = [axis for axis in spare_axes(axes) if axis not in taken]

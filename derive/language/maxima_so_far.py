@@ -13,7 +13,7 @@ from derive.language.symbols import Axis
 
 
 class LargestSoFar(GoneAlong):
-    """``CumMax(e, T)``: of equal entries the last counts, as in ``torch.cummax``."""
+    """``CumMax(e, T)``: the last of equal entries counts, as in ``torch.cummax``."""
 
     word, written_as = "cummax", "CumMax"
 
@@ -33,7 +33,7 @@ class NewMax(GoneAlong):
 
 
 def CumMax(x: Expr, axis: Axis) -> Expr:
-    """``CumMax(x, T)``: the largest of ``x`` up to and with each entry along ``T``.
+    """``CumMax(x, T)``: the largest of ``x`` up to and including each entry along ``T``.
 
     Source: ``torch.cummax``.
     """

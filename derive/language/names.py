@@ -1,4 +1,4 @@
-"""Names: which can stand in code, and which are still free."""
+"""Names: the valid ones in code, and those still free."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ RESERVED = frozenset(
 
 
 def checked_name(name: object, what: str) -> str:
-    """``name`` if it can stand in code as it is, else a `NotationError`; nothing else may reach
-    a template.
+    """``name`` if it is valid in code unchanged, else a `NotationError`; nothing else may reach a
+    template.
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise NotationError(

@@ -1,4 +1,4 @@
-"""What somebody may have meant who mistyped a name: one suggestion, not a list of all names."""
+"""The name that a user probably meant: one suggestion, not a list of all names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ SIMILAR = 0.6  # of a name: people leave out a word
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of ``known`` that is most like ``word``, however it is capitalised and its words are
-    joined; of equals the one that begins like it, or the first. None where none is similar.
+    """The entry of ``known`` most similar to ``word``, ignoring capitals and how words are joined;
+    among equals the one with the same beginning, or the first. None where none is similar.
     """
     plain = _plain(word)
     matcher = SequenceMatcher(b=plain)
@@ -23,7 +23,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """A remedy: the nearest name, if there is one; then where all of them can be read."""
+    """A remedy: the nearest name, if there is one; then where to read all of them."""
     near = nearest(word, known)
     return f"did you mean {near}? {otherwise}" if near else otherwise
 

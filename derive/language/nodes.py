@@ -3,7 +3,7 @@
 `Sum`, `OneHot`, `Position` and `Broadcast` are written by users, as are `Max` and `Min`
 (``extremes.py``), `Flatten` and `Unflatten` (``reshaping.py``); `ArgMax` occurs in derivatives. The
 rules for their adjoints are in ``rules.py``. A node says which of its axes it *binds* (they end
-inside of it) and which it *brings*, and everything else follows.
+inside it) and which it *brings*, and everything else follows.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ class Broadcast(ArrayNode):
 
 
 def _is_place(label: Expr | float, axis: object) -> bool:
-    """Whether a number or a size is surely the index of an entry along an axis of open size: the
-    first or the last.
+    """Whether a number or a size is certainly a valid index along an axis of open size: the first
+    or the last entry.
     """
     if isinstance(label, bool) or not isinstance(axis, Axis) or axis.length is not None:
         return False
@@ -209,7 +209,7 @@ def Rename(e: Expr, old: Axis, new: Axis | None = None) -> Expr:
 
 
 def _check_entry(number: Expr, axis: Axis) -> None:
-    """Whether a number is the index of an entry that an axis always has."""
+    """Raise `NotationError` unless a number is a valid index along an axis at every size."""
     if axis.length is None:
         entry = f"{axis} - {-number}" if number < 0 else number
         raise NotationError(
@@ -226,12 +226,12 @@ def _check_entry(number: Expr, axis: Axis) -> None:
 
 @lru_cache(maxsize=8192)
 def sums_in(e: Expr) -> tuple[Sum, ...]:
-    """The sums met in ``e``, in canonical order."""
+    """The sums in ``e``, in canonical order."""
     return tuple(sorted(e.atoms(Sum), key=lambda node: node.sort_key()))
 
 
 def summed(e: Expr, axes: Iterable[Axis], size=lambda axis: axis) -> Expr:
-    """``e`` summed along ``axes``; along an axis that ``e`` does not carry that is a multiple."""
+    """``e`` summed along ``axes``; along an axis that ``e`` lacks, its multiple by the size."""
     axes = tuple(axes)
     carried = [axis for axis in axes if axis in axes_of(e)]
     for axis in axes:
@@ -242,9 +242,9 @@ def summed(e: Expr, axes: Iterable[Axis], size=lambda axis: axis) -> Expr:
 
 
 def renamed(e: Basic, mapping: Mapping[Axis, Axis], throughout: bool = False) -> Basic:
-    """``e`` with its free axes renamed, all at the same time; bound axes that would capture a new
-    name step aside. ``throughout``, also inside of a node that reads along such an axis and has it:
-    the tensor there says whose size the new one has.
+    """``e`` with its free axes renamed simultaneously; bound axes that would capture a new name are
+    renamed. ``throughout`` also renames inside nodes that read along such an axis and have it:
+    the tensor there determines the size of the new one.
 
     Sizes are numbers and keep their names.
     """
@@ -271,15 +271,15 @@ def renamed(e: Basic, mapping: Mapping[Axis, Axis], throughout: bool = False) ->
 
 
 def along(e: Expr, tensor: Tensor) -> Expr:
-    """``e``, which is written for ``tensor`` at home, along the axes along which it is met."""
+    """``e``, written for ``tensor`` along its own axes, renamed to the axes of this occurrence."""
     return renamed(e, dict(zip(tensor.home, tensor.axes, strict=True)))
 
 
 def _left_free(bound: Axis, mapping: Mapping[Axis, Axis]) -> Axis:
     """The name that a bound axis takes where free axes are renamed: its own, or if that is taken
-    the one that becomes free with it: where K becomes N and N becomes ``bound``, K.
+    the one freed in exchange: where K becomes N and N becomes ``bound``, K.
 
-    What is renamed has the same size before and after, and so has what steps aside.
+    A renaming preserves sizes, and so does this one.
     """
     before = {new: old for old, new in mapping.items()}
     while bound in before:

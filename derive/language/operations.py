@@ -1,4 +1,4 @@
-"""Which operations an expression has, and which are more than arithmetic on entries."""
+"""The operations of an expression, and those that are more than arithmetic on entries."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def is_evaluated(e: Expr) -> bool:
 
 
 def is_contraction(e: Expr) -> bool:
-    """A sum over a product that is larger than each of its factors: a matrix product, never to
-    be multiplied out.
+    """Whether ``e`` sums a product larger than each of its factors: a matrix product, never to be
+    multiplied out.
     """
     if not isinstance(e, Sum) or not e.operand.is_Mul:
         return False
@@ -37,8 +37,8 @@ def is_contraction(e: Expr) -> bool:
 
 @lru_cache(maxsize=65536)  # expressions that are compared have most of their parts in common
 def operations_in(e: Basic) -> int:
-    """How many operations are written in ``e``: what SymPy's ``count_ops`` says of an expression in
-    our notation, part by part, so that each is counted once, however many expressions hold it.
+    """The number of operations in ``e``, as SymPy's ``count_ops`` counts them, extended to our
+    notation and cached part by part, so that shared parts are counted once.
     """
     if e.is_Rational:
         return int(e.p < 0) + int(e.q != 1)

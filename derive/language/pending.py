@@ -1,4 +1,4 @@
-"""A call in a class body that stands for statements which have no names yet."""
+"""Calls in a class body that stand for statements without names yet."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from derive.language.symbols import Axis, Tensor
 
 
 class Pending(Tensor):
-    """The result of such a call, until the assignment is known that gives it a name."""
+    """The result of such a call, until an assignment gives it a name."""
 
     __slots__ = ()
 
     @property
     def written(self) -> str:
-        """The call, as it is written in a message."""
+        """The call as messages show it."""
         raise NotImplementedError
 
     @property
     def own_name(self) -> str:
-        """What the result is called inside of a larger expression."""
+        """The name of the result inside a larger expression."""
         raise NotImplementedError
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        """What is passed."""
+        """The arguments of the call."""
         raise NotImplementedError
 
     def along(self, axes: Iterable[Axis]) -> Tensor:

@@ -6,8 +6,8 @@ from sympy import Dummy, Expr, Piecewise, cancel, default_sort_key
 
 
 def cancelled(e: Expr) -> Expr:
-    """``e`` as one quotient without common factors, in which a choice is one unknown: SymPy looks
-    for factors inside of choices too, and for some of them without end.
+    """``e`` as one quotient without common factors, each choice treated as one unknown: SymPy would
+    search inside choices for factors, for some of them endlessly.
     """
     met = sorted(e.atoms(Piecewise), key=default_sort_key)
     choices = {choice: Dummy("choice", real=choice.is_real) for choice in met}

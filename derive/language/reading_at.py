@@ -1,7 +1,7 @@
 """Entries read at an index: slices, strides, flips, shifts, padding, windows, halves of an axis.
 
-One node says all of it: `At`, whose index is affine in positions. What lies outside of the axis, or
-between two entries, is a fill. So what passes a gradient back is that node again.
+One node covers all of it: `At`, whose index is affine in positions. Outside the axis, or between
+two entries, it has a fill value. So its adjoint is that node again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ USAGE = "At(x, T, 2*Position(To) + Position(K) - 1)"
 
 @dataclass(frozen=True)
 class Affine:
-    """``offset`` plus each coefficient times the position along its axis, over ``divisor``: numbers
-    and sizes, the divisor being positive.
+    """An affine index: ``offset`` plus each coefficient times the position along its axis, over
+    ``divisor``. These are numbers and sizes; the divisor is positive.
     """
 
     coefficients: tuple[tuple[Axis, Expr], ...]
@@ -50,7 +50,7 @@ class Affine:
 
 @lru_cache(maxsize=8192)
 def affine(index: Expr) -> Affine | None:
-    """An index as an affine function of positions; None where it is none."""
+    """An index as an affine function of positions; None where it is not affine."""
     places = {node: Dummy(integer=True) for node in index.atoms(Position)}
     e, divisor = fraction(together(index.xreplace(places)))
     if divisor.could_extract_minus_sign():
@@ -68,10 +68,10 @@ def affine(index: Expr) -> Affine | None:
 
 class At(Reindexing):
     """``At(x, T, index, fill=0)``: the entry of ``x`` along ``T`` at an index that is affine in
-    positions; ``fill`` where that is not the index of an entry.
+    positions; ``fill`` where no entry has that index.
 
     ``At(x, T, 2*Position(To) + Position(K) - 1)`` are windows, ``At(x, T, T - 1 - Position(T))`` is
-    ``x`` in reverse. The axis ``T`` ends inside of the node, and those of the index come.
+    ``x`` in reverse. The node binds the axis ``T`` and brings the axes of the index.
     """
 
     def __new__(cls, *args: Expr, fill: Expr | float = 0, **other: object) -> Expr:
@@ -148,8 +148,8 @@ class At(Reindexing):
 
 
 def back(node: At, upstream: Expr) -> Expr:
-    """What of ``upstream``, the gradient of ``node``, belongs to each entry that was read: the sum
-    over the places that read it, each found by solving the index for one of its axes.
+    """The gradient of each entry that ``node`` reads, from ``upstream``, that of ``node``: a sum
+    over the positions that read it, found by solving the index for one of its axes.
     """
     index, place = affine(node.index), Position(node.axis)
     kept = axes_of(node.operand) - {node.axis}
@@ -166,14 +166,16 @@ def back(node: At, upstream: Expr) -> Expr:
 
 
 def _rank(axis: Axis, node: At, index: Affine) -> tuple:
-    """The longest axis first, as far as its declaration tells: of windows, where they stand."""
+    """A sort key: the longest axis first, as far as declarations tell: for windows, the output
+    axis.
+    """
     short = not is_long(axis, node.axis)
     return (short, axis.length is not None, abs(index.of(axis)) != 1, axis.name)
 
 
 def is_long(axis: Axis, other: Axis) -> bool:
     """Whether an axis is about as long as another along which entries are read, as far as their
-    declarations tell: the same, or with a length that is made of what they have in common.
+    declarations tell: the same, or with a length proportional to that of the other.
     """
     if axis == other or axis.formula is not None:
         return True

@@ -1,4 +1,4 @@
-"""Nodes that count entries in another way: several axes as one, one axis as several."""
+"""Nodes that count entries differently: several axes as one, one axis as several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from derive.language.symbols import Along, Axis, Tensor, axes_of
 
 
 class Reindexing(ArrayNode):
-    """A node whose entries are entries of its operand, in other places: some axes become others."""
+    """A node whose entries are entries of its operand at other positions: some axes become others.
+    """
 
     @property
     def binds(self) -> tuple[Axis, ...]:
@@ -26,7 +27,7 @@ class Reindexing(ArrayNode):
 
 
 class Reshaping(Reindexing):
-    """A node that changes how entries are counted and none of them: some axes become others.
+    """A node that keeps all entries but changes how they are indexed: some axes become others.
 
     The order of its axes matters: the last one runs fastest, as in ``torch.flatten``.
     """
@@ -39,7 +40,7 @@ class Reshaping(Reindexing):
 
     @property
     def into(self) -> tuple[Axis, ...]:
-        """The axes that come out."""
+        """The axes of the result that replace those it binds."""
         return self.args[2].axes
 
     @property

@@ -30,13 +30,13 @@ from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
 
 
 class GoneAlong(Whole):
-    """A node whose entries follow from one another along an axis."""
+    """A node that runs along an axis, each entry following from the previous one."""
 
     reverse, written_as = False, ""
 
     @property
     def axis(self) -> Axis:
-        """The axis that it goes along."""
+        """The axis along which it runs."""
         return self.axes[0]
 
     @property
@@ -57,7 +57,7 @@ class Recurrence(GoneAlong):
 
     @classmethod
     def over(cls, term: Expr, factor: Expr, initial: Expr, axes: Iterable[Axis]) -> Expr:
-        """The node itself, unchecked; a number that multiplies all stands outside."""
+        """Build the node unchecked; a common numeric factor stays outside."""
         if term == 0 and initial == 0:
             return S.Zero
         if factor == 0 and not cls.exclusive:
@@ -67,12 +67,12 @@ class Recurrence(GoneAlong):
 
     @property
     def factor(self) -> Expr:
-        """What the state before is multiplied by."""
+        """The multiplier of the previous state."""
         return self.args[1]
 
     @property
     def initial(self) -> Expr:
-        """The state before the first."""
+        """The state before the first entry."""
         return self.args[2]
 
     @property
@@ -98,7 +98,7 @@ class Recurrence(GoneAlong):
 
     @property
     def word(self) -> str:
-        """What it is called in a book, and in the names of values."""
+        """The textbook name, also used in names of values."""
         if self.is_step:
             return "next" if self.reverse else "previous"
         return "cumsum" if self.is_sum else "cumprod" if self.is_product else "scan"
@@ -109,7 +109,7 @@ class Recurrence(GoneAlong):
 
     @property
     def is_step(self) -> bool:
-        """Whether it is what stands one place before, or behind."""
+        """Whether it is a shift by one entry, forward or backward."""
         return self.factor == 0
 
     @property
@@ -130,7 +130,7 @@ class Recurrence(GoneAlong):
 
 
 class RecurrenceBefore(Recurrence):
-    """The state before each place of the recurrence."""
+    """The state before each entry of the recurrence."""
 
     exclusive = True
 
@@ -157,7 +157,7 @@ Said = tuple[str, tuple[Expr, ...], tuple[str, ...]]
 
 
 def said(e: GoneAlong) -> Said:
-    """How it is written in a book: its name, what it is taken of, and from where to where."""
+    """The textbook form: name, operands, and remarks on direction and ends."""
     if not isinstance(e, Recurrence):
         return e.word, e.operands, ("from the end",) * e.reverse
     before = ("before",) * e.exclusive
@@ -173,7 +173,7 @@ def said(e: GoneAlong) -> Said:
 
 
 def written(e: GoneAlong, shown: Callable[[Expr], str]) -> str:
-    """As a user writes it."""
+    """The form that a user writes."""
     if not isinstance(e, Recurrence):
         return f"{e.written_as}({shown(e.operand)}, {e.axis.name})"
     options = [("reverse" if e.is_sum else "transposed", e.reverse), ("exclusive", e.exclusive)]
@@ -189,7 +189,7 @@ def written(e: GoneAlong, shown: Callable[[Expr], str]) -> str:
 
 
 def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = False) -> Expr:
-    """``CumSum(x, T)``: the sum of ``x`` up to and with each entry along ``T``.
+    """``CumSum(x, T)``: the sum of ``x`` up to and including each entry along ``T``.
 
     With ``reverse`` from each entry to the end; with ``exclusive`` without the entry itself.
     Source: ``torch.cumsum``.
@@ -200,7 +200,7 @@ def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = Fals
 
 
 def CumProd(x: Expr, axis: Axis, *, exclusive: bool = False) -> Expr:
-    """``CumProd(x, T)``: the product of ``x`` up to and with each entry along ``T``.
+    """``CumProd(x, T)``: the product of ``x`` up to and including each entry along ``T``.
 
     With ``exclusive`` without the entry itself: 1 at the first. Source: ``torch.cumprod``.
     """
@@ -245,7 +245,7 @@ def Scan(
 def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
     """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first.
 
-    A statement may read itself so, or one that a line below defines: then both are a recurrence.
+    A statement may read itself this way, or one that a later line defines: both are a recurrence.
     """
     if isinstance(x, Awaited):
         checked_along("Previous", 0, axis)
@@ -256,7 +256,7 @@ def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
 
 
 def Next(x: Expr, axis: Axis) -> Expr:
-    """``Next(x, T)``: the entry behind each along ``T``; 0 behind the last."""
+    """``Next(x, T)``: the entry after each along ``T``; 0 after the last."""
     x = checked_along("Next", x, axis)
     check_carried("Next", x, [axis])
     return TransposedBefore.over(x, S.Zero, S.Zero, [axis])
@@ -266,7 +266,7 @@ USAGE = "Scan(a, b, T), Scan(a, b, T, initial=h0) or Scan(a, b, T, reverse=True)
 
 
 def _before(node: str, initial: Expr | float, axis: Axis) -> Expr:
-    """The state before the first. Raises `NotationError`."""
+    """The state before the first entry, checked. Raises `NotationError`."""
     initial = expression_of(initial, node)
     if axis in axes_of(initial):
         raise NotationError(
@@ -278,7 +278,7 @@ def _before(node: str, initial: Expr | float, axis: Axis) -> Expr:
 
 
 def checked_along(node: str, operand: Expr | float, axis: Axis) -> Expr:
-    """An operand that a user wrote. Raises `NotationError`."""
+    """An operand of a user, checked. Raises `NotationError`."""
     operand = checked_operand(node, operand, (axis,), lambda e, axes: along_axes(node, e, axes))
     if isinstance(operand, Tensor) and operand.role == "label":
         raise NotationError(f"{node}({operand}, {axis}): {operand} is a label", "pass a number")

@@ -1,5 +1,5 @@
-"""What is read and added up by label: a row for each label, and what the entries with the same
-label, a segment, come to.
+"""Gathers and segment reductions by label: a row for each label, and reductions over the entries
+with the same label, a segment.
 
 All are written in `OneHot`, which code computes as an index: no one-hot of full size is made.
 """
@@ -43,23 +43,25 @@ def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
 
 
 def SegmentSum(e: Expr, labels: Tensor, axis: Axis) -> Expr:
-    """``SegmentSum(x, labels, V)``: for each entry along ``V`` the sum of what has that label, 0
-    where nothing has, as ``torch.index_add``.
+    """``SegmentSum(x, labels, V)``: for each entry along ``V`` the sum of the entries with that
+    label, 0 where there are none, as ``torch.index_add``.
     """
     e, hot = _read("SegmentSum", e, labels, axis, segments=True)
     return Sum.over(hot * e, labels.axes)
 
 
 def SegmentMean(e: Expr, labels: Tensor, axis: Axis) -> Expr:
-    """``SegmentMean(x, labels, V)``: the mean of what has each label, 0 where nothing has."""
+    """``SegmentMean(x, labels, V)``: the mean of the entries with each label, 0 where there are
+    none.
+    """
     e, hot = _read("SegmentMean", e, labels, axis, segments=True)
     count = Sum.over(hot, labels.axes)
     return Sum.over(hot * e, labels.axes) / Piecewise((1, Eq(count, 0)), (count, True))
 
 
 def SegmentMax(e: Expr, labels: Tensor, axis: Axis) -> Expr:
-    """``SegmentMax(x, labels, V)``: the largest of what has each label, of equal ones the first;
-    -oo where nothing has. ``labels`` lie along one axis.
+    """``SegmentMax(x, labels, V)``: the largest entry with each label, the first of equal ones; -oo
+    where there are none. ``labels`` lie along one axis.
     """
     e, hot = _read("SegmentMax", e, labels, axis, segments=True)
     if len(labels.axes) != 1:
@@ -78,8 +80,8 @@ def picked_of(e: Expr) -> tuple[OneHot, Expr] | None:
 
 
 def own_segment_of(e: Expr, defined: Callable[[Expr], Expr] = lambda e: e) -> Segment | None:
-    """If ``e`` is the sum of a segment, read back at the label of its entries: the one-hot and what
-    is added up, of which each entry is one. ``defined`` gives what a value is.
+    """If ``e`` is a segment sum, read back at the label of its entries: the one-hot and the
+    summand, of which each entry is one term. ``defined`` gives the definition of a value.
     """
     picked = picked_of(e)
     if picked is None:
@@ -93,7 +95,7 @@ def own_segment_of(e: Expr, defined: Callable[[Expr], Expr] = lambda e: e) -> Se
 
 
 def _read(name: str, e, labels, axis, segments: bool = False) -> tuple[Expr, Expr]:
-    """The operand and the one-hot, where both can be meant."""
+    """The operand and the one-hot, checked. Raises `NotationError`."""
     e = expression_of(e, name)
     hot = OneHot(labels, axis)
     written = f"{name}({e}, {labels}, {axis})"
