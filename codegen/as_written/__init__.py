@@ -1,4 +1,4 @@
-"""What a class body says, computed with numbers by running it once more, as it was typed.
+"""Runs a class body again, with numbers, exactly as it was typed.
 
 In: a forward, sizes and numbers for its arguments. Out: its outputs, entry by entry and by the
 names of their axes. Nothing is shared with the reading of the notation, the derivation or the

@@ -1,4 +1,4 @@
-"""What a forward was taken for beside what its class body says, at random numbers."""
+"""Compares a forward, as it was read, with its class body at random numbers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SAME = 1e-8  # relative to the largest entry: far above rounding, far below what
 
 
 def difference_from_body(forward: type[Forward], program: Program) -> str:
-    """How an output that the definition of ``forward`` has differs from what its class body says;
-    empty where none does, and where the class body cannot be run with numbers.
+    """Describe how an output of the definition of ``forward`` differs from its class body; empty if
+    none does, or if the class body cannot be run with numbers.
     """
     try:
         return next(filter(None, _differences(forward, program)), "")

@@ -15,7 +15,7 @@ from derive.language.symbols import Axis, MinusInfinity
 
 
 class Unreadable(Exception):
-    """What a class body does that cannot be done with numbers here."""
+    """A step of a class body that cannot be run with numbers here."""
 
 
 @dataclass(eq=False)

@@ -55,7 +55,7 @@ SAME = ("sympify", "S", "expand", "_sympify")  # what gives a formula back in an
 
 
 def of_sympy(function: Callable, sizes: Sizes) -> Callable:
-    """What a function of SymPy's does with numbers; without tensors it is SymPy's."""
+    """A version of a SymPy function that also takes numbers; without tensors it calls SymPy."""
     name = getattr(function, "__name__", "")
 
     def applied(*values: object, **options: object) -> object:

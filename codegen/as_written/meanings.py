@@ -1,4 +1,4 @@
-"""What the names outside of a class body mean where it is run with numbers.
+"""Numeric meanings of the names that a class body takes from its module.
 
 Everything that it calls is Python: functions of the user's own are called with numbers, too, and
 what they mean by a name of SymPy's or of the notation is looked up here as well.
@@ -23,8 +23,8 @@ OURS = ("sympy", "derive", "gradform")
 
 
 class Meanings:
-    """What a value is with numbers: ``table`` has the words of the notation, ``called`` calls
-    another forward.
+    """Numeric counterparts of a module's values: ``table`` holds the words of the notation,
+    ``called`` calls another forward.
     """
 
     def __init__(self, table: Mapping, called: Callable, sizes: Mapping[Axis, int]):
@@ -32,7 +32,7 @@ class Meanings:
         self.memo: dict[int, object] = {}
 
     def __call__(self, value: object) -> object:
-        """What a value of the user's module is there."""
+        """The numeric counterpart of a value of the user's module."""
         key = id(value)
         if key not in self.memo:
             self.memo[key] = value  # of what holds itself

@@ -1,5 +1,5 @@
-"""Where a class body keeps digits in float32 as it is written, and the function that was made of it
-does not: SymPy sorts the terms of a sum, and ``(x - w) + v`` may be computed as ``v - w + x``.
+"""Digits that a class body keeps in float32 as written, and the function made of it loses: SymPy
+sorts the terms of a sum, and may compute ``(x - w) + v`` as ``v - w + x``.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Run(dict):
 
     @functools.cached_property
     def definition_names(self) -> set[str]:
-        """What a line may read before it is stated."""
+        """Names that a line may read before they are assigned."""
         states = {c.before.name for c in self.definition.carried}
         assigned = {*self.names.code.co_names} if states else set()
         return assigned - {*self.names.values} - {*dir(builtins)}

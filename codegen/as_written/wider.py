@@ -1,5 +1,5 @@
-"""Where a class body has no number as it is written, and the function that was made of it has one:
-``exp(log(x))`` is x to SymPy, also where x is negative.
+"""Points where a class body is undefined as written, and the function made of it has a value:
+``exp(log(x))`` is x to SymPy, even for negative x.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Words:
         return labels.on(self._counts(labels).value.double())
 
     def _counts(self, label) -> Entries:
-        """Which labels are not ignored."""
+        """A mask of the labels that are not ignored."""
         label = self.of(label)
         if label.ignored is None:
             return label.on(torch.ones_like(label.value, dtype=torch.bool))

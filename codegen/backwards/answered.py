@@ -78,7 +78,7 @@ class FunctionVerdict(OfFunction):
 
     @property
     def brief(self) -> str:
-        """What is wrong, and what was not looked at."""
+        """The problems, and what was not checked."""
         lines = self.problem.splitlines()[:MOST_LINES]
         lines += [p.said(self.name, "").splitlines()[0] for p in self.partly]
         lines += [self.reading.words] if self.reading.words else []

@@ -1,7 +1,7 @@
-"""How torch may pass tensors: not contiguous in memory, and of one entry along an axis.
+"""Layouts in which torch may pass tensors: not contiguous, or with one entry along an axis.
 
-What a Function computes was read at sizes that all differ, of tensors that are contiguous. Here it
-is run with others, in numbers: whether its backward raises then, or returns something else.
+A Function is read with contiguous tensors, at sizes that all differ. Here it is run with others, in
+numbers, to see whether its backward raises or returns something else.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ PASSED = {
 
 
 def of_arriving(subject: FunctionSubject, backward: Backward) -> tuple[Found, ...]:
-    """What goes wrong of other tensors than those that the Function was read with."""
+    """Problems with other tensors than those that the Function was read with."""
     trial = _Trial(subject, backward)
     for tensors in trial.some():
         laid = [*trial.of_upstreams(tensors), *trial.of_arguments(tensors)]
@@ -150,7 +150,7 @@ class _Trial:
                     yield found
 
     def _at(self, sizes: Mapping[str, int], where: str) -> Iterator[Found]:
-        """What differs at some sizes from what was read of others."""
+        """Differences, at some sizes, from the backward that was read at others."""
         both = self.backward.both
         for draw in DRAWS:
             tensors = drawn_for(self.backward, sizes, draw)

@@ -73,7 +73,7 @@ def _written(function: Any, args: tuple, kwargs: Mapping) -> Iterator[torch.Tens
 
 
 def memory_of(t: torch.Tensor) -> int:
-    """Which memory a tensor lies in, as long as it lives."""
+    """An identifier of the memory of a tensor, valid while the tensor lives."""
     return t.untyped_storage()._cdata
 
 
@@ -176,7 +176,7 @@ def changed(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[Write]:
 
 
 def same(one: Gradients, other: Gradients) -> bool:
-    """Whether all of them agree; None is zero."""
+    """True if all gradients agree; None is zero."""
     for a, b in zip(one, other, strict=True):
         a, b = (torch.zeros(()) if t is None else t.detach().double() for t in (a, b))
         if a.shape != b.shape and a.numel() > 1 and b.numel() > 1:

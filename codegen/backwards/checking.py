@@ -63,7 +63,7 @@ def check_function(
     like: str | Callable = "",
     options: str | Mapping[str, Any] = "",
 ) -> FunctionVerdict | SeveralVerdicts:
-    """Whether the backward of a ``torch.autograd.Function`` is the gradient of its forward.
+    """Check that the backward of a ``torch.autograd.Function`` is the gradient of its forward.
 
     ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
     tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
@@ -96,7 +96,7 @@ def check_function(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of a Function at one choice of its options."""
+    """One check of a Function, at one choice of its options."""
 
     subject: FunctionSubject
     arguments: Sequence[Argument]
@@ -202,7 +202,7 @@ def _outcomes(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 
 def _for_all(answer: Answer) -> bool:
-    """Whether an answer about names is one for all numbers: not for their defaults or samples."""
+    """True if an answer about names holds for all numbers, not just for defaults or samples."""
     return not answer.sampled and not any("=" in c for c in answer.conditions)
 
 

@@ -1,4 +1,4 @@
-"""What the backward of a Function says of each gradient, as expressions over its own forward.
+"""Gradients that the backward of a Function returns, as expressions over its own forward.
 
 In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a `Said`
 for each argument that a gradient is needed for.
@@ -56,7 +56,7 @@ class Said:
     lines: tuple[Line, ...] = ()  # what the backward names on the way
 
     def is_zero(self, closed: Mapping[str, Expr]) -> bool:
-        """Whether None was returned for what has no influence, or none that has a derivative."""
+        """True if None was returned for an argument without influence or without a derivative."""
         none = self.expression is None and not self.problem
         return none and closed.get(f"d{self.name}", 0) == 0
 
@@ -188,7 +188,7 @@ class _Backward:
         )
 
     def _said(self, reader, mapped, traced, grads, noted):
-        """What is returned for each of the arguments."""
+        """Yield a `Said` for each argument: the gradient that is returned for it."""
         found = iter(grads)
         names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=False)}
         shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
@@ -217,7 +217,7 @@ class _Backward:
             )  # fmt: skip
 
     def _refused(self, noted: Seen) -> str:
-        """Why torch refuses all gradients."""
+        """The reason why torch rejects all gradients; empty if it does not."""
         returned, names = len(noted.gradients), [p.name for p in self.subject.parameters]
         tensors = {a.name for a in self.arguments}
         wrong = ""
@@ -229,7 +229,7 @@ class _Backward:
         return f"backward returns {wrong}: torch raises an error" if wrong else ""
 
     def _between(self, traced, reader, kept, noted, ys) -> tuple[str, ...]:
-        """What is kept and read, and is neither an input nor an output."""
+        """Names of saved values that are read and are neither inputs nor outputs."""
         order = {node: i for i, node in enumerate(traced.nodes)}
         names = []
         for i in noted.between:
@@ -289,6 +289,6 @@ def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
 
 
 def _ignores(node: torch.fx.Node) -> bool:
-    """Whether an operation leaves out labels of -100 unasked."""
+    """True if an operation ignores labels of -100 by default."""
     schema = getattr(node.target, "_schema", None)
     return bool(schema) and any(a.name == "ignore_index" for a in schema.arguments)

@@ -22,7 +22,7 @@ STATUS = "0 right; 1 wrong, undecided or narrower; 2 not understood"
 
 
 def asks_for_function(arguments: Sequence[str]) -> bool:
-    """Whether it is a Function that is to be checked, and no formula: it has axes."""
+    """True if the arguments ask for a check of a Function, not of a formula: axes are given."""
     return any(a == AXES or a.startswith(f"{AXES}=") for a in arguments)
 
 

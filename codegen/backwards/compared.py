@@ -48,12 +48,12 @@ class Compared:
 
 
 def is_member(value: Any) -> bool:
-    """Whether it is one of an Enum."""
+    """True if a value is a member of an Enum."""
     return hasattr(type(value), "__members__")
 
 
 def compared_in(function: type, names: Sequence[str], has_setup: bool) -> Compared:
-    """What a Function compares the arguments of its forward with, which are called ``names``."""
+    """Values that a Function compares the arguments of its forward, called ``names``, with."""
     found: Compared = Compared()
     kept: dict[str, Any] = {}
     arguments = tuple(Option(name) for name in names)

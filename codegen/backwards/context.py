@@ -13,7 +13,7 @@ NOTED = "what is noted of a call"  # no attribute of the user's can have this na
 
 @dataclass
 class Noted:
-    """What a forward and a backward said to their ``ctx``, and were told by it."""
+    """Record of the calls that a forward and a backward made on their ``ctx``, with the answers."""
 
     needs: tuple[bool, ...]
     is_asked: bool = False
@@ -23,9 +23,7 @@ class Noted:
 
 
 class Context:
-    """What ``ctx`` is to a forward and a backward: the names that torch's has; all others are
-    theirs.
-    """
+    """The ``ctx`` of a forward and a backward: torch's names; all others belong to the Function."""
 
     def __init__(self, needs_input_grad: Sequence[bool]):
         vars(self)[NOTED] = Noted(tuple(needs_input_grad))
@@ -51,7 +49,7 @@ class Context:
         noted_of(self).not_differentiable = tensors
 
     def mark_dirty(self, *tensors) -> None:
-        """What is said of memory is without consequence here."""
+        """Accepted and ignored: writes into memory do not matter here."""
 
     def set_materialize_grads(self, value: bool) -> None:
         """Without them, None arrives for an output that no loss reads."""

@@ -1,4 +1,4 @@
-"""What was read of a backward, as expressions over the statements of its forward."""
+"""Gradients that a backward returns, as expressions over the statements of its forward."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Expressed:
         return self.factor * self(tree)
 
     def lines(self, file: str) -> Iterator[Line]:
-        """What the backward names, in the order of its lines."""
+        """Named values of the backward, in the order of its lines."""
         for statement in self.unread.values():
             name = self.reader.theirs.get(statement.name)
             if name and statement.name.startswith(BACKWARD) and statement.name in self.tensors:

@@ -1,4 +1,4 @@
-"""What calls of a Function showed, in words."""
+"""Findings from running a Function, in words."""
 
 from __future__ import annotations
 

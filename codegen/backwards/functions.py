@@ -27,7 +27,7 @@ FORWARD, BACKWARD = "forward", "backward"
 
 @dataclass
 class Seen:
-    """What one run of a Function was seen to do: what `torch.export` resets on a module."""
+    """Observations of one run of a Function; kept here because `torch.export` resets modules."""
 
     phase: str = FORWARD
     outputs: int = 0
@@ -212,7 +212,7 @@ def _differs(y: torch.Tensor, context: Context) -> bool:
 
 
 def function_of(asked: str | type) -> FunctionSubject:
-    """What ``FILE.py:MyFunction`` or a class means. Raises `QuestionError`."""
+    """Find a Function by ``FILE.py:MyFunction`` or class. Raises `QuestionError`."""
     path, value, name = None, asked, getattr(asked, "__name__", str(asked))
     if isinstance(asked, str):
         file, colon, name = asked.rpartition(":")

@@ -19,7 +19,7 @@ from derive.language.errors import QuestionError
 
 @dataclass(frozen=True)
 class InNumbers:
-    """How far the gradient of an argument is from that of the reference, at which sizes."""
+    """Distance of an argument's gradient from that of the reference, with the sizes."""
 
     name: str
     distance: float
@@ -70,7 +70,7 @@ def in_numbers(
 
 
 def _beside(subject, reference, arguments, sizes) -> Iterator[InNumbers]:
-    """Where all need a gradient, and each alone: ``needs_input_grad`` is torch's own here."""
+    """Compare with all gradients needed, then each alone; ``needs_input_grad`` is torch's own."""
     differ = [a.kind not in (LABELS, MASK, GIVEN) for a in arguments]
     places = [i for i, d in enumerate(differ) if d]
     tensors = drawn(arguments, sizes, torch.randn, {a.name: 2 for a in arguments})

@@ -1,4 +1,4 @@
-"""Which lines of a Function say what, as far as its text tells."""
+"""Line numbers of a Function: which line computes or returns a value, as far as its text tells."""
 
 from __future__ import annotations
 

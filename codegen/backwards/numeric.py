@@ -111,7 +111,7 @@ def _check_shapes(backward: Backward, tensors: Tensors, grads: Mapping, sizes: M
 
 
 def pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[tuple]:
-    """What was read beside what is returned: the output and every gradient."""
+    """Pairs of a value as read and as returned: the output and every gradient."""
     output = backward.definition.output
     if len(values) == 1:
         yield (
@@ -253,8 +253,8 @@ def straight_through(
 
 
 def is_torchs(subject: FunctionSubject, backward: Backward, argument: str) -> bool:
-    """Whether the gradient is what torch's own derivative of the forward is where entries are
-    equal, or 0: its convention there.
+    """True if the gradient, where entries are equal or 0, is that of torch's own derivative of the
+    forward: its convention there.
     """
     arguments = backward.example.arguments
     place = [a.name for a in arguments].index(argument)

@@ -1,4 +1,4 @@
-"""Why torch refuses a backward: it raises, or a gradient has another shape than its argument."""
+"""Reasons why torch rejects a backward: it raises, or a gradient has the wrong shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def raised(error: Exception, file: str) -> Raises:
 
 
 def misshapen(wanted: tuple[int, ...], got: tuple[int, ...], name: str) -> str:
-    """Why torch refuses a gradient of that shape; what is larger by broadcasting it sums down."""
+    """The error for a gradient of that shape; empty if broadcasting reduces it to ``wanted``."""
     try:
         torch.empty(wanted).expand(got)
     except RuntimeError:

@@ -22,7 +22,7 @@ ACCEPTED = ("agrees", DEFINED, "right")
 
 
 class OfFunction(Shown):
-    """What all verdicts on Functions answer by their ``outcome``."""
+    """Properties common to all verdicts on Functions, which follow from their ``outcome``."""
 
     outcome: str
 
@@ -63,7 +63,7 @@ class SeveralVerdicts(OfFunction):
 
     @property
     def partly(self) -> tuple:
-        """What is wrong where only some gradients are asked for."""
+        """Problems that appear when only some gradients are needed."""
         return tuple(p for _, v in self.cases for p in v.partly)
 
     @property
@@ -174,9 +174,9 @@ def each_setting(
 def _with_others(
     subject: FunctionSubject, tried: Sequence[Setting], cases: Sequence, check: Callable
 ) -> Iterator[tuple[str, str, str, Any]]:
-    """What is accepted for one value of each float alone, with another one: the option, the setting
-    and the value in words, and the verdict where it says more. Each float is tried at the first
-    setting alone where it is no name.
+    """Retry with another value each float for which only one value was accepted: yields the option,
+    the setting and the value in words, and the verdict where it says more. Each float is tried at
+    the first setting only where it is not a name.
     """
     if any(verdict.status for _, verdict in cases):
         return
@@ -203,7 +203,7 @@ def _joined(*words: str) -> str:
 
 
 def _runs(subject: FunctionSubject, setting: Setting) -> bool:
-    """Whether the forward takes these values; of one that only torch knows, without a warning."""
+    """True if the forward runs with these values; for unlisted ones, without a warning."""
     try:
         example = example_of(subject, setting.arguments, {})
         tensors = drawn(example.arguments, example.sizes)

@@ -1,4 +1,4 @@
-"""What the user calls that of which a Function was read: the words of its verdict."""
+"""The user's own names for the source of a Function, as its verdict uses them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ STEPS: dict[type, str] = {Round: "round", floor: "floor", ceiling: "ceil", sign:
 
 @dataclass(frozen=True)
 class Reading:
-    """How what has no derivative was read, where not as a derivative of 0."""
+    """The reading of steps without a derivative, where it is not a derivative of 0."""
 
     outcome: str = ""
     words: str = ""
@@ -64,7 +64,7 @@ class Passing:
     slope: Callable[[Expr], Expr]
 
     def read(self, backward: Backward) -> Backward:
-        """What is said of a forward of the same values, in which steps pass the gradient on."""
+        """The same forward and gradients, with steps that pass the gradient through."""
         definition = backward.definition
         kinds = {type(n) for s in definition.statements for n in s.expression.atoms(*STEPS)}
         kinds |= {Abs} if sign in kinds else set()
@@ -110,13 +110,13 @@ WAYS = (
 
 
 def steps_in(definition: Definition) -> tuple[str, ...]:
-    """What has no derivative in the forward and may pass one, as torch calls it."""
+    """Steps of the forward without a derivative that may pass one through, by their torch names."""
     found = {type(n) for s in definition.statements for n in s.expression.atoms(*STEPS)}
     return tuple(name for kind, name in STEPS.items() if kind in found)
 
 
 def jumps_in(definition: Definition) -> bool:
-    """Whether the forward has a sign, or a condition as a number, for which surrogates stand."""
+    """True if the forward has a sign, or a condition used as a number, with surrogates."""
     return any(_jumps(s.expression) for s in definition.statements)
 
 

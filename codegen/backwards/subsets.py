@@ -1,4 +1,4 @@
-"""What a Function returns where torch asks it for some of its gradients only.
+"""Results of a Function when torch needs only some of its gradients.
 
 ``ctx.needs_input_grad`` is true for the inputs that need a gradient, and with
 ``set_materialize_grads(False)`` None arrives for an output that no loss reads. The check of all
@@ -46,7 +46,7 @@ class Partly:
 
 @dataclass(frozen=True)
 class Case:
-    """Which inputs need a gradient, which outputs no loss reads, and how that is said."""
+    """A choice of the inputs that need a gradient and the outputs no loss reads, with its words."""
 
     needs: tuple[bool, ...]
     unread: tuple[int, ...]
@@ -55,8 +55,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Subsets:
-    """What is wrong in the cases that were tried, and these in words; no words if there are none
-    besides that of all.
+    """Problems in the cases that were tried, and these cases in words; no words if the only case is
+    that of all gradients.
     """
 
     found: tuple[Partly, ...] = ()
@@ -155,7 +155,7 @@ def _runs(backward: Backward, most: int) -> Iterator[tuple]:
 
 
 def _differing(subject: FunctionSubject, backward: Backward, case: Case) -> Iterator[Partly]:
-    """What is not as it is where all gradients are asked for: each gradient once."""
+    """Gradients that differ from those returned when all are needed: each gradient once."""
     parameters = subject.parameters
     asked = [p.name for p, needs in zip(parameters, case.needs, strict=True) if needs]
     both = Both(subject, backward.both.arguments, case.needs, Seen(), case.unread)
@@ -178,7 +178,7 @@ def _differing(subject: FunctionSubject, backward: Backward, case: Case) -> Iter
 
 
 def _differs(whole: torch.Tensor | None, partly: torch.Tensor | None, like: torch.Tensor) -> str:
-    """How a gradient is another one; None is zero, and right where that is."""
+    """Describe how two gradients differ; None is zero, and correct where the gradient is zero."""
     if whole is None and partly is None:
         return ""
     shape = tuple(like.shape)

@@ -1,4 +1,4 @@
-"""Where a trace turns from forward to backward: the outputs are known, and upstreams arrive."""
+"""The turn of a trace from forward to backward: outputs are known, upstreams arrive."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a Function writes into that is not its own, and what breaks by it.
+"""In-place writes of a Function into tensors that are not its own, and their consequences.
 
-A tensor that the Function made is its own, until it leaves it for the backward. Not its own are its
-arguments, which are the caller's, its outputs, and what arrives for the backward, which torch may
-pass to others too. What breaks is tried, as torch runs it: that a gradient is right once says
-nothing of the second time.
+A Function owns the tensors that it made, until it saves them for the backward. It does not own its
+arguments, which are the caller's, its outputs, or the upstream gradients, which torch may pass to
+others too. The consequences are found by running it as torch does: a gradient that is right once
+may be wrong the second time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def of_writes(
     example: Example,
     draw: Callable[[Mapping[str, int], Callable, int], Tensors],
 ) -> tuple[Found, ...]:
-    """What is written into, by one call with finite values; ``draw`` makes the arguments of one.
+    """Tensors that one call with finite values writes into; ``draw`` makes its arguments.
 
     Empty where the Function cannot be called.
     """
@@ -79,7 +79,7 @@ def written_in(
 
 
 def _refused(subject: FunctionSubject, error: Exception) -> tuple[Found, ...]:
-    """Why torch does not take what its own forward takes."""
+    """The reason why torch rejects a call whose forward alone runs."""
     problem = raised(error, subject.file)
     words = f"wrong: torch raises where {subject.name} is called: {problem.words}"
     return (Found(words, True, subject.file, problem.line),)
@@ -113,7 +113,7 @@ class _Trial:
     # The forward
 
     def forward(self) -> Iterator[Found]:
-        """What the forward writes into and is neither its own nor said to be written."""
+        """Arguments that the forward writes into without marking them as dirty."""
         pairs = [*zip(self.call.given, self.tensors, strict=True)]
         for name, write in _into(self.memory, [*self.call.writes, *changed(pairs)]):
             given = self.call.given[self.names.index(name)]
@@ -139,7 +139,7 @@ class _Trial:
                 yield Found(changes, False, *_place(write))
 
     def _is_read(self, name: str) -> bool:
-        """Whether what is returned depends on an argument: running statistics are written only."""
+        """True if the result depends on an argument: running statistics are written only."""
         i = self.names.index(name)
         mixed = [*self.tensors]
         own = mixed[i]
@@ -162,7 +162,7 @@ class _Trial:
     # The backward
 
     def backward(self) -> Iterator[Found]:
-        """What the backward writes into, and whether a second one finds all as it was."""
+        """Tensors that the backward writes into, and whether a second one gives the same."""
         call = called(self.subject, self.arguments, self.tensors)
         if not call.differentiable:
             return
@@ -227,7 +227,7 @@ class _Trial:
         return Found(words, True, *_place(write), remedy, tuple(because))
 
     def _again(self, call: Called, ups: Tensors, before: Gradients, first: Gradients):
-        """What a second backward does otherwise: in words, and as a finding of its own."""
+        """Differences of a second backward from the first: in words, and as a finding."""
         try:
             second = call.backward([up.clone() for up in ups])
         except Exception as error:
@@ -248,7 +248,7 @@ class _Trial:
         return "", ()
 
     def _others(self, ups: Tensors) -> Iterator[str]:
-        """What goes wrong of others where an upstream gradient is written."""
+        """Consequences for other tensors of writing into an upstream gradient."""
         beside = [up.clone().requires_grad_() for up in ups]
         with torch.enable_grad():
             terms = [b * 1 for b in beside]  # before y, so that they are reached after it
@@ -281,7 +281,7 @@ def _tensors(outputs: Sequence) -> Gradients:
 
 
 def _called(write: Write, attribute: str) -> str:
-    """What the user calls a tensor that was kept."""
+    """The user's name of a saved tensor."""
     return next(iter(write.names), attribute)
 
 

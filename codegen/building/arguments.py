@@ -1,8 +1,8 @@
-"""What a function asks of its arguments, as steps: their kinds, formats and shapes, the sizes that
-these show, one dimension for what an `Axes` stands for, the domains of its numbers.
+"""Checks of a function's arguments, as steps: their kinds, dtypes and shapes, the sizes that these
+show, one dimension for the axes of an `Axes`, the domains of its numbers.
 
 Comes in: the parameters of a function, each with its layout. Goes out: the steps that a target
-prints before the lines of the function, one for each thing that is asked.
+prints before the lines of the function, one for each check.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _in_order(
 
 
 def _place(p: Parameter, broadcast: Collection[str]) -> int:
-    """What says which format is computed in comes first, what has to fit it last."""
+    """Sort key: parameters that determine the dtype first, those that must match it last."""
     if p.name in broadcast or p.default is not None:
         return 2
     return p.role in KINDS
@@ -219,9 +219,9 @@ def fillings(parameters: Sequence[Parameter]) -> list[Fill]:
 
 
 def divisors(steps: Iterable[Step], numbers: Collection[str], name: str) -> list[NotZero]:
-    """What the lines of the function ``name`` divide a Python number by and may be 0: sizes, and
-    the arguments called ``numbers``. What a choice between numbers guards is not computed where
-    it is not taken.
+    """Divisors in the lines of the function ``name`` that are Python numbers and may be 0: sizes,
+    and the arguments called ``numbers``. A branch of a choice between numbers is not computed
+    unless it is taken.
     """
     found: dict[Value, None] = {}
     for step in steps:

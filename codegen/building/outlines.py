@@ -1,4 +1,4 @@
-"""What a function is to be, before its lines are lowered."""
+"""Outlines of functions, before their lines are lowered."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class Link:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """What there is when it has been gone along."""
+        """Tensors that exist after the loop: the states before each place, and the last one."""
         return tuple(t for t in (self.before, self.last) if t is not None)
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What a function is to be: its arguments, the ``lines`` that are to be lowered, what it
-    returns and under which class. ``like`` names a tensor of the kind of its results;
-    ``statements`` and what is ``saved`` are for `Lowering`, ``checks`` are what it asks of its
-    arguments, and ``links`` pass states on from one place to the next.
+    """Outline of a function: its arguments, the ``lines`` to be lowered, its results and their
+    class. ``like`` names a tensor whose kind the results have; ``statements`` and the ``saved``
+    values are for `Lowering`, ``checks`` are those of its arguments, and ``links`` pass states from
+    one place to the next.
     """
 
     name: str

@@ -254,7 +254,7 @@ class Builder:
         return tuple((axis.name, self.sizes[axis]) for axis in axes)
 
     def _formulas(self) -> list[tuple[str, Expr]]:
-        """What the functions compute before anything is differentiated, with its name."""
+        """Named expressions that the functions compute before anything is differentiated."""
         return [
             *((t.name, e) for t, e in self.definition.scalars if isinstance(e, Expr)),
             *((s.name, s.expression) for s in self.definition.statements),
@@ -309,7 +309,7 @@ class Builder:
         return {Load(e.name) for e in signed if isinstance(e, Tensor)}
 
     def _demanded(self, parameters: Sequence[Parameter]) -> Iterable[Within]:
-        """What a function can demand of its numbers: what it is given them and the sizes for."""
+        """Demands that a function can check: it has their numbers and sizes."""
         names, lengths = {p.name for p in parameters}, self._lengths(parameters)
         lowering = Lowering({t.name: () for t, _ in self.definition.scalars}, self.definition.axes)
         for demand in self.definition.demands:
@@ -361,7 +361,7 @@ class Builder:
         return tensors + sizes + scalars + indices
 
     def needs(self) -> list[Parameter]:
-        """What the backward takes besides the upstream gradients: saved tensors, and sizes that
+        """Parameters of the backward besides the upstream gradients: saved tensors, and sizes that
         none of them has. One of several upstream gradients may be None, and shows no size.
         """
         passed = {*self.definition.arguments}
@@ -454,7 +454,7 @@ class Builder:
         ]
 
     def _at_hand(self) -> frozenset[str]:
-        """What the backward knows by name."""
+        """Names of all values available in the backward."""
         saved = {t.name for t in self.form.saved} | {tensor.name for tensor, _ in self.statements()}
         return frozenset(saved | self.form.chain.arriving)
 
@@ -496,7 +496,7 @@ class Builder:
 
     @cached_property
     def _peaks(self) -> dict[str, tuple[Expr, ...]]:
-        """What a value that is the largest of a row is the largest of, and what that is made of."""
+        """Operands of values that are the largest of a row, with the expressions behind them."""
         values = {v.tensor.name: v.expression for v in self.form.relations.values}
         peaks = {name: e.operand for name, e in values.items() if isinstance(e, Peak)}
         return {
@@ -513,17 +513,17 @@ class Builder:
 
     @cached_property
     def _magnitudes(self) -> dict[str, Expr]:
-        """What a value that is an absolute value is that of."""
+        """Operands of values that are absolute values."""
         values = {v.tensor.name: v.expression for v in self.form.relations.values}
         return {name: e.args[0] for name, e in values.items() if isinstance(e, Abs)}
 
     def _asked_of_inputs(self) -> tuple[Step, ...]:
-        """What all functions that take the inputs ask of them."""
+        """Checks made by all functions that take the inputs."""
         inputs = self._inputs()
         return (*needed(inputs), *self._asked(inputs, self.definition.broadcast))
 
     def asked_of_saved(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
-        """What the backward asks of an upstream gradient and of what the forward saved."""
+        """Checks by the backward of an upstream gradient and of the saved tensors."""
         asked = self._asked(parameters, upstream=True)
         return (*asked, *self._ranges(parameters, self._counting()))
 
@@ -539,8 +539,8 @@ class Builder:
         return [*shapes, *with_sizes(rest, lengths, self._names, sizes_read(shapes, self._names))]
 
     def _asked_beside_inputs(self, parameters: Sequence[Parameter]) -> tuple[Step, ...]:
-        """What the chain asks of the upstream gradient and the statements, when the inputs are what
-        they have to be.
+        """Checks by the chain of the upstream gradient and the statements, once the inputs are
+        valid.
         """
         inputs = self._inputs()
         rest = [p for p in parameters if p not in inputs]
@@ -731,7 +731,7 @@ class Builder:
                 yield from lowering.accumulated(*named, outline.like)
 
     def _zeros(self, outline: Outline, steps: list[Step], numbers: set[str]) -> list[NotZero]:
-        """What the steps divide by and nothing refuses before."""
+        """Divisors in the steps that may be 0 and that no earlier check rejects."""
         refusals = refused(self._requirements(), self._lengths(outline.parameters))
         never = {r.left for r in refusals if not r.equal} | self._never_zero
         found = divisors(steps, numbers, outline.name)

@@ -32,7 +32,7 @@ class Loop:
 
     @property
     def ordered(self) -> list[str]:
-        """What varies from place to place because a state does, the states first."""
+        """Names that vary from place to place because a state does, the states first."""
         return [*(k.before.name for k in self.links), *(line.tensor.name for line in self.lines)]
 
     @property
@@ -43,12 +43,12 @@ class Loop:
 
 
 def links_forward(definition: Definition) -> tuple[Link, ...]:
-    """How the values of a forward are passed on."""
+    """The links by which a forward passes its states on."""
     return tuple(Link(c.before, c.after.name, c.initial, c.axis) for c in definition.carried)
 
 
 def links_backward(definition: Definition) -> tuple[Link, ...]:
-    """How the gradients are: dh_after[t] = dh_before[t+1], and dh_initial = dh_before[0]."""
+    """The links of the gradients: dh_after[t] = dh_before[t+1], and dh_initial = dh_before[0]."""
     found = []
     for c in definition.carried:
         after, last = Tensor(f"d{c.after.name}", c.after.home, role="adjoint"), None
@@ -110,8 +110,8 @@ def _needs(members: frozenset[int], reads: Sequence[set[int]]) -> set[int]:
 
 
 def apart(loop: Loop, order: Sequence[Axis], taken: set[str]) -> tuple[list[Line], Loop]:
-    """What the lines of ``loop`` compute that does not vary with a state, as lines of their own
-    under names that are not ``taken``; and the loop without it.
+    """Move out of ``loop`` whatever does not vary with a state: the lines that compute it, under
+    names not in ``taken``, and the loop without it.
     """
     outside = _Outside(loop, order, taken)
     lines = tuple(replace(k, terms=tuple(map(outside.without, k.terms))) for k in loop.lines)
@@ -155,7 +155,7 @@ class _Outside:
         return e.func(*map(self.named, still), *map(self.in_place, kept))
 
     def selects(self, e: Expr) -> bool:
-        """Whether a factor selects: nothing is to be multiplied by what it leaves out."""
+        """True if a factor selects entries: those that it leaves out must not be multiplied."""
         return isinstance(e, Piecewise) or (isinstance(e, OneHot) and e.axis != self.axis)
 
     def in_place(self, e: Expr) -> Expr:

@@ -207,7 +207,7 @@ class Function:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """What `inspect.signature` answers, which derives nothing: an editor asks for it."""
+        """The signature for `inspect.signature`; derives nothing, because editors ask for it."""
         if self._run is None and self._imported is None:
             raise AttributeError("__signature__")
         return inspect.signature(self._run or self._imported[0])
@@ -316,7 +316,7 @@ def _derived(outside: Outside, limit: float | None, progress: Callable[[str], No
 
 
 def _recalled(key: str) -> list[str] | None:
-    """What was kept; None where there is nothing, or it is not that."""
+    """Read an entry of the cache; None if there is none, or it has another form."""
     found = recalled(key)
     fits = isinstance(found, list) and [type(part) for part in found] == [str] * len(_KEPT)
     return found if fits else None
@@ -338,7 +338,7 @@ def _said(function: Function) -> Callable[[str], None]:
 
 
 def _is_kernel() -> bool:
-    """Whether a notebook runs in this process, which may have imported as much without one."""
+    """True if a notebook runs in this process; IPython may be imported without one."""
     known = sys.modules.get("IPython")
     return known is not None and hasattr(known.get_ipython(), "kernel")
 

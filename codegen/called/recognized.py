@@ -1,4 +1,4 @@
-"""Whether a torch function is the one that was read before, without reading it again.
+"""Recognizes a torch function that was read before, without reading it again.
 
 Its digest is that of its code, its defaults, and all that it refers to: plain values, and functions
 of the user's, which count in the same way. Torch counts by its version, and so does what has no
@@ -56,7 +56,7 @@ def _function(function: object, met: dict[int, int]) -> Iterator[str]:
 
 
 def _code(code: CodeType) -> Iterator[str]:
-    """What is computed: not in which file or line."""
+    """The content of a code object: its computation, without its file and lines."""
     if any(i.opname.startswith("IMPORT") for i in dis.get_instructions(code)):
         raise _Unknown
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -99,8 +99,8 @@ def _value(value: object, met: dict[int, int]) -> Iterator[str]:
 
 
 def _is_versioned(value: object) -> bool:
-    """Whether it is of torch or of Python, as it was installed. A function is of where its code
-    was read: ``functools.wraps`` gives it another's ``__module__``.
+    """True if a value belongs to torch or Python, as installed. A function belongs to the module
+    that its code was read from: ``functools.wraps`` gives it another's ``__module__``.
     """
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] in VERSIONED

@@ -1,4 +1,4 @@
-"""What changed between two derivations: the facts of each, and those of them that differ.
+"""Differences between two derivations: the facts of each, and those that differ.
 
 In: facts before and after, which ``facts.py`` made. Out: changes, as lines for a person or as JSON.
 """
@@ -73,7 +73,7 @@ def by_name(
 
 
 def described(name: str, before: Derivation | None, after: Derivation | None) -> list[str]:
-    """What changed of one forward, line by line: ``-`` as it was, ``+`` as it is."""
+    """Changes of one forward, line by line: ``-`` before, ``+`` after."""
     found = changes(before, after)
     if not found:
         names = (f"{old} is called {new}" for old, new in _names(before, after).items())

@@ -77,10 +77,10 @@ def completion_command(
 def candidates(
     words: Sequence[str], verbs: dict[str, str], parsing: Callable[[str], tuple[Parsing, ...]]
 ) -> Iterator[Word]:
-    """What may replace the last of ``words``; nothing where that is a file.
+    """Completions of the last of ``words``; none if it is a file.
 
-    ``verbs`` are with what they do; ``parsing`` gives what one of them takes, or what is meant
-    without one.
+    ``verbs`` maps each verb to its description; ``parsing`` gives the parsers of a verb, or those
+    of a command without one.
     """
     *before, current = words
     verb = before[0] if before and before[0] in verbs else ""

@@ -74,8 +74,8 @@ class Deriver:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def answer(self, seconds: float | None = None) -> Answer | None:
-        """What it answers, or None where it has not after ``seconds``. A process that died has
-        said why, or was ended: status 1.
+        """The answer, or None if there is none after ``seconds``. A process that died has printed
+        why, or was ended: status 1.
         """
         try:
             line = self.answers.get(timeout=seconds)
@@ -104,7 +104,7 @@ class Deriver:
 
 
 def answered(options: argparse.Namespace, writes: bool) -> Answer:
-    """What a process answers: errors are said on standard error."""
+    """The answer of a process; errors are printed on standard error."""
     found: list[Derivation] = []
     written: list[Path] = []
     status = guarded(lambda: _derived(options, writes, found, written))

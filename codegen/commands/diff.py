@@ -89,7 +89,7 @@ def _both(options: argparse.Namespace, file: Path, wanted: str, folder: Path) ->
 
 
 def _asked(options: argparse.Namespace, name: str) -> argparse.Namespace:
-    """What a process is asked for, as `generate` is."""
+    """Options of a request, as `generate` has them."""
     given = {"limit": options.limit, "no_cache": options.no_cache, "target": TORCH}
     fixed = {"out": Path(OUT), "order": None, "force": False}
     return argparse.Namespace(names=[name], **given, **fixed)

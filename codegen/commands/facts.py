@@ -23,7 +23,7 @@ LARGEST_INLINED = 2000  # operations of one expression; what is larger keeps its
 
 
 def derivation_facts(forward: type[Forward], emitted: Emitted) -> Derivation:
-    """What `Emitted` says of ``forward``."""
+    """The facts about ``forward`` in `Emitted`."""
     facts = [*_of_definition(forward.definition)]
     facts += _of_quality(emitted.quality)
     return Derivation(emitted.quality.name, tuple(facts))

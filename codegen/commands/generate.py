@@ -73,7 +73,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def add_generating(parser: Parser) -> None:
-    """What all commands ask that write modules: which forwards, where, and how."""
+    """Add the options of all commands that write modules: which forwards, where, and how."""
     _add_common(parser)
     parser.add_argument(
         "--target",

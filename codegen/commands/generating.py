@@ -1,4 +1,4 @@
-"""What ``gradform NAME`` and ``gradform report`` do: all of a run is written, or nothing."""
+"""Implementation of ``gradform NAME`` and ``gradform report``: a run writes all files or none."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def generate(options: argparse.Namespace) -> int:
 
 
 def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
-    """What is asked for, ready to be written. What may not be written is refused at once, where
-    the caller ``writes``.
+    """Derive the modules that are asked for, ready to be written. If the caller ``writes``, a file
+    that must not be overwritten raises at once.
     """
     if options.target in kernels:
         kernels[options.target].ready()
@@ -198,7 +198,7 @@ def write_report(options: argparse.Namespace) -> int:
 
 
 def _refuse(paths: Sequence[Path], options: argparse.Namespace) -> None:
-    """What would be refused after the derivation is refused before it."""
+    """Raise before the derivation what would be raised after it."""
     refuse(paths, REMEDY, files_read(), options.force)
 
 

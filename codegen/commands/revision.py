@@ -104,7 +104,7 @@ class Revision:
             raise QuestionError("there is no git here", "install git: diff asks it") from None
 
     def _folders(self) -> list[Path]:
-        """Where Python looks for modules in the repository, in the revision."""
+        """The folders on Python's path inside the repository, as they are in the revision."""
         known = [Path(entry).resolve() for entry in sys.path if entry]
         own = [p for p in known if p.is_relative_to(self.top) and p != MATH.parents[1]]
         return [self.tree / entry.relative_to(self.top) for entry in own]

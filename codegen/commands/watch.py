@@ -130,7 +130,7 @@ class Watching:
 
 
 def _state(files: Iterable[str]) -> State:
-    """When every file was last written to, and its size; nothing for one that is not there."""
+    """Modification time and size of every file; empty for a missing file."""
     found: dict[str, tuple[int, ...]] = {}
     for file in files:
         try:

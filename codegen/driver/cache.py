@@ -1,13 +1,13 @@
-"""What was derived before, and would come out the same again.
+"""Cache of derivations whose result would be the same again.
 
 An entry is found by the hash of everything that its result depends on (``dependencies.py``), so
-there is nothing to invalidate: a change of anything asks for another entry. The cache is a
-convenience: one that cannot be read or written is as if there were none, and an entry that is
-damaged or does not fit its forward is derived again.
+there is nothing to invalidate: any change asks for another entry. The cache is a convenience: if it
+cannot be read or written, gradform works without it, and an entry that is damaged or does not fit
+its forward is derived again.
 
-What an entry says is believed, so a cache is as trustworthy as who can write to it: the digest in
-an entry is against damage alone. A folder of another user, or one that others may write to, is
-not used. Where a result is written to is no part of it.
+Entries are trusted, so a cache is as trustworthy as whoever can write to it: the digest in an entry
+guards against damage only. A folder of another user, or one that others may write to, is not used.
+The path of the output is no part of the hash.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Cache:
         self.fingerprints: dict[Path, str] = {}
 
     def get(self, forward: type[Forward]) -> Emitted | None:
-        """What was derived for the forward, marked as unchanged, with the kernels that were made of
-        it for the target; None where nothing was derived.
+        """The stored result of the forward, marked as unchanged, with its kernels for the target;
+        None if nothing was derived.
         """
         from codegen.driver.gate import (
             file_of,  # all targets, for which a function that is kept waits
@@ -94,7 +94,7 @@ class Cache:
         self.keep(data)
 
     def keep(self, data: Mapping[Path, object]) -> None:
-        """What JSON can hold, in the entries of the folder."""
+        """Store data, which JSON can hold, in the entries of the folder."""
         if self.folder is None or _distrusted(self.folder):
             return
         try:
@@ -134,7 +134,7 @@ class Cache:
 
 
 def recalled(name: str, folder: Path | None = None) -> object | None:
-    """What was kept under a name, the hash of all that it depends on; None where nothing was."""
+    """The data stored under a name, the hash of all that it depends on; None if there is none."""
     folder = folder or cache_folder()
     if folder is None or _distrusted(folder):
         return None
@@ -152,8 +152,8 @@ def keep(name: str, data: object, folder: Path | None = None) -> None:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Where results are kept: beside what is worked on, in the current folder, or where the
-    variable GRADFORM_CACHE says; nowhere where it is empty.
+    """The cache folder: the variable GRADFORM_CACHE, by default one in the current folder; None if
+    the variable is empty.
     """
     named = environment.get(VARIABLE, FOLDER)
     return Path(named) if named else None
@@ -164,7 +164,7 @@ def _file(forward: type[Forward]) -> Path:
 
 
 def _distrusted(folder: Path) -> str:
-    """Why a folder is not to be used, in a line; nothing where it may be, or there is none."""
+    """The reason why a folder must not be used, in a line; empty if it may be."""
     try:
         found = folder.stat()
     except (OSError, ValueError):
@@ -177,7 +177,7 @@ def _distrusted(folder: Path) -> str:
 
 
 def _data(entry: Path) -> object:
-    """What was put into an entry. Raises what is `UNREADABLE`."""
+    """The data of an entry. Raises one of `UNREADABLE`."""
     own, _, text = _content(entry).decode().partition("\n")
     if own != digest(text):
         raise ValueError("damaged")
@@ -187,7 +187,7 @@ def _data(entry: Path) -> object:
 
 
 def _content(entry: Path) -> bytes:
-    """What an entry holds: an ordinary file of our own, of a size that a result may have.
+    """The bytes of an entry: an ordinary file of our own, no larger than a result may be.
 
     Raises OSError or ValueError for anything else; a pipe is not waited for.
     """
@@ -202,8 +202,8 @@ def _content(entry: Path) -> bytes:
 
 
 def _fits(found: Emitted, forward: type[Forward]) -> bool:
-    """Whether a result is of the forward as it is: its name, its source, what made it, and that it
-    has passed.
+    """True if a result belongs to the forward as it is now: its name, its source, gradform's
+    version, and that it passed.
     """
     from codegen.driver.gate import TOLERANCE
     from codegen.files.header import header

@@ -84,7 +84,7 @@ def emit_all(
 
 
 def _known(forward: type[Forward], cache: Cache, chain: bool) -> Emitted | None:
-    """What the cache has of all that is asked for; None where something is missing."""
+    """The cached result with everything that is asked for; None if anything is missing."""
     found = cache.get(forward)
     if found is None or (cache.target in kernels and found.kernels is None):
         return None
@@ -213,7 +213,7 @@ def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None)
 
 
 def _program(known: Emitted, forward: type[Forward]) -> Program | None:
-    """What was derived, unless the forward has been edited since."""
+    """The cached program, unless the forward has been edited since."""
     definition = forward.definition
     try:
         program = unpacked(known.program, definition.axes)

@@ -105,6 +105,6 @@ def goes_wrong(
 
 
 def reason_of(error: QuestionError | UnprovedError) -> str:
-    """Why second derivatives or kernels are missing, on one line; all else is emitted."""
+    """The reason why second derivatives or kernels are missing, on one line."""
     lines = re.sub(EMITTED, "", str(error)).splitlines()
     return "; ".join(filter(None, (" ".join(line.split()) for line in lines)))

@@ -188,8 +188,8 @@ def _without_options(
     limit: float | None,
     progress: Callable[[str], None],
 ) -> tuple[Program | None, str]:
-    """What is derived of the calls that pass nothing optional, unless it moves hardly less or is
-    proved for fewer sizes; and what a time limit left undone of it.
+    """Derive the calls that pass nothing optional, unless this saves little memory traffic or is
+    proved for fewer sizes; also returns what a time limit left undone.
     """
     definition = None if own.ignoring else without_options(own)
     if definition is None:
@@ -257,7 +257,7 @@ class Tried:
 
 
 def rounding_of_module(made: Lean) -> Rounding:
-    """How far the module is off in float32."""
+    """Rounding error of the module in float32."""
     with undefined_where_singular(made.pair.definition):
         return rounding(loaded(made.text, made.pair.program.name), made.pair)
 

@@ -26,11 +26,11 @@ SHIPPED = INSIDE if INSIDE.is_dir() else BESIDE
 
 
 def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
-    """What the statements of the closed form became. Of a loss that is reduced they are those of
-    every entry, which is what its module holds.
+    """The code for each statement of the closed form. For a reduced loss these are the statements
+    of every entry, which is what its module holds.
 
     The module is compared with autograd unless one with the very same backward has been: it is then
-    in the cache, or it is what the gallery holds. Torch is imported for the comparison alone.
+    in the cache, or in the gallery. Torch is imported for the comparison alone.
     """
     outside = outside_of(forward.definition)
     try:

@@ -1,4 +1,4 @@
-"""What is reported of a module that is ready to be written: how good it is."""
+"""Quality of a module that is ready to be written, for its report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from derive.proof.proving.proved import Proved
 
 
 def emitted(generated: Generated) -> Emitted:
-    """What of `Generated` is written, and what is reported of it."""
+    """The files of `Generated` and the facts to report."""
     return Emitted(
         generated.file,
         generated.text,
@@ -32,7 +32,7 @@ def emitted(generated: Generated) -> Emitted:
 
 
 def _without_risks(program: Program) -> Program:
-    """What kernels are printed from: what the text says of risks, it says already."""
+    """The program to print kernels from: without risks, which the text states already."""
     plain = program.without_options
     plain = None if plain is None else replace(plain, risks=())
     return replace(program, risks=(), without_options=plain)

@@ -97,8 +97,8 @@ def _check_can_be_split(definition: Definition) -> None:
 
 
 def program_of_one(forward: type[Forward], proved: Proved) -> Program:
-    """What is split, with the program of the calls that pass nothing optional: that has fewer
-    collectives.
+    """The program to split, with the program of the calls that pass nothing optional: that has
+    fewer collectives.
     """
     whole, definition = whole_program(forward, proved), without_options(forward.definition)
     if definition is None:

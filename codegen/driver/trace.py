@@ -186,7 +186,7 @@ def _ranges(form: ClosedForm) -> Iterator[Block]:
 
 
 def _range(tensor: Tensor, form: ClosedForm) -> list[str]:
-    """What is known of the range of one value, in words; nothing where nothing is."""
+    """Known facts about the range of one value, in words; empty if there are none."""
     scales, bounds = form.relations.scales, form.relations.bounds(tensor)
     words = [f"from {_number(bounds.low)} to {_number(bounds.high)}"] if bounds != Bounds() else []
     if scales.overflows(tensor):

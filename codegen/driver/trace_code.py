@@ -1,4 +1,4 @@
-"""What stands at the doors of `codegen`, for ``trace.py``: a Program, its loops, its text."""
+"""The records at the doors of `codegen`, for ``trace.py``: a Program, its loops, its text."""
 
 from __future__ import annotations
 

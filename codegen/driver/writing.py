@@ -21,7 +21,7 @@ REMEDY = "choose another folder with --out"
 
 
 def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dict[Path, str]:
-    """What stands in the folder of kernels in ``out``; and the package, where it is one of ours.
+    """Texts of the folder of kernels in ``out``; also of the package, if gradform wrote it.
 
     Raises `QuestionError` where two forwards would have the same file.
     """

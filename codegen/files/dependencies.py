@@ -1,8 +1,8 @@
-"""What the result for one forward depends on: the files of mathematics behind it, and gradform.
+"""Dependencies of the result for one forward: the files of mathematics behind it, and gradform.
 
 The imports of a file are read, not run. A file counts with every module that it imports, and those
-that they import; gradform's own files count all together; what is installed besides counts by its
-version. What a file reads while it runs, other than by ``import``, is not seen.
+that they import; gradform's own files count all together; installed packages count by their
+version. Files read at run time, other than by ``import``, are not seen.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def machinery_hash() -> str:
 
 
 def last_change(file: Path) -> float:
-    """When the last of the files behind ``file``, or of gradform's own, was written to."""
+    """Time of the last change to the files behind ``file`` or to gradform's own."""
     return max(f.stat().st_mtime for f in (*files_behind(file), *machinery_files()))
 
 
@@ -75,7 +75,7 @@ def machinery_files() -> tuple[Path, ...]:
 
 
 def _is_mathematics(file: Path, first: Path) -> bool:
-    """Whether a file is ours or to be edited by who wrote ``first``: not of gradform, Python or a
+    """True if a file is ours, or the author of ``first`` may edit it: not of gradform, Python or a
     package.
     """
     if file.is_relative_to(MATH):
@@ -85,7 +85,7 @@ def _is_mathematics(file: Path, first: Path) -> bool:
 
 
 def _is_pythons(file: Path) -> bool:
-    """Whether a file is of the standard library, in which others may be installed."""
+    """True if a file is of the standard library, in whose folder packages may be installed."""
     return file.is_relative_to(STANDARD_LIBRARY) and installed_into(file) is None
 
 

@@ -72,8 +72,8 @@ def with_bounded_arguments(
 
 
 class Origins:
-    """What values are made of: the names of what a function is given, and of what that was made
-    of in turn.
+    """Origins of values: the names of a function's arguments that each depends on, and their own
+    origins in turn.
     """
 
     def __init__(self, function: Function, given: Mapping[str, frozenset[str]]):
@@ -131,7 +131,7 @@ class _Bounded:
         return name
 
     def _path_of(self, step: Assign) -> Path:
-        """Where the value of a step is read, if in branches alone, which are known before it."""
+        """Path of the branches in which alone a step is read, with tests known before it."""
         paths = [*dict.fromkeys(self.reads.get(step.name, [()]))]
         if step.name in self.again or not all(paths):
             return ()
@@ -163,7 +163,7 @@ class _Bounded:
             self._read(part, own)
 
     def _parts(self, value: Value, path: Path) -> list[tuple[Value, Path]]:
-        """What a value is made of, each with the conditions under which it counts."""
+        """Operands of a value, each with the conditions under which it counts."""
         match value:
             case Choose(condition=test, yes=yes, no=no) if not is_number(test, self.numbers):
                 return [
@@ -237,7 +237,7 @@ def _reading(step: Step, name: str, other: str) -> Step:
 
 
 def _is_held(u: Value) -> bool:
-    """Whether it is a choice, and not where an exception is made of one number (``powers.py``)."""
+    """True if it is a choice, but no exception for one number (``powers.py``)."""
     if type(u) is not Choose:
         return isinstance(u, Choose)  # of the kind that was asked for
     return getattr(u.condition, "relation", "") != "=="
@@ -252,7 +252,7 @@ def is_whole(exponent: Value) -> bool:
 
 
 def is_positive(u: Value, strictly: bool = True) -> bool:
-    """Whether it is above 0 by how it is written; at least 0 where not ``strictly``."""
+    """True if its form shows that it is above 0; at least 0 if not ``strictly``."""
     match u:
         case Number(value=n):
             return n > 0 or (n == 0 and not strictly)
@@ -275,7 +275,7 @@ def is_positive(u: Value, strictly: bool = True) -> bool:
 
 
 def _low(u: Value) -> bool:
-    """Whether it is bounded above by how it is written."""
+    """True if its form shows that it is bounded above."""
     match u:
         case Clamp(high=high):
             return high is not None

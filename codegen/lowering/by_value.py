@@ -87,7 +87,7 @@ def _tests(condition):
 
 
 def _side(test: Relational) -> tuple[Expr, str, Expr] | None:
-    """What varies, the sign and the bound: a number, or made of scalars."""
+    """The varying side, the relation and the bound, which is a number or made of scalars."""
     left, op, right = test.lhs, test.rel_op, test.rhs
     if op not in (*BELOW, *ABOVE):
         return None
@@ -111,7 +111,7 @@ def _ordered(bounds: set[Expr]) -> tuple[Expr, ...] | None:
 
 
 def _holds(condition, bounds: tuple[Expr, ...], i: int) -> bool:
-    """Whether the condition holds in the piece ``i``, between bounds that are its own."""
+    """True if the condition holds in piece ``i``, where the bounds are those of the condition."""
     results = []
     for test in _tests(condition):
         _, op, b = _side(test)
@@ -121,7 +121,7 @@ def _holds(condition, bounds: tuple[Expr, ...], i: int) -> bool:
 
 
 def lowest_at_edge(choice: Choice) -> bool:
-    """Whether at the one bound the lower piece is chosen."""
+    """True if the lower piece is chosen at the one bound."""
     (test,) = _tests(choice.whole.args[0][1])
     _, op, _ = _side(test)
     first_is_lower = op in BELOW
@@ -129,7 +129,7 @@ def lowest_at_edge(choice: Choice) -> bool:
 
 
 def deciding(test: Relational) -> bool:
-    """Whether entries decide, and not numbers, labels or positions."""
+    """True if entries decide, and not numbers, labels or positions."""
     tensors = [t for t in tensors_in(test) if t.role != "scalar"]
     roles = {t.role for t in tensors}
     return bool(tensors) and not roles & {"label", "kept"} and not isinstance(test, Ne)

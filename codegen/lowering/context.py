@@ -1,4 +1,4 @@
-"""What the lowering of an operation is given: tensors, and how its operands are lowered."""
+"""The context of a lowering rule: tensors, and how its operands are lowered."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MOST = 3  # dimensions that torch convolves along
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where entries meet along one dimension, and which of the three is read there."""
+    """Axes of a convolution that meet along one dimension, and which of the three is read there."""
 
     axes: dict[str, Axis]  # of the input, the weight and the output
     stride: Expr
@@ -40,7 +40,7 @@ class Meeting:
 
     @property
     def ends(self) -> Ends:
-        """What the input lacks at its ends."""
+        """Entries missing at the ends of the input."""
         place = self.stride * Position(self.axes[OUTPUT]) + self.dilation * Position(self.entry)
         return ends_of(self.axes[INPUT], affine(place - self.padding))
 
@@ -103,7 +103,7 @@ def _convolved(lowering: Context, e: Sum, read: At, other: Expr) -> Value | None
 
 
 def _meeting(read: At) -> Meeting | None:
-    """What the index of ``read`` says of the three axes; None where that is something else."""
+    """Read the three axes from the index of ``read``; None if it has another form."""
     index = affine(read.index)
     own = axes_of(read.operand)
     if (
@@ -135,7 +135,7 @@ def _solved(read: At, index: Affine, falling: list[Axis]) -> Meeting | None:
 
 
 def _made(e: Sum, meetings: list[Meeting]) -> str | None:
-    """Which of the three is made: that whose axes are not summed."""
+    """The result of the three: the one whose axes are not summed."""
     found = set()
     for meeting in meetings:
         free = [k for k, a in meeting.axes.items() if k != meeting.read and a not in e.axes]

@@ -98,7 +98,7 @@ def taken_apart(function: Function) -> Function:
 
 
 def _flowing(function: Function, name: str) -> set[str]:
-    """What a gradient can flow through to the input of that name, and the input."""
+    """Names that a gradient can flow through to the input of that name, with the input itself."""
     found = {name}
     for step in function.steps:
         if isinstance(step, Assign) and _flows(step.value, found):
@@ -107,7 +107,7 @@ def _flowing(function: Function, name: str) -> set[str]:
 
 
 def decisions_of(function: Function, statements: Collection[str]) -> set:
-    """What its lines decide by what flows from an input, with the names of ``statements`` alone.
+    """Decisions that depend on an input, in terms of the names of ``statements`` alone.
 
     The largest of a row is none: where it is subtracted to be added again, its derivative is 0, and
     elsewhere a statement asks for it.
@@ -162,7 +162,7 @@ def at_equality(test: Compare) -> tuple:
 
 
 def _flows(value: Value, names: Collection[str]) -> bool:
-    """Whether a gradient can flow through a value to one of the names: through a test none does."""
+    """True if a gradient can flow through a value to one of the names: tests pass none."""
     if isinstance(value, Load):
         return value.name in names
     if isinstance(value, (Compare, Combine, Detached)):

@@ -95,7 +95,7 @@ def without_ones(value: Value, axes: Iterable[Axis]) -> Value:
 
 
 def is_fresh(value: Value) -> bool:
-    """Whether a value is a whole tensor of its own, which may be changed in place."""
+    """True if a value is a whole tensor of its own, which may be changed in place."""
     if isinstance(value, (Load, Expand, Read)):
         return False
     if isinstance(value, Pick) and (
@@ -114,8 +114,8 @@ def is_fresh(value: Value) -> bool:
 
 
 def is_kept(value: Value) -> bool:
-    """Whether torch, where it differentiates the line, reads its result again, which may then not
-    be changed in place.
+    """True if torch's autograd keeps the result of the line, which must then not be changed in
+    place.
     """
     if isinstance(value, (Arrange, Merge, Split)):
         return is_kept(value.operand)

@@ -98,8 +98,8 @@ def _most_axes(lowering) -> int:
 
 
 def _kept(e: Piecewise) -> tuple[Expr, list, bool] | None:
-    """What is not 0, the conditions that hold where it is kept, and whether it is where they are
-    asked of NaN.
+    """The nonzero branch, the conditions under which it is kept, and whether it is kept where they
+    are asked of NaN.
     """
     if len(e.args) != 2:
         return None
@@ -115,7 +115,7 @@ def _kept(e: Piecewise) -> tuple[Expr, list, bool] | None:
 
 
 def _decides(test) -> bool:
-    """Whether entries decide, and not indices."""
+    """True if entries decide, and not indices."""
     if not isinstance(test, Relational) or isinstance(test, Eq) or test.has(OneHot, Position):
         return False
     roles = {t.role for t in tensors_in(test)}
@@ -135,8 +135,8 @@ def _sides(test: Relational) -> tuple[Expr, Expr]:
 def _measure(
     relation: str, u: Value, v: Value, passes: bool, numbers: Collection[str]
 ) -> tuple[Value, Value] | None:
-    """What is above which number where the test holds. The two sides are computed as they would
-    be to compare them, and then subtracted: rounding makes no difference of what is equal.
+    """A measure and a threshold, which it exceeds where the test holds. Both sides are computed as
+    in a comparison, then subtracted: rounding must not make equal values differ.
     """
     difference = u
     if u == ZERO:

@@ -88,7 +88,7 @@ def _in_a_row(parts: list[Part]) -> list[Part]:
 
 
 def _piece(lowering: Context, part: Part, order: Frame, picked: Picked) -> tuple[Value, bool]:
-    """What is read, without what is 0 around it."""
+    """The entries that are read, without the zeros around them, and whether they are subtracted."""
     read, along = part.read, order.index(part.axis)
     operand = operand_with(lowering, read, (*order[:along], *order[along + 1 :]), along, picked)
     offset = affine(read.index).offset

@@ -22,8 +22,8 @@ def with_test(path: Path, test: Value, holds: bool) -> Path:
 
 
 def left_out(measure: Value, threshold: Value) -> Compare:
-    """Where a gate is 0, as a choice would ask it: sign(u - v) <= 0 is u <= v, and sign(-v) <= -1
-    is v > 0.
+    """The test that a gate is 0, as a choice would write it: sign(u - v) <= 0 is u <= v, and
+    sign(-v) <= -1 is v > 0.
     """
     relation, left, right = "<=", measure, threshold
     if isinstance(left, Apply) and left.function == "sign" and right in (ZERO, MINUS_ONE):

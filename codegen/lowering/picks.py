@@ -1,8 +1,8 @@
-"""Which entry an axis is read at: the environment in which an expression is lowered.
+"""Indices that axes are read at: the environment in which an expression is lowered.
 
-An axis in an expression is either a dimension of what is computed, or it is *picked*: read at the
-index that a label means. A label lies along axes of its own, and those are dimensions of the place
-where the label was met. Two things keep them apart from the axes that a node below binds:
+An axis in an expression is either a dimension of the result, or it is *picked*: read at the index
+that a label means. A label lies along axes of its own, and those are dimensions of the place where
+the label was met. Two things keep them apart from the axes that a node below binds:
 
 - an `Index` holds the label together with what was picked where it was met, so that an axis of the
   label means the same wherever the index is used;
@@ -27,7 +27,7 @@ from derive.language.symbols import Axis, axes_of
 
 @dataclass(frozen=True)
 class Index:
-    """What ``label`` means: a label, a number, or an `ArgMax`, read at the entries ``picked``."""
+    """The index of ``label``: a label, a number, or an `ArgMax`, at the entries ``picked``."""
 
     label: Expr
     picked: Picked
@@ -56,9 +56,9 @@ def axes_at(e: Expr, picked: Picked) -> set[Axis]:
 
 
 def under(node: ArrayNode, picked: Picked) -> tuple[Picked, Picked]:
-    """What is picked of the operand of ``node``, and what only of the whole node: where an index
-    lies along an axis that the node binds or brings, or reads one that it brings; and where that
-    would take a reduction for each label in place of one for each row.
+    """Split ``picked`` into picks below ``node`` and picks of the whole node: where an index lies
+    along an axis that the node binds or brings, or reads one that it brings, or would turn one
+    reduction for each row into one for each label.
     """
     own, reduces = {*node.binds, *node.brings}, isinstance(node, Reduction)
     inside, after = {}, {}

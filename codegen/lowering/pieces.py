@@ -1,11 +1,10 @@
-"""What a choice by where one value lies is equal to: the larger of two, what is held between
-bounds, what bends at 0.
+"""Simpler forms of a choice by one value: the larger of two, a clamp, a function that bends at 0.
 
-The contract of an entry of the table. It receives a `Choice` by what one value is, and returns what
-it is equal to, or None. Both sides are equal for all finite numbers, with the edges between the
-pieces, and at infinities where the left side has a value. Of a NaN that decides, the left side is
+The contract of an entry of the table. It receives a `Choice` by the range of one value, and returns
+an equal form, or None. Both sides are equal for all finite numbers, with the edges between the
+pieces, and at infinities where the left side has a value. For a NaN that decides, the left side is
 the last branch, which need not be NaN; the right side is NaN, or that branch. Where an entry needs
-that a scalar is positive and the declarations do not say so, the code asks for it.
+a scalar to be positive and the declarations do not say so, the code asks for it.
 """
 
 from __future__ import annotations

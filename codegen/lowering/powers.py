@@ -89,7 +89,7 @@ def _is_plain(e: Expr) -> bool:
 
 
 def _is_raised(e: Pow) -> bool:
-    """Whether it is a power that may be one of 0, by an exponent that is not known."""
+    """True if it is a power that may have base 0, with an unknown exponent."""
     return not (e.exp.is_number or e.base.is_positive or e.base.is_number)
 
 

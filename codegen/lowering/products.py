@@ -95,12 +95,12 @@ def _in_order(numerators: list[Value], denominators: list[Value]) -> list[tuple[
 
 
 def _may_double(factors: list[Value]) -> bool:
-    """Whether what is multiplied by them may be too large although the half of it is not."""
+    """True if a product with them may overflow although half of it does not."""
     return any(isinstance(value, Plus) for value in factors)
 
 
 def _off_diagonal(e: Mul) -> Expr | None:
-    """What is multiplied by 1 - Identity(N, M), as 0 on the diagonal."""
+    """The product with 1 - Identity(N, M), as a choice that is 0 on the diagonal."""
     for hot in e.atoms(Identity):
         if 1 - hot in e.args:
             return Piecewise((0, hot.condition), (e / (1 - hot), True), evaluate=False)
@@ -155,7 +155,7 @@ def _one_number(
 
 
 def _is_number(value: Value) -> bool:
-    """Whether the value is made of numbers and sizes alone."""
+    """True if the value is made of numbers and sizes alone."""
     if isinstance(value, (Number, Constant, SizeOf)):
         return True
     if isinstance(value, Plus):
@@ -166,7 +166,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _may_be_infinite(e: Expr) -> bool:
-    """Whether ``e`` divides by data that may be 0 as far as its form tells."""
+    """True if ``e`` divides by data that may be 0 as far as its form tells."""
     divisors = [power.base for power in e.atoms(Pow) if power.exp.is_negative]
     return any(not is_constant(base) and not is_positive(base) for base in divisors)
 

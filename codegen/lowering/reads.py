@@ -19,7 +19,7 @@ from derive.language.symbols import Axis
 
 
 def lowered_read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Value:
-    """What is read, its dimensions in the order of ``frame``."""
+    """The read entries, with dimensions in the order of ``frame``."""
     return arranged(_read(lowering, e, frame, picked), frame)
 
 
@@ -46,7 +46,7 @@ def _read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Read:
 
 
 def operand_with(lowering: Context, e: At, others: Frame, along: int, picked: Picked) -> Value:
-    """What is read, with the axis that it is read along at a place among the ``others``."""
+    """The operand of a read, with the axis that it reads along placed among the ``others``."""
     whole = (*others[:along], e.axis, *others[along:])
     return fitted(lowering.value(e.operand, whole, picked), plain(whole))
 
@@ -75,8 +75,8 @@ def read_of(
 
 @dataclass(frozen=True)
 class Ends:
-    """What is added before and after an axis so that it is exactly what is read, less than 0 where
-    there is more; ``stop`` is where that ends. ``fits``: nothing has to be added.
+    """Entries to add before and after an axis so that it holds exactly what is read, negative where
+    it has more; ``stop`` is the end. ``fits``: nothing has to be added.
     """
 
     before: Expr
@@ -86,7 +86,7 @@ class Ends:
 
     @property
     def grows(self) -> bool:
-        """Whether nothing is taken off."""
+        """True if nothing is cut off."""
         return is_at_most_zero(-self.before) and is_at_most_zero(-self.after)
 
 
@@ -157,7 +157,7 @@ def simplest(e: Expr) -> Expr:
 
 
 def upper(e: Expr) -> Expr:
-    """What ``e`` is at most: a quotient is rounded down."""
+    """An upper bound of ``e``: a quotient is rounded down."""
     return _bounded(e, lambda u: u, lambda u: u - 1 + 1 / u.as_numer_denom()[1])
 
 

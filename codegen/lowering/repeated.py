@@ -1,5 +1,5 @@
-"""What the lines of a function compute twice gets a name and is computed once, where the name can
-say what it is: a condition, a bound, a sum of two, a function or an entry of what has a name.
+"""Common subexpressions get a name and are computed once, where the name can say what they are: a
+condition, a bound, a sum of two, a function or an entry of a named value.
 
 In the forward and the backward; the step-by-step functions compute what is written.
 """
@@ -82,7 +82,7 @@ def _loaded(value: Value) -> set[str]:
 
 
 def _name(value: Value) -> str:
-    """What the value is, in a name; '' where that would be long or is no computation."""
+    """A name that describes the value; '' if it would be long, or nothing is computed."""
     if not isinstance(value, (Clamp, Compare, Apply, Pick, Plus)):
         return ""
     name = _words(value)

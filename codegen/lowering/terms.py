@@ -56,7 +56,7 @@ def differences_first(lowering: Context, e: Add) -> list[Expr | Difference]:
 
 
 def _entries(lowering: Context, largest: Tensor) -> list[Expr]:
-    """What ``largest`` is the largest of. Where that is met along the very axis along which it was
+    """Operands of the maximum ``largest``. Where it is met along the very axis along which it was
     taken, as in a sum over all rows, no entry of its own is beside it.
     """
     moved = set(largest.axes) - set(largest.home)

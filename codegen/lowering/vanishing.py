@@ -39,7 +39,7 @@ ZERO = Number(Fraction(0))
 
 @dataclass(frozen=True)
 class Left:
-    """Where a choice is 0: ``choice`` with something else instead of what it keeps."""
+    """The zeros of a choice: ``choice`` with something else instead of what it keeps."""
 
     choice: Gate | Choose
 
@@ -77,7 +77,7 @@ class _Vanishing:
         self.function = replace(function, steps=tuple(steps))
 
     def _note(self, step: Assign) -> None:
-        """What is computed is noted; what was known by a name that is another value now is not."""
+        """Record a computed value; forget zeros known by a name that is assigned again."""
         for name, (_, left) in list(self.left.items()):
             if any(step.name in names_in(found.choice) for found in left):
                 del self.left[name]
@@ -154,7 +154,7 @@ class _Vanishing:
         return found[0] if found else None
 
     def _left_out(self, wild: Value, left: Left, product: Value) -> bool:
-        """Whether a factor may be what the choice leaves out: of the same origin, or an input."""
+        """True if a factor may be undefined where the choice is 0: same origin, or an input."""
         own, by = self.origins.of(wild), self.origins.of(left.choice)
         return wild.dims == product.dims and bool(own & by or names_in(wild) <= self.inputs)
 
@@ -170,7 +170,7 @@ class _Vanishing:
         return not is_number(u, self.numbers) and not is_positive(u)
 
     def _may_be_infinite(self, value: Value) -> bool:
-        """Whether it may be infinite or NaN of finite inputs where it is not chosen."""
+        """True if it may be infinite or NaN for finite inputs where it is not chosen."""
         match value:
             case Gate() | Choose():
                 return False

@@ -80,7 +80,7 @@ class _Held:
         return self.value(part, beside) if isinstance(part, Value) else part
 
     def _beside(self, value: Value, field: str, beside: Factors) -> Factors:
-        """What multiplies a part of a value."""
+        """The factors of a part of a value."""
         match value, field:
             case MulAdd(right=right), "left":
                 return (*beside, right)
@@ -113,7 +113,7 @@ class _Held:
         return [f for f in reversed(factors) if f != power.exponent and self._may(f, names)]
 
     def _may(self, factor: Value, names: set[str]) -> bool:
-        """Whether a factor is made of what the exponent is made of, so that it may be 0 by it."""
+        """True if a factor depends on the names in the exponent alone, so both may be 0 at once."""
         own = self._names(factor)
         whole = self.made.get(factor.name) if isinstance(factor, Load) else factor
         return bool(own) and own <= names and not isinstance(whole, (Power, Apply, Gate, Choose))

@@ -75,7 +75,7 @@ def _forward(question: Question, path: Path, tell: Tell) -> type[Forward]:
 
 
 class _warned(warnings.catch_warnings):
-    """What the notation warns of is told, each thing once."""
+    """Report each warning of the notation once."""
 
     def __init__(self, tell: Tell):
         super().__init__()

@@ -45,7 +45,7 @@ def _names(pairs: str) -> dict[str, str]:
 
 
 def _lines(verdict: Verdict) -> list[dict[str, object]]:
-    """What is known of every gradient before anything is explained."""
+    """Known facts about every gradient, before anything is explained."""
     return [
         {"name": a.name, "line": a.line, "outcome": a.outcome, "inherits": a.inherits}
         for a in verdict.answers

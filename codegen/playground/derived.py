@@ -122,7 +122,7 @@ def _code(forward: type[Forward], proved: Proved, limit: float) -> dict[str, obj
 
 
 def _costs(program: Program) -> list[tuple[str, str]]:
-    """What is counted, each with what it is."""
+    """Counts, each with its description."""
     counts = counts_of(program)
     return [
         ("a tensor of full size", counts.full),

@@ -1,4 +1,4 @@
-"""What the page asks: a record, read from JSON."""
+"""Questions of the page: records, read from JSON."""
 
 from __future__ import annotations
 

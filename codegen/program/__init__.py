@@ -124,5 +124,5 @@ class Program:
 
     @property
     def needs(self) -> tuple[Parameter, ...]:
-        """What the backward takes besides."""
+        """Parameters of the backward other than upstream gradients."""
         return self.backward.parameters[len(self.upstreams) :]

@@ -83,8 +83,8 @@ class Scanned(Value):
 
 @dataclass(frozen=True)
 class Stepped(Value):
-    """What stands one place before along one dimension, ``initial`` or 0 at the first; one place
-    behind if ``reverse``.
+    """The value one place before along one dimension, ``initial`` or 0 at the first; one place
+    after if ``reverse``.
     """
 
     operand: Value
@@ -103,10 +103,10 @@ class OfMatrix(Value):
 
 @dataclass(frozen=True)
 class Solved(Value):
-    """What the matrix in the last two dimensions has to be multiplied by to give ``right``: a
-    vector in its last dimension, or columns in its last two; ``from_the_right``: what has to be
-    multiplied by the matrix to give the rows of ``right``. ``triangle`` says where the entries are
-    that are not 0 ('lower', 'upper'), if not everywhere.
+    """The solution x of ``matrix`` @ x = ``right``, with the matrix in the last two dimensions: a
+    vector in the last dimension, or columns in the last two; ``from_the_right``: of x @ ``matrix``
+    = ``right``, by rows. ``triangle`` is the part with nonzero entries ('lower', 'upper'), if not
+    all.
     """
 
     matrix: Value
@@ -128,7 +128,7 @@ class Contract(Value):
 
     @property
     def is_of_matrices(self) -> bool:
-        """Whether both operands are matrices, or batches of as many, and so is the result."""
+        """True if operands and result are matrices, or batches along the same dimensions."""
         left, right, result = (
             [dim.axis.name for dim in v.dims] for v in (self.left, self.right, self)
         )
@@ -237,7 +237,7 @@ class SegmentMax(Value):
 
 @dataclass(frozen=True)
 class SegmentArgMax(Value):
-    """Which row of ``source`` is the first of the largest, as in `SegmentMax`; 0 where none is."""
+    """Index of the first largest row of ``source``, as in `SegmentMax`; 0 where there is none."""
 
     index: Value
     source: Value

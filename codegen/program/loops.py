@@ -10,7 +10,7 @@ from codegen.program.values import Value
 
 @dataclass(frozen=True)
 class Passed:
-    """What a place finds as ``before`` and leaves behind as ``after``: ``initial`` at the first."""
+    """A state of a loop: read as ``before``, left as ``after``; ``initial`` at the first place."""
 
     before: str
     after: str
@@ -19,7 +19,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Given:
-    """What the body of a loop reads as ``name``: ``whole``, at each place along its dimension
+    """A value that a loop's body reads as ``name``: ``whole``, at each place along its dimension
     ``along`` if there is one.
     """
 
@@ -30,16 +30,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Body:
-    """What is computed at every place; no value of the function that it stands in."""
+    """The steps at every place; not a value of the enclosing function."""
 
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
 class Looped(Value):
-    """What the ``body`` computes at one place after the other along ``axis``, from the end if
-    ``reverse``: a record of what is ``collected``, by name, for each place. ``place`` is what it
-    calls the place.
+    """A loop that runs ``body`` at each place along ``axis``, from the end if ``reverse``, and
+    returns a record of the ``collected`` values, by name, for each place. ``place`` names the loop
+    index.
     """
 
     axis: str

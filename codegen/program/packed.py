@@ -102,7 +102,7 @@ def _kinds(name: str) -> dict[str, Any]:
 
 
 def _is(value: object, kind: Any) -> bool:
-    """Whether it is what a field is declared to hold."""
+    """True if a value has the declared type of a field."""
     origin, kinds = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(_is(value, each) for each in kinds)

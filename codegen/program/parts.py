@@ -1,4 +1,4 @@
-"""What values and steps are made of."""
+"""Parts of values and steps."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def on_diagonal(index: Value) -> Positions | None:
 
 
 def is_number(value: Value, numbers: Collection[str]) -> bool:
-    """Whether a value is a Python number when the code runs, where the arguments called ``numbers``
-    are: it is made of those, and is no tensor that is made of numbers.
+    """True if a value is a Python number when the code runs, as the arguments called ``numbers``
+    are: it is made of those, and is not a tensor made of numbers.
     """
     if isinstance(value, Load):
         return value.name in numbers
@@ -76,8 +76,8 @@ def is_number(value: Value, numbers: Collection[str]) -> bool:
 
 
 def is_wide(value: Value) -> bool:
-    """Whether a number is larger than float32 holds. In arithmetic that is infinite there; as an
-    argument of a function, such as a bound of a clamp, torch refuses it.
+    """True if a number exceeds float32. In arithmetic it is infinite there; as an argument of a
+    function, such as a bound of a clamp, torch rejects it.
     """
     numbers = [n for n in (value, *values_in(value)) if isinstance(n, (Number, Constant))]
     return any(LARGEST_SINGLE < abs(n.value) < float("inf") for n in numbers)

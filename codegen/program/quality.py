@@ -1,4 +1,4 @@
-"""What is known of a module besides its text: the record behind the table and the report.
+"""The record of a module's quality, behind the table and the report.
 
 Plain data, without mathematics or code in it: it crosses from one process to another, and it is
 kept in the cache as JSON.
@@ -34,10 +34,10 @@ class Moves:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one function moves. ``kernel`` is what cannot be avoided: the arguments that it reads
-    and the results that it makes, each once. ``lines`` is what its lines move, one operation at a
-    time, ``loops`` what its kernels move (one or none: where it is not made of loops). ``larger``
-    are the shapes of what is larger than full size on the way.
+    """Memory traffic of one function. ``kernel`` is the minimum: the arguments that it reads and
+    the results that it writes, each once. ``lines`` is the traffic of its lines, one operation at a
+    time, ``loops`` that of its kernels (one or none: where it is not made of loops). ``larger`` are
+    the shapes of intermediate values larger than full size.
     """
 
     kernel: Moves
@@ -48,7 +48,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Counts:
-    """What is counted in a Program: see `Quality` for the fields."""
+    """Counts over a Program: see `Quality` for the fields."""
 
     full: str
     reductions: tuple[str, ...]
@@ -58,8 +58,8 @@ class Counts:
 
 @dataclass(frozen=True)
 class Collectives:
-    """What the ranks tell each other where an ``axis`` is split over them and nothing optional is
-    passed: each collective in words. ``refused`` says why there is none.
+    """Collectives between ranks where an ``axis`` is split over them and nothing optional is
+    passed, each in words. ``refused`` is the reason if it cannot be split.
     """
 
     axis: str
@@ -70,7 +70,7 @@ class Collectives:
 
 @dataclass(frozen=True)
 class Quality:
-    """How good one module is.
+    """Quality of one module.
 
     ``outputs`` are what it returns, with shapes. ``unsafe`` says in words what may be infinite
     or NaN. ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima

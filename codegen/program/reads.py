@@ -129,8 +129,8 @@ class Channels:
 
 @dataclass(frozen=True)
 class Convolve(Value):
-    """What is ``made`` of the other two: the output of a convolution, or the gradient of its input
-    or its weight.
+    """A convolution, or the gradient of its input or weight: the one that is ``made`` of the other
+    two.
 
     The input has the dimensions batch, group, into; the weight group, out, into; the output batch,
     group, out; then those that it is along, one for each of ``geometry``. ``first`` and ``second``

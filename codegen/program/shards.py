@@ -24,7 +24,7 @@ class WholeSize(Value):
 
 @dataclass(frozen=True)
 class OwnSize(Value):
-    """How long its own part is, where no tensor shows it."""
+    """The length of this rank's own part, where no tensor shows it."""
 
     group: str
 
@@ -59,7 +59,7 @@ class OwnMean(Value):
 
 @dataclass(frozen=True)
 class Unshifted(Value):
-    """What the largest of a row is replaced by where it is not finite, as a `Reduce` of that
+    """The shift of a row: its maximum, replaced where it is not finite, as a `Reduce` of that
     ``kind`` does.
     """
 
@@ -128,8 +128,8 @@ class WholeGathered(Gathered):
 
 @dataclass(frozen=True)
 class Ratio(Value):
-    """How many entries of the length ``whole`` belong to each of ``part``, both of this rank; one
-    that has none asks the others.
+    """Entries of the length ``whole`` for each entry of ``part``, both of this rank; a rank without
+    entries asks the others.
     """
 
     whole: Value
@@ -149,8 +149,8 @@ class Overwritten(Value):
 
 @dataclass(frozen=True)
 class Sent:
-    """What an `Exchange` makes of one tensor: ``name`` of its own ``value``, None for what comes
-    with another. ``along`` is the dimension that is put together, for the kinds that have one.
+    """A tensor in an `Exchange`: ``name`` is the result for its own ``value``, None for a result
+    that comes with another. ``along`` is the concatenated dimension, for the kinds that have one.
     """
 
     name: str

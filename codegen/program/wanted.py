@@ -1,4 +1,4 @@
-"""Which results of a function need which of its steps: what nobody asks for is not computed."""
+"""Liveness: the results of a function that need each of its steps; unused ones are not computed."""
 
 from __future__ import annotations
 

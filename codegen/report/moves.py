@@ -1,4 +1,4 @@
-"""What the kernels in Triton of a folder move, as it was counted in what a compiler made of them.
+"""Bytes that a folder's Triton kernels read and write, counted in the compiled kernels.
 
 That takes Triton, and minutes: the counts are kept beside the kernels, each with a hash of what it
 was counted in, which says where it is out of date.
@@ -61,7 +61,7 @@ def put_moves(folder: Path, found: dict[str, tuple[str, list[Moved]]]) -> None:
 
 
 def is_outdated(folder: Path, name: str) -> bool:
-    """Whether the kernels of a module were not counted as they are today."""
+    """True if a module's kernels have changed since they were counted."""
     found = moves_in(folder).get(name)
     return found is None or found[0] != hash_of(folder, name)
 

@@ -82,7 +82,7 @@ def _measured(result: Emitted, known: Mapping[tuple[str, str], Measured]) -> Mea
 
 
 def _is_measured(row: Measured) -> bool:
-    """Whether every number of a row is one."""
+    """True if every measured value of a row is a number."""
     try:
         return all(float(n) >= 0 for n in (row.double, row.single, row.autograd, row.seconds))
     except ValueError:

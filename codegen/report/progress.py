@@ -1,4 +1,4 @@
-"""How far a run over many forwards is: a bar in a terminal, else a line from time to time."""
+"""Progress of a run over many forwards: a bar in a terminal, else a line from time to time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of modules that were written, as tables on a terminal."""
+"""Reports on modules that were written, as tables on a terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(results: Sequence[Emitted]) -> Table:
 
 
 def table_of_ranks(found: Sequence[OfRanks]) -> Table:
-    """What the ranks tell each other, and how far they are from one process."""
+    """Collectives between the ranks, and the error against one process."""
     table = Table(show_lines=True)
     for title in ("module", "collectives, forward", "backward", "error vs. one process"):
         table.add_column(title, overflow="fold")

@@ -1,4 +1,4 @@
-"""Which loops compute a function of a Program: between the Program and the text of kernels.
+"""Loops that compute a function of a Program: between the Program and the text of kernels.
 
 In: a function of a Program.
 Out: a `Plan` (``plan.py``): sweeps over memory, the passes over a row in each, what is parallel,

@@ -32,8 +32,8 @@ from derive.language.notation.definition import REDUCTION
 
 @dataclass(frozen=True)
 class Around:
-    """What is computed around the entries of a loss. ``divisors`` are the lines that compute what
-    a word of ``reduction`` divides their sum by; the number of the word, from 1, is passed.
+    """Computation around the entries of a loss. ``divisors`` are the lines that compute the divisor
+    of their sum for each word of ``reduction``; the number of the word, from 1, is passed.
     ``ignored`` are labels: where one is the argument ``index``, the loss is 0. ``absent`` are
     arrays that the lines read and that are one number everywhere.
     """
@@ -137,7 +137,7 @@ class _Around(Flattening):
         )
 
     def _divisor(self, nodes: list[Node]) -> Element:
-        """What the sum is divided by, as the word says; a node of its own where it is computed."""
+        """The divisor of the sum for the given word; a node of its own if it is computed."""
         found, places = ONE, [0]
         for i, steps in enumerate(_numbered(self.around.divisors), 1):
             name = steps[-1].name
@@ -185,7 +185,7 @@ class _Around(Flattening):
 
 
 def is_refused(step: Step) -> bool:
-    """Whether it may refuse what loops compute with: a divisor of 0 that is no size of an axis. An
+    """True if the step may reject values from loops: a divisor of 0 that is no size of an axis. An
     axis without entries makes tensors empty, and these are left to the lines.
     """
     return isinstance(step, NotZero) and not isinstance(step.divisor, SizeOf)

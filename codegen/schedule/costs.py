@@ -1,4 +1,4 @@
-"""What sweeps cost beside what they move, which is counted in arrays of full size."""
+"""Costs of sweeps besides memory traffic, counted in arrays of full size."""
 
 from __future__ import annotations
 

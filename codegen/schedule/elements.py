@@ -133,7 +133,7 @@ def axes_in(element: Element) -> frozenset[str]:
 
 @cache
 def is_whole(element: Element) -> bool:
-    """Whether it is a whole number: an index, or the length of an axis."""
+    """True if it is an integer: an index, or the length of an axis."""
     if element.kind in ("index", "size", "floor divide", "remainder", "label", "counted"):
         return True
     if element.kind == "number":
@@ -145,7 +145,7 @@ def is_whole(element: Element) -> bool:
 
 @cache
 def is_number(element: Element) -> bool:
-    """Whether it is made of numbers alone: it can be known before any loop, in float64."""
+    """True if it is made of numbers alone: known before any loop, in float64."""
     if element.kind in ("entry", "index", "label"):
         return False
     return all(map(is_number, element.args))
@@ -160,8 +160,8 @@ COSTLY_CALL = 12  # exponentials, logarithms and their like
 
 @cache
 def cost(element: Element, inside: frozenset[str]) -> int:
-    """What it costs to compute in loops over the axes ``inside``, with one for every entry that is
-    read. What does not change in all of these loops is at hand there.
+    """The cost of computing it in loops over the axes ``inside``, plus one for each load. Values
+    that are constant in all of these loops cost only a load.
     """
     if is_number(element):
         return 0

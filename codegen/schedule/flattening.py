@@ -130,7 +130,7 @@ class Flattening(Entries):
         )
 
     def entries(self, p: Parameter) -> str:
-        """What was computed for the backward alone was never rounded."""
+        """The dtype of a parameter; values made for the backward alone are never rounded."""
         if p.role == "label":
             return "whole"
         exact = p.role == "kept" or (p.role == "statement" and p.name not in self.rounded)
@@ -243,8 +243,8 @@ class Flattening(Entries):
 
 
 def _finite(peak: Element, added_again: bool) -> Element:
-    """What a row is shifted by: 0 where its peak is -oo, and where it is +oo and the peak is added
-    again; what is no number stays none.
+    """The shift of a row: 0 where its peak is -oo, and where it is +oo and the peak is added again;
+    NaN stays NaN.
     """
     measure = call("abs", peak) if added_again else minus(peak)
     return choose(compare(measure, "==", number(float("inf"))), ZERO, peak)

@@ -1,4 +1,4 @@
-"""Which values of a function are kept, and which are computed again where they are read."""
+"""Inlining: the values of a function to keep, and those to recompute where they are read."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _again(e: Element, inlined: Mapping[str, Node]) -> Element | None:
 
 
 def _users(nodes: Iterable[Node | Whole]) -> dict[str, list[Node | Whole]]:
-    """Who reads a node: once for every place."""
+    """Readers of each node, one for every read."""
     nodes = list(nodes)
     users: dict[str, list[Node | Whole]] = {node.name: [] for node in nodes}
     for node in nodes:

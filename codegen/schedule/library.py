@@ -1,4 +1,4 @@
-"""What no loop computes: a library does, of whole arrays, between the loops of all else."""
+"""Operations on whole arrays that a library computes, between the loops of all else."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Library:
         return self.loaded(fresh, value.dims, at)
 
     def is_whole(self, name: str) -> bool:
-        """Whether an array has whole numbers, which no loop leaves in memory."""
+        """True if an array has integer entries, which loops do not store."""
         array = self.arrays.get(name)
         return name in self.places or (array is not None and array.entries == "whole")
 

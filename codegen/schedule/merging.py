@@ -28,7 +28,7 @@ class Joined:
         return "*".join(self.pair)
 
     def parts(self, joined: Mapping[str, Axes]) -> Axes:
-        """What it is made of, where some of that are several axes, too."""
+        """The original axes that it is made of; a part may be joined itself."""
         return tuple(axis for each in self.pair for axis in joined.get(each, (each,)))
 
     def axes(self, own: Axes) -> Axes:
@@ -51,7 +51,7 @@ class Joined:
 
 
 def is_met(e: Element, axes: Axes, pair: Pair) -> bool:
-    """Whether an entry of an array with both axes is that where loops over both stand."""
+    """True if an entry of an array with both axes is read at the current indices of both."""
     at = axes.index(pair[0])
     return e.args[at : at + 2] == tuple(map(index, pair))
 
@@ -92,8 +92,8 @@ def _is_always_met(flat: Flat, pair: Pair) -> bool:
 
 
 def _is_met_in(e: Element, pair: Pair, layouts: dict[str, Axes]) -> bool:
-    """Whether an element has both indices, one behind the other, at the place of both axes, or
-    neither of them.
+    """True if an element has both indices side by side, at the place of both axes, or neither of
+    them.
     """
     if e.kind == "index":
         return e.name not in pair

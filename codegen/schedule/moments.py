@@ -64,7 +64,7 @@ def in_one_pass(flat: Flat, costs: Costs) -> Flat:
 
 
 def _partial(flat: Flat, costs: Costs) -> Callable[[str], bool]:
-    """Which sums run over rows."""
+    """A predicate for the sums that run over rows."""
     stages = planned(flat, costs).stages
     found = {name for stage in stages if isinstance(stage, Sweep) for name in stage.partial}
     return found.__contains__

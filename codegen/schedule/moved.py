@@ -1,4 +1,4 @@
-"""What the sweeps of a schedule move: reads and writes of arrays of full size."""
+"""Memory traffic of a schedule's sweeps: reads and writes of arrays of full size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function is made of: loops over named axes, and what is done to whole arrays."""
+"""Nodes of a function: loops over named axes, and operations on whole arrays."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _peak_of(node: Node, reductions: Mapping[str, Node]) -> Node | None:
 
 @dataclass(frozen=True)
 class _Following:
-    """What is asked of terms beside the maximum ``node``."""
+    """Tests of terms in relation to the maximum ``node``."""
 
     node: Node
 
@@ -117,7 +117,7 @@ class _Following:
         return any(part.name == self.node.name for part in e.entries)
 
     def scales(self, e: Element) -> bool:
-        """Whether it is exp(-max) times what does not change with it."""
+        """True if it is exp(-max) times a factor that does not change with the maximum."""
         if not self.reads(e):
             return e == ZERO
         if e.kind == "call":
@@ -134,7 +134,7 @@ class _Following:
         return False
 
     def shifted(self, e: Element) -> bool:
-        """Whether it is what does not change with the maximum, less that."""
+        """True if it is a term that does not change with the maximum, minus the maximum."""
         if e.kind == "subtract":
             kept, taken = e.args
             if self.reads(kept):

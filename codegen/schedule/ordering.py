@@ -33,5 +33,5 @@ def ordered(axes: Iterable[str], nodes: Sequence[Node]) -> Axes:
 
 
 def _reached(axis: str, after: Mapping[str, set[str]]) -> set[str]:
-    """What lies after an axis, with itself."""
+    """All axes after an axis, and the axis."""
     return {axis}.union(*(_reached(later, after) for later in after[axis]))

@@ -57,7 +57,7 @@ class Sweep:
 
     @property
     def reads(self) -> frozenset[str]:
-        """What it takes from memory."""
+        """Names that it reads from memory."""
         nodes = self.nodes
         return frozenset().union(*(n.reads for n in nodes)) - {n.name for n in nodes}
 

@@ -1,4 +1,4 @@
-"""Which sweeps there are, and what is parallel in each: those that move the least."""
+"""Plans the sweeps, and the parallel axes of each, for the least memory traffic."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _late(
 
 
 def _is_at_hand(node: Node, before: Node, rows: Axes) -> bool:
-    """Whether a node reads another one in its own row, and so in the same sweep."""
+    """True if a node reads another one only in its own row, and so in the same sweep."""
     if not is_of_rows(before, rows):
         return False
     places = [before.axes.index(axis) for axis in rows]
@@ -133,9 +133,7 @@ def _best_rows(
 
 @dataclass(frozen=True)
 class Walked:
-    """Which axes are walked along, of those in their ``order`` in memory, and what in which
-    sweep.
-    """
+    """The axes walked along, of those in their ``order`` in memory, and the sweep of each node."""
 
     rows: Axes
     order: Axes
@@ -143,7 +141,7 @@ class Walked:
 
 
 def _walk(nodes, results: set[str], walked: Walked) -> Walk:
-    """What the sweeps move, in arrays of full size."""
+    """Memory traffic of the sweeps, in arrays of full size."""
     rows, order, times = walked.rows, walked.order, walked.times
     full = len(order)
     moved: set[tuple[int, str]] = set()

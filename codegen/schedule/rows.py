@@ -67,8 +67,8 @@ def _nests(axes: Axes, nodes: Sequence[Node], most: Mapping[str, int]) -> Iterat
 
 
 def _kept(nests: Sequence[Nest], rows: Axes, read_later: set[str]) -> Iterator[str]:
-    """What has many values in a row and is read by another of its passes, or is added up over
-    several of them: it has a buffer as long as the row.
+    """Nodes that need a buffer as long as the row: they have many values in a row and are read by
+    another of its passes, or are added up over several passes.
     """
     for nest in nests:
         others = [n for other in nests if other is not nest for n in other.nodes]
@@ -118,7 +118,7 @@ def _levels(
 
 
 def _is_later(node: Node, before: Node, loops: Mapping[str, Axes]) -> bool:
-    """Whether a node can be computed only when the loops of another one have ended."""
+    """True if a node can be computed only after the loops of another one."""
     if not loops[before.name]:
         return False
     if before.kind or loops[before.name] != loops[node.name]:
@@ -131,5 +131,5 @@ def _is_later(node: Node, before: Node, loops: Mapping[str, Axes]) -> bool:
 
 
 def is_of_rows(node: Node, rows: Axes) -> bool:
-    """Whether it has one value in each row; else it is complete after the last."""
+    """True if it has one value in each row; else it is complete after the last."""
     return {*rows} <= {*node.axes}

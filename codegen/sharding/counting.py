@@ -1,4 +1,4 @@
-"""What the ranks tell each other, in words: how often, and how many entries."""
+"""Collectives between ranks, in words: how often, and how many entries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def axes_of(program: Program) -> list[str]:
 
 
 def collectives_of(program: Program) -> Iterator[Collectives]:
-    """What each axis costs where it is split."""
+    """The collectives for each axis that may be split."""
     for axis in axes_of(program):
         try:
             found = sharded(program, [axis])

@@ -104,7 +104,7 @@ class _Writer:
                 yield step
 
     def centre(self, found: Centred) -> None:
-        """What is measured from a mean: from that of its own part, and then moved."""
+        """Values measured from a mean: centred on this rank's own mean, then shifted."""
         name, dims, along = found.name, found.operand.dims, found.total.along
         keep = found.total.dims
         operand = self.placing.placed(found.operand).value
@@ -172,7 +172,7 @@ class _Writer:
             self.placing.defined.pop(step.name, None)
 
     def forget(self, name: str) -> None:
-        """What was told of a value that is another one from here on."""
+        """Forget what was exchanged for a value that is assigned again."""
         self.told = {
             key: load
             for key, load in self.told.items()
@@ -209,8 +209,8 @@ class _Writer:
         return layouts[name]
 
     def split_label(self, step: SplitLabel) -> None:
-        """Where it is along an axis that is split, the label is looked through later: when the
-        length of all parts is known.
+        """Along a split axis, the check of the label's range comes later: when the length of all
+        parts is known.
         """
         own = tuple(s for s in step.sizes if s.name not in self.groups.of)
         self.placing.splits[step.name] = self.groups.split(step.dims)

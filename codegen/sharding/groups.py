@@ -1,4 +1,4 @@
-"""Which axes are split over which group, and where a tensor is split for it."""
+"""Groups of ranks that axes are split over, and the dimension of a tensor that is split."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Groups:
     at_once: bool
 
     def split(self, layout: Layout) -> Split:
-        """Where a tensor of this layout is split. Raises `QuestionError` where it would be so along
-        two dimensions at once: a rank would have a block of it, and nobody the others.
+        """The group that each dimension of this layout is split over. Raises `QuestionError` if one
+        group splits two dimensions: a rank would have one block, and nobody the others.
         """
         found = tuple("" if dim.one else self.of.get(dim.axis.name, "") for dim in layout)
         for group in filter(None, found):
@@ -84,7 +84,7 @@ def _can_be_split(program: Program, axis: str) -> None:
 
 
 def _is_known(program: Program, whole: str, split: Sequence[str]) -> None:
-    """Which of the parts of an axis are split: a Program calls those of one length by one name."""
+    """Raise if the split part of an axis is ambiguous: parts of one length share a name."""
     codes = dict(program.sizes)
     for part in split:
         if [*codes.values()].count(codes[part]) > 1:

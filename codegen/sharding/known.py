@@ -1,5 +1,5 @@
-"""What a backward sums without having seen its upstream, the forward can sum as well: there it
-travels with other sums, and is saved.
+"""Sums of the backward that do not need its upstream gradient are taken by the forward: there they
+travel with other sums, and are saved.
 """
 
 from __future__ import annotations

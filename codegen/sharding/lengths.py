@@ -1,4 +1,4 @@
-"""How long an axis is: on all ranks together in formulas and checks, on one rank in shapes."""
+"""Lengths of axes: of all ranks together in formulas and checks, of one rank in shapes."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Lengths:
         )
 
     def of_parts(self, axis: str) -> list[str]:
-        """What an axis is made of, where one behind the first is split: put together it is whole.
-        Nothing for others, and where an argument lies along it, which has the length.
+        """The parts of a flattened axis, where one behind the first is split: the axis is whole
+        once gathered. Empty for others, and where an argument lies along it, which has the length.
         """
         parts = self.flattened.get(axis, [])
         home = {dim.axis.name for p in self.program.forward.parameters for dim in p.layout}
@@ -78,7 +78,7 @@ class Lengths:
         return parts if split and axis not in home else []
 
     def of_all(self, value: Value) -> Value | None:
-        """What a length is on all ranks together; None for other values."""
+        """The value of a length over all ranks together; None for other values."""
         if isinstance(value, SizeOf):
             return self.of_axis(value.name)
         if isinstance(value, LengthOf):
@@ -96,8 +96,8 @@ class Lengths:
         return forward | {p.name: p.layout for p in self.function.parameters}
 
     def asks_for_all(self, step: Step) -> bool:
-        """Whether a step asks for the length of an axis of which this rank has a part. How an axis
-        is made of others is asked of the part where they are split together.
+        """True if a step needs the full length of a split axis. How an axis is made of others is
+        checked on the part where they are split together.
         """
         if not isinstance(step, OF_LENGTHS):
             return False
@@ -151,11 +151,11 @@ class Lengths:
         return self.sizes[dim.axis.name]
 
     def _is_of_part(self, dim: Dim) -> bool:
-        """Whether it is as long as the part that gives a split length its name."""
+        """True if it has the length of the part that names a split size."""
         return not dim.one and dim.axis.name in self.groups.of
 
     def _is_whole(self, dim: Dim) -> bool:
-        """Whether it is not read off: that of a part is elsewhere, or it is put together."""
+        """True if its length is not read off: that of a part is elsewhere, or it is gathered."""
         return self.code(dim) in self.codes or bool(self.of_parts(dim.axis.name))
 
     def _known(self, read: set[str]) -> Callable[[Dim, bool], bool]:

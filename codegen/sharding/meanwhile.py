@@ -1,4 +1,4 @@
-"""What a rank computes while a collective is on its way: the work that it does not wait for.
+"""Overlaps collectives with computation: a rank does independent work while it waits.
 
 In: the steps of a function in their order. Out: the same, where a collective that has such work is
 begun (`Exchange.handle`), the work done, and then waited for (`Ended`).
@@ -42,7 +42,7 @@ def _tells(step: Step) -> bool:
 
 
 def _apart(steps: Sequence[Step], exchange: Exchange) -> tuple[list[Step], list[Step]]:
-    """What has to be done before the exchange is begun, and the work that has not."""
+    """Split the steps into those needed before the exchange begins, and work to overlap with it."""
     before, work = [line(exchange)], []
     for step in reversed(steps):
         mine = line(step)

@@ -41,7 +41,7 @@ class Centred:
 
 
 def centred(steps: Sequence[Step], groups: Groups) -> Iterator[Centred]:
-    """What is measured from a mean over a split axis, in the order of the steps."""
+    """Values measured from a mean over a split axis, in the order of the steps."""
     means: dict[str, tuple[int, Reduce]] = {}
     for i, step in enumerate(steps):
         if not isinstance(step, Assign):

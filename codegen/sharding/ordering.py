@@ -106,12 +106,12 @@ def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
 
 
 def depends(mine: Line, other: Line) -> bool:
-    """Whether a line has to stay behind another one."""
+    """True if a line must stay behind another one."""
     return bool(other.writes & (mine.reads | mine.writes) or other.reads & mine.writes)
 
 
 def _next(ready: Sequence[int], lines: Sequence[Line], known: set[str]) -> list[int] | Exchange:
-    """What is done now: a line, several that travel together, or telling sizes."""
+    """The next to run: a line, several that travel together, or an exchange of sizes."""
     able = [i for i in ready if lines[i].sizes <= known]
     own = [i for i in able if not isinstance(lines[i].step, Exchange)]
     if own:

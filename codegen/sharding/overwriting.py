@@ -1,8 +1,8 @@
-"""What is written over a value that nothing reads any more, so that no new memory is touched.
+"""Overwrites values that nothing reads any more, so that no new memory is touched.
 
 In: the steps of a function in their order. Out: the same, with `Overwritten` around an operation
-whose first operand was computed here, is of full size, and ends with it. It is taken for ranks
-alone: their functions record nothing for autograd, which might still need what is written over.
+whose first operand was computed here, is of full size, and ends with it. It is for ranks alone:
+their functions record nothing for autograd, which might still need the overwritten value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def overwriting(steps: Sequence[Step], function: Function) -> list[Step]:
 
 
 def _is_own(value: Value, floats: set[str]) -> bool:
-    """Whether it is a new array of full size, of floating point."""
+    """True if it is a new floating-point array of full size."""
     if not isinstance(value, COMPUTED) or sum(not dim.one for dim in value.dims) < LARGE:
         return False
     inner = [*values_in(value)]
@@ -75,7 +75,7 @@ def _targets(value: Value) -> Iterator[str]:
 
 
 def _is_read(name: str, later: Sequence[Step], now: str) -> bool:
-    """Whether the value that has the name is read further on; ``now`` has one of its own."""
+    """True if the value of this name is read later; ``now`` is reassigned here."""
     if name == now:
         return False
     for step in later:
@@ -112,7 +112,7 @@ def _seen(value: Value) -> set[str]:
 
 
 def _is_one_operand(value: Value) -> bool:
-    """What may be printed as its operand alone."""
+    """True if it may be printed as its operand alone."""
     parts = value.terms if isinstance(value, Plus) else getattr(value, "factors", None)
     return parts is not None and (
         len(parts) == 1 or any(isinstance(part, Number) for part, _ in parts)

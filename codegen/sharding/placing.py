@@ -1,9 +1,9 @@
-"""Where each value of a function is split, and what the ranks have to tell each other for it.
+"""The split of each value of a function over ranks, and the communication that this needs.
 
 Every dimension of a value is *whole* on each rank, or *split*: the rank has its own part. A value
-is split over a group along one dimension at most. What is computed entry by entry, or along a
-whole dimension, stays as it was; a sum along a split one is the sum of the parts' sums; what is
-split along one axis and is met along another (the same tensor under another name) is gathered.
+is split over a group along one dimension at most. A pointwise operation, or one along a whole
+dimension, keeps the split; a sum along a split one is the sum of the parts' sums; a value split
+along one axis and met along another (the same tensor under another name) is gathered.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _set(split: Split, along: int, group: str) -> Split:
 
 
 def met(dims: Sequence[Dim], parts: Sequence[Placed]) -> Split:
-    """How a value is split that is computed entry by entry from ``parts``."""
+    """The split of a pointwise result of ``parts``."""
     found = [""] * len(dims)
     for placed in parts:
         for back in range(1, len(placed.split) + 1):

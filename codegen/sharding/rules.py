@@ -1,4 +1,4 @@
-"""How each kind of value is computed from parts: one function for each, and the table of them."""
+"""Rules for values computed from parts: one function for each kind of value, and their table."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ def of_logarithms(value: Reduce, defined: Mapping[str, Value]) -> Value | None:
 
 
 def _summed(factors: Sequence[Value], value: Reduce) -> Iterator[Value]:
-    """What the sum of a product of these is, as factors: those that it does not vary along count as
-    often as there are entries.
+    """Factors of the sum of a product: factors that do not vary along the sum are multiplied by its
+    number of entries.
     """
     dims = _met([factor.dims for factor in factors])
     before = len(value.operand.dims) - len(dims)
@@ -91,7 +91,7 @@ def _summed(factors: Sequence[Value], value: Reduce) -> Iterator[Value]:
 def _logarithm_of_shares(
     factor: Value, value: Reduce, defined: Mapping[str, Value]
 ) -> tuple[Value, Value] | None:
-    """What is at most 0, and the logarithm that is subtracted from it; None for others."""
+    """A value that is at most 0, and the logarithm that is subtracted from it; None for others."""
     found = _difference(factor, defined)
     if found is None or factor.dims != value.operand.dims:
         return None
@@ -119,7 +119,7 @@ def _difference(value: Value, defined: Mapping[str, Value]) -> tuple[Value, Valu
 
 
 def _told(value: Value, defined: Mapping[str, Value]) -> Value:
-    """What a name stands for, whatever the order of its dimensions."""
+    """The definition of a name, ignoring the order of its dimensions."""
     while isinstance(value, Arrange) or (isinstance(value, Load) and value.name in defined):
         value = value.operand if isinstance(value, Arrange) else defined[value.name]
     return value

@@ -16,16 +16,16 @@ from derive.language.notation.definition import Definition
 
 
 class Compares(Protocol):
-    """What can be run beside the oracle."""
+    """A target that can be run against the oracle."""
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        """How far the gradients computed by ``text`` are from the oracle's, relative to the
-        largest entry and beyond what the oracle's own rounding accounts for.
+        """Largest difference of the gradients computed by ``text`` from the oracle's, relative to
+        the largest entry and beyond what the oracle's own rounding accounts for.
         """
 
 
 class Tries(Protocol):
-    """What is tried where numbers of float32 end, and at hard points."""
+    """A target that can be tried at the limits of float32 and at hard points."""
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
         """In words, what is unsafe: what of the program's own words shows when it is tried, and

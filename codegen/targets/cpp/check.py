@@ -39,8 +39,8 @@ class Beside(check.Beside):
 
 
 def _step_apart(module, training_step, definition: Definition, program: Program) -> dict:
-    """How far what a step takes off a parameter is from the gradient of the lines, as `_from_lines`
-    says it.
+    """Differences between the steps taken off each parameter and the gradients of the lines, as in
+    `_from_lines`.
     """
     worst = dict.fromkeys(FORMATS, 0.0)
     axis = batch_axis(program.forward.parameters)

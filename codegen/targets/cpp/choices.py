@@ -25,8 +25,8 @@ class Choices:
         return [flag_of(name) for name in self.open]
 
     def condition(self, names: Iterable[str], inside: Iterable[str] = ()) -> str:
-        """When one of the values ``names`` is needed, in lines that run where one of ``inside`` is;
-        nothing where it always is.
+        """The condition that one of the values ``names`` is needed, in lines that run where one of
+        ``inside`` is; empty if it always is.
         """
         needed = self.results_of(names)
         if {*self.open} & (self.results_of(inside) or {*self.open}) <= needed:

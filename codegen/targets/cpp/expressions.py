@@ -37,7 +37,7 @@ class Expressions(expressions.Expressions):
         return f"Real({self.text(e)})"
 
     def double(self, e: Element, level: int = 0) -> str:
-        """What is made of numbers alone, in float64."""
+        """A constant expression, in float64."""
         text = self._double(e)
         return f"({text})" if self.level_of(e) < level else text
 
@@ -124,7 +124,7 @@ class Expressions(expressions.Expressions):
 
 
 def inverted(divisor: Element) -> Element:
-    """What many are divided by, where loops are; its name is that of a `Divisor`."""
+    """A divisor used many times, where loops are; its name is that of a `Divisor`."""
     return Element("divisor", (divisor,))
 
 

@@ -141,7 +141,7 @@ class Kernels:
         return frozenset(name for node in nodes_in(run) for name in node.reads)
 
     def kernel(self, name: str, sweeps: Sequence[Sweep], later: set[str]) -> Kernel:
-        """What a run of sweeps reads, writes, holds meanwhile and is told."""
+        """The kernel of a run of sweeps: its reads, writes, scratch memory and arguments."""
         nodes = nodes_in(sweeps)
         own = {node.name for node in nodes}
         reads = sorted(self._read(list(sweeps)) - own)
@@ -197,7 +197,7 @@ class Kernels:
         )
 
     def _count(self, axes: Axes) -> str:
-        """How many entries there are, in words of the arguments."""
+        """The number of entries, in terms of the arguments."""
         parts = (part for axis in axes for part in self.flat.joined.get(axis, (axis,)))
         return self.names.product(parts) or "1"
 
@@ -209,7 +209,7 @@ class Kernels:
         return f"    const {I64} {self.names.size(axis)} = {self.names.product(parts)};"
 
     def is_exact(self, name: str, sweeps: Sequence[Sweep]) -> bool:
-        """Whether a result is not rounded to 16 bits: where its memory is read again, and sums, to
+        """True if a result is not rounded to 16 bits: where its memory is read again, and sums, to
         which rows may add, unless it is one number.
         """
         node = self.nodes[name]

@@ -29,7 +29,7 @@ TILE = 32  # entries of the last axis that a row has beside other axes
 
 @dataclass(frozen=True)
 class Part:
-    """What each thread has of its own: a variable of a row, and what makes it."""
+    """A thread's own variable for a row, and its initializer."""
 
     kind: str
     name: str
@@ -82,14 +82,14 @@ class Loops:
 
     @contextmanager
     def scope(self):
-        """What is named and known inside of it is not so behind it."""
+        """A scope: names and values known inside are forgotten after it."""
         at_hand, places = dict(self.print.at_hand), dict(self.print.places)
         with self.names.block():
             yield
         self.print.at_hand, self.print.places = at_hand, places
 
     def offset(self, axes: Axes, indices: Sequence[str], sizes: Sequence[str] = ()) -> str:
-        """Where an entry lies, of an array that has these axes."""
+        """The offset of an entry, in an array with these axes."""
         if not axes:
             return "0"
         text, *others = map(_factor, indices)
@@ -112,7 +112,7 @@ class Loops:
     # -- numbers --------------------------------------------------------------
 
     def with_numbers(self, e: Element) -> None:
-        """What is made of numbers alone has a name before all loops."""
+        """Name constant expressions before all loops."""
         for part in self.numbers(e):
             if part.kind in ("number", "size", "scalar") or part in self.print.at_hand:
                 continue
@@ -164,7 +164,7 @@ class Loops:
         return text
 
     def bounds(self, axis: str) -> tuple[str, str]:
-        """Where the loop over an axis begins, and where it ends."""
+        """Lower and upper bound of the loop over an axis."""
         if axis == self.tile:
             return "first", "last"
         return "0", self.print.size(axis)
@@ -178,7 +178,7 @@ class Loops:
             self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
 
     def when(self, node: Node) -> str:
-        """What stands before a line for a value that is not always needed where it runs."""
+        """The prefix of a line whose value is not always needed where it runs."""
         found = self.needed([node])
         return f"if constexpr ({found}) " if found else ""
 
@@ -249,7 +249,7 @@ class Loops:
         return f"[=]({I64} {self.names.index(axis)}) INLINE"
 
     def place_of(self, node: Node):
-        """Where the value of a reduction with several entries in a row lies."""
+        """The place of a reduction's value that has several entries in a row."""
         if node.name in self.current.stored:
             return self.in_memory(node.name, self.memory[node.name])
         return self.in_row(node, self.row_axes(node))
@@ -292,7 +292,7 @@ class Loops:
         self.print.places[node.name] = lambda indices: name
 
     def ended(self, nest: Nest) -> None:
-        """What the row knows from here on."""
+        """Make the results of this nest available to the rest of the row."""
         for node in self.added_up(nest):
             self.of_row(node, f"{named(node.name)}_total")
         for node in self.added_in_blocks(nest):
@@ -303,7 +303,7 @@ class Loops:
                 self.print.places[node.name] = self.place_of(node)
 
     def blocks(self, nodes: Sequence[Node]) -> list[str]:
-        """What sums with several entries in a row are added up in."""
+        """The blocks in which sums with several entries in a row are added up."""
         return [
             "cleared({0}_block, {0}_total, {1})".format(
                 named(node.name), self.product(self.row_sizes(self.row_axes(node)))
@@ -321,7 +321,7 @@ class Loops:
         self.ended(nest)
 
     def found_in_row(self, nest: Nest) -> list[Node]:
-        """What `settled` has named: the row has one value of it."""
+        """The reductions that `settled` has named: those with one value in the row."""
         return [
             n
             for n in nest.nodes
@@ -351,7 +351,7 @@ class Loops:
     # -- the innermost loop ---------------------------------------------------
 
     def innermost(self, nest: Nest) -> None:
-        """What is not needed runs over nothing, or is none of its sums."""
+        """The innermost loop; unneeded values get an empty range, or no sum of their own."""
         found, before = self.added_inside(nest), self.inside
         first, last = self.bounds(nest.axes[-1])
         last = self.if_needed(nest.nodes, last, first)
@@ -367,7 +367,7 @@ class Loops:
         self.inside = before
 
     def call(self, found: Sequence[Node]) -> str:
-        """What computes some reductions in one pass."""
+        """The helper that computes these reductions in one pass."""
         kinds = [node.kind for node in found]
         if not found:
             return "each"
@@ -406,8 +406,8 @@ class Loops:
                 self.line(f"return {kind}{{{{{', '.join(values)}}}}};")
 
     def shared_calls(self, nest: Nest) -> None:
-        """What is dear and several values are made of is computed once: behind a store, a compiler
-        would read from memory again what it is made of.
+        """Name costly calls that several values share: after a store, a compiler would load their
+        operands again.
         """
         inside, values = {n.name for n in nest.nodes}, [n.value for n in nest.nodes]
         calls = {
@@ -441,15 +441,15 @@ class Loops:
     # -- what does not change in a loop ---------------------------------------
 
     def lifted(self, nest: Nest, known: set[str]) -> None:
-        """What does not change in the loops that are still to come has a name before them."""
+        """Name values that the inner loops do not change, before these loops."""
         for node, part in self.steady(nest, known):
             self.known(part, f"{node.name.rstrip('_')}_constant")
         for divisor in self.divisors(nest, known):
             self.divides(divisor)
 
     def divisors(self, nest: Nest, known: set[str]) -> Iterator[Element]:
-        """What every entry of the innermost loop is divided by and loops do not change, but for
-        what the caller gives: a quotient of that and itself is 1.
+        """Loop-invariant divisors of the innermost loop, other than numbers of the caller: a
+        quotient of such a number and itself is 1.
         """
         outer = {*self.current.parallel, *nest.axes[:-1]} - {self.tile, nest.axes[-1]}
         for part in (part for node in nest.nodes for part in node.value.parts()):
@@ -485,7 +485,7 @@ class Loops:
                     yield node, part
 
     def is_steady(self, e: Element, nest: Nest, known: set[str]) -> bool:
-        """Whether the loops over axes that are not ``known`` do not change it."""
+        """True if loops over axes that are not ``known`` do not change it."""
         inside = {node.name for node in nest.nodes}
         return axes_in(e) <= known and not {entry.name for entry in e.entries} & inside
 
@@ -551,7 +551,7 @@ class Loops:
                 self.divides(divisor)
 
     def alone(self) -> None:
-        """Where nothing is parallel there is nothing to share."""
+        """Without parallel axes there is nothing to share."""
         for part in self.parts():
             kind = part.kind.removesuffix("*")
             count = part.made.partition("(")[2].removesuffix(")")
@@ -574,7 +574,7 @@ class Loops:
     # -- rows and threads -----------------------------------------------------
 
     def entries(self) -> bool:
-        """Whether the sweep is one loop over entries, which is written then."""
+        """True if the sweep is one loop over entries, which is then printed."""
         (nest, *others), rows = self.current.nests, self.current.parallel
         axes = nest.axes if self.tile else (*rows, *nest.axes)
         plain = not others and not self.parts() and not any(node.kind for node in nest.nodes)
@@ -610,16 +610,16 @@ class Loops:
             self.nests()
 
     def is_whole(self) -> bool:
-        """Whether the axis that is cut into pieces is the only one."""
+        """True if the axis that is cut into pieces is the only one."""
         return self.space() == [self.tile] == [*self.current.parallel]
 
     @property
     def piece(self) -> str:
-        """How many entries of the last axis a row has, where that is cut into pieces."""
+        """The number of entries of the last axis in a row, where it is cut into pieces."""
         return "TILE" if self.is_whole() else str(TILE)
 
     def parts(self) -> list[Part]:
-        """What each thread has of its own."""
+        """Variables that each thread has of its own."""
         found = []
         for node in (self.of[name] for name in self.current.partial):
             name, count = named(node.name), self.if_needed([node], self.count(node.axes))
@@ -634,7 +634,7 @@ class Loops:
         return found
 
     def kept(self, nest: Nest, node: Node) -> list[Part]:
-        """What a row keeps of a node."""
+        """Buffers that a row keeps for a node."""
         name, axes = named(node.name), self.row_axes(node)
         count, found = self.product(self.row_sizes(axes)), []
         if axes and node.name in self.current.kept:
@@ -645,8 +645,8 @@ class Loops:
         return found
 
     def is_added_by_entry(self, node: Node) -> bool:
-        """Whether a reduction over the rows has an entry for each entry of a row, and for nothing
-        else: parts of it are added up in the dtype of the data.
+        """True if a reduction over the rows has an entry for each entry of a row, and no others:
+        its partial sums have the dtype of the data.
         """
         nest = next(nest for nest in self.current.nests if node in nest.nodes)
         own = [axis for axis in nest.axes if axis in node.axes]

@@ -1,4 +1,4 @@
-"""What the variables of a kernel in C++ are called."""
+"""Names of the variables of a C++ kernel."""
 
 from codegen.targets.cpp.vocabulary import PREFIXES, SUFFIXES, TAKEN
 from codegen.targets.tables import names

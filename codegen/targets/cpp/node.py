@@ -1,4 +1,4 @@
-"""What a node of autograd in C++ launches, as the text that ``node.cpp`` reads."""
+"""Launches of an autograd node in C++, as the text that ``node.cpp`` reads."""
 
 from __future__ import annotations
 

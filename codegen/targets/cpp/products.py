@@ -23,14 +23,14 @@ class Operand:
     axes: Axes
 
     def stride(self, axis: str, size) -> str:
-        """How far apart neighbours along an axis lie; 0 where it has none."""
+        """The stride along an axis; 0 where it has none."""
         if axis not in self.axes:
             return "0"
         return " * ".join(["1", *map(size, self.axes[self.axes.index(axis) + 1 :])])
 
 
 def has_lines(value: Value) -> bool:
-    """Whether `Products` writes it: what is multiplied or added lies in memory."""
+    """True if `Products` prints it: its operands lie in memory."""
     if isinstance(value, Contract):
         made_of = (value.left, value.right)
     else:

@@ -54,7 +54,7 @@ class CppTarget:
     folder, ends = "kernels", (".cpp", ".py", "_step.cpp")  # only networks have the last one
 
     def ready(self) -> None:
-        """What compares them says so where there is no compiler."""
+        """Nothing to check: the comparison reports a missing compiler."""
 
     def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
         """The kernels of a forward, and what launches them instead of lines of ``module``, which

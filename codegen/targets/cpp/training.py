@@ -170,7 +170,7 @@ class _Writer:
 
 
 def places_of(program: Program) -> dict[str, str]:
-    """Where the sizes of axes stand: in the shape of an argument, as an argument, or fixed."""
+    """Sources of the sizes of axes: the shape of an argument, an argument, or a constant."""
     codes = dict(program.sizes)
     found = {size: str(length) for size, length in program.fixed}
     for p in program.forward.parameters:

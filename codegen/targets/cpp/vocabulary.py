@@ -1,4 +1,4 @@
-"""What C++ calls things, in tables; the functions stand in ``templates/loops.h``."""
+"""Tables of C++ names; the functions stand in ``templates/loops.h``."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class AutogradFunction(PlainFunctions):
     """The Function, beside what it calls."""
 
     def context(self) -> FunctionText:
-        """What the Function keeps."""
+        """The text that saves values on ``ctx``."""
         ctx, names = self.called["ctx"], [p.name for p in self.inner]
         sizes = {name: self._measured(name) for name in self.noted if name not in names}
         lengths = [v for value in sizes.values() for v in (value, *values_in(value))]

@@ -68,7 +68,7 @@ class ChainPage(PlainFunctions):
         )
 
     def fields(self, function: Function) -> tuple[Field, ...]:
-        """What a function returns."""
+        """Names and shapes of a function's results."""
         layouts = layouts_in(function)
         return tuple((name, self._shape(layouts.get(name))) for name in function.results)
 

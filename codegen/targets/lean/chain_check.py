@@ -24,8 +24,8 @@ def chain_difference(module: ModuleType, definition: Definition, program: Progra
 
 
 def plain_arguments(definition: Definition, values: dict, dims: Dims) -> dict[str, object]:
-    """What the plain functions of a lean module take, of the arguments of its public one: a
-    dimension for each axis, defaults for the scalars, and which labels count.
+    """Arguments of a lean module's plain functions, from those of its public one: a dimension for
+    each axis, defaults for the scalars, and masks of the labels that count.
     """
     sizes = {axis: prod(lengths) for axis, lengths in dims.items()}
     found = dict(values)

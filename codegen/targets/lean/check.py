@@ -123,7 +123,7 @@ class OfEntries:
 
 
 def rounding(module: ModuleType, pair: Pair) -> Rounding:
-    """How far the public function is off in float32, and the statements."""
+    """Rounding errors in float32 of the public function and of the statements."""
     program = pair.program
     function = getattr(OfEntries(module, pair), program.name)
 

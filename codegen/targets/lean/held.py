@@ -105,7 +105,7 @@ def _at_no_cost(function: Function, program: Program) -> Iterator[Step]:
 
 
 def _as_choice(value: Value, numbers: Numbers) -> Value:
-    """What holds, in the words of a `Program`: a bound where that is the condition."""
+    """A held value, in terms of a `Program`: a clamp if the condition is that bound."""
     if not isinstance(value, Held):
         return value
     match value.condition:
@@ -164,7 +164,7 @@ class _Roots:
                     yield from self._reads(part, name, away)
 
     def _at_zero(self, test: Value, name: str) -> bool | None:
-        """Whether a condition holds where the root is 0; None where that is not known."""
+        """The truth of a condition where the root is 0; None if unknown."""
         if not isinstance(test, Compare):
             return None
         sides = [
@@ -185,7 +185,7 @@ class _Roots:
 
 
 def _is_root(step: Step) -> bool:
-    """Whether its value is a square root, which has an infinite derivative where it is 0."""
+    """True if its value is a square root, whose derivative is infinite at 0."""
     if not (isinstance(step, Assign) and isinstance(step.value, Power)):
         return False
     return step.value.exponent == Number(Fraction(1, 2))

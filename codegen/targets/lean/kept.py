@@ -1,8 +1,8 @@
-"""What a forward keeps for its backward: inputs, labels and statistics of rows.
+"""Values that a forward saves for its backward: inputs, labels and statistics of rows.
 
-A value of full size is computed again where that takes neither a reduction nor a product: the
-lines of the forward that make it stand before those of the backward. So what is kept is small, or
-alive anyway.
+A value of full size is recomputed where that takes neither a reduction nor a product: the lines of
+the forward that make it stand before those of the backward. So the saved values are small, or alive
+anyway.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _with_outputs_read(program: Program) -> Program:
 
 
 def is_small(layout: Layout, program: Program) -> bool:
-    """Whether an input has all the axes of a value, and more."""
+    """True if an input has all the axes of a value, and more."""
     own = _axes(layout, program)
     return any(own < _axes(p.layout, program) for p in program.forward.parameters)
 
@@ -188,7 +188,7 @@ class _Kept:
     # -- what can be computed again ------------------------------------------------
 
     def _plan(self, name: str) -> _Plan | None:
-        """How a value is computed again; None where that is not cheap."""
+        """The plan for recomputing a value; None if that is not cheap."""
         made = self.made.get(name)
         if name in self.arguments or (made and is_small(self.layouts[name], self.program)):
             return _Plan(frozenset(), frozenset([name]))
@@ -209,7 +209,7 @@ class _Kept:
         return _Plan(frozenset(again), frozenset(reads))
 
     def _is_read_in_between(self, name: str) -> bool:
-        """Whether another value is made of one that this is before its last line."""
+        """True if another value reads it before its last line."""
         first, last = min(self.made[name]), max(self.made[name])
         between = range(first + 1, last)
         return any(name in _loads(self.steps[i]) for i in between if i not in self.made[name])
@@ -251,7 +251,7 @@ class _Kept:
 
 
 def _named(value: Value, line: str) -> str:
-    """What a part of a line is called: the sum or maximum of a named value, or of the line."""
+    """The name of a part of a line: the sum or maximum of a named value, or of the line."""
     if not isinstance(value, Reduce):
         return f"{line}_part"
     kind = "sum" if value.kind == "sum" else "max"

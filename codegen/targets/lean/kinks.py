@@ -61,7 +61,7 @@ def _with_bounds(
 
 
 def _read_by_the_backward(program: Program) -> Collection[str]:
-    """What it is made of in the forward, up to the outputs, which autograd knows."""
+    """Names behind the backward's needs in the forward, up to the outputs, which autograd knows."""
     read = {p.name for p in program.needs} - {*program.outputs}
     for step in reversed(program.forward.steps):
         if step.name in read:

@@ -1,4 +1,4 @@
-"""What stands inside of an autograd Function, and what torch differentiates outside of it.
+"""Separates the mathematics inside an autograd Function from what torch differentiates outside.
 
 Derived is the loss of every entry, with every label counted where an ignored one has a loss of 0.
 The sum, the divisor of a mean and the mask are lines of torch.
@@ -40,7 +40,7 @@ class Outside:
 
 
 def outside_of(definition: Definition) -> Outside:
-    """What of ``definition`` is derived, and what torch does."""
+    """Split ``definition`` into the part to derive and the part left to torch."""
     if not definition.reductions:
         return _with_mask_outside(definition)
     words = [word for word, _ in definition.reductions]
@@ -62,7 +62,7 @@ def proved_inside(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
 ) -> Proved:
-    """What is proved of the mathematics inside: ``proved`` itself, where nothing stands outside."""
+    """The proof of the mathematics inside: ``proved`` itself, where nothing stands outside."""
     if proved.definition == outside.inside:
         return proved
     return derive_definition(outside.inside, progress, limit)
@@ -74,7 +74,7 @@ def _with_mask_outside(definition: Definition) -> Outside:
 
 
 def _divisor(mean: Expr, losses: Tensor) -> Expr:
-    """What the sum of the ``losses`` is divided by."""
+    """The divisor of the sum of the ``losses``."""
     return Sum(losses, *losses.axes) / mean
 
 

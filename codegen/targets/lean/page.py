@@ -36,7 +36,7 @@ class LeanPage(AutogradFunction):
         self.plain = LeanPage(plain.under_own_name()) if plain else None
 
     def pairs(self) -> list[dict[str, object]]:
-        """What is printed of each pair."""
+        """The printed text of each pair."""
         said = f"What autograd sees of {self.name}"
         plain = [self.plain._printed(f"{said} where {self.plain.pair.when}.")] if self.plain else []
         return [self._printed(f"{said}."), *plain]
@@ -72,8 +72,8 @@ class LeanPage(AutogradFunction):
 
     @property
     def is_apart(self) -> bool:
-        """Whether labels are masked, or losses reduced, by a function of its own, which kernels
-        replace as a whole.
+        """True if a function of its own masks labels or reduces losses, which kernels replace as a
+        whole.
         """
         return bool(self.outside.reductions or self.outside.ignoring or self.masks)
 
@@ -96,7 +96,7 @@ class LeanPage(AutogradFunction):
 
     @property
     def handed_on(self) -> list[Parameter]:
-        """What the function without checks takes."""
+        """Parameters of the function without checks."""
         own = [p for p in self.program.forward.parameters if p.role != "shape"]
         own += [Parameter(IGNORE_INDEX, (), "index")] * bool(self.outside.ignoring)
         return own + [Parameter(REDUCTION, (), "word")] * bool(self.outside.reductions)
@@ -123,13 +123,13 @@ class LeanPage(AutogradFunction):
         return doc(f"Returns {shown}{more}. Shapes: {given}.")
 
     def _shape_given(self, p: Parameter) -> str:
-        """What an argument is to be, and what it is where it is left out."""
+        """The required shape of an argument, and its default."""
         broadcast = "broadcast to " * (p.name in self.program.broadcast)
         left_out = "" if p.default is None else f" or {p.default} everywhere"
         return f"{p.name} {broadcast}{self.shape_of(p.layout)}{left_out}"
 
     def _asked_first(self) -> list[str]:
-        """What is refused, the sizes, and the defaults."""
+        """The lines for checks, sizes, and defaults."""
         forward = self.program.forward
         printer, lines = self.printer(forward), []
         spread = {step.name for step in forward.checks if isinstance(step, of.Spread)}
@@ -161,7 +161,7 @@ class LeanPage(AutogradFunction):
         return [*lines, *self._floating(), *self._reduction_asked()]
 
     def _options(self) -> list[str]:
-        """Whether nothing optional was passed, and what is filled in for it."""
+        """Lines that test whether nothing optional was passed, and that fill in defaults."""
         if not self._fills_first:
             return []
         if self.plain is None:
@@ -205,7 +205,7 @@ class LeanPage(AutogradFunction):
 
     @property
     def _fills_first(self) -> bool:
-        """Whether what is left out is filled in for every call: where a divisor may read it."""
+        """True if defaults are filled in for every call: where a divisor may read them."""
         return self.plain is None or bool(self.outside.reductions)
 
     def _fits(self, steps: Sequence[of.Fits], printer: LeanPrinter) -> list[str]:
@@ -333,7 +333,7 @@ class LeanPage(AutogradFunction):
 
     @property
     def _is_at_once(self) -> bool:
-        """Whether the one output is returned as it is."""
+        """True if the one output is returned as it is."""
         layouts = layouts_in(self.program.forward)
         whole = not any(isinstance(dim.axis, Axes) for dim in layouts[self.outputs[0]])
         whole |= self._takes_any_shape
@@ -352,7 +352,7 @@ class LeanPage(AutogradFunction):
         return lines
 
     def _returned(self) -> list[str]:
-        """What torch differentiates behind the call."""
+        """Lines after the call, which torch differentiates."""
         layouts = layouts_in(self.program.forward)
         results = [*self.outputs]
         if not self.is_apart:
@@ -404,7 +404,7 @@ class LeanPage(AutogradFunction):
         return [test, STEP + returning(self.outputs), returning(restored)]
 
     def _is_only(self, step: of.MergeDims) -> bool:
-        """Whether there is no other dimension that stands for several."""
+        """True if no other dimension stands for several."""
         return [s for s in self.program.forward.checks if isinstance(s, of.MergeDims)] == [step]
 
     def _restored_dim(self, name: str, place: int, layout: Layout) -> str:

@@ -1,4 +1,4 @@
-"""What a lean module prints once or twice: a forward and a backward in closed form."""
+"""Forward and backward in closed form, which a lean module prints once or twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pair:
 
     @property
     def twice(self) -> bool:
-        """Whether its lines may be differentiated again: torch's derivatives of them are right."""
+        """True if its lines may be differentiated again: torch's derivatives of them are right."""
         return not self.program.without_second
 
     @property
@@ -47,11 +47,11 @@ class Pair:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is that of some calls alone."""
+        """True if it serves only some of the calls."""
         return bool(self.absent or self.zero)
 
     def under_own_name(self) -> Pair:
-        """What the calls that leave something out run, beside the pair of all calls."""
+        """The pair under its own name, if it serves only calls that leave something out."""
         if not self.is_plain:
             return self
         own = self.program

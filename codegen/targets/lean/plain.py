@@ -79,7 +79,7 @@ class PlainFunctions(Functions):
         self.passed = {n for n in self.outputs if _end(renamed, n) in own - {n}}
 
     def _inner(self, parameters: Sequence[Parameter]) -> Iterator[Parameter]:
-        """What the plain forward takes; beside a label that may be ignored, where it counts."""
+        """Parameters of the plain forward; for a label that may be ignored, also its mask."""
         for p in parameters:
             if p.role != "index":
                 yield replace(p, default=None)
@@ -249,14 +249,14 @@ class PlainFunctions(Functions):
 
 
 def _end(names: Mapping[str, str], name: str) -> str:
-    """What a name stands for in the end."""
+    """The final name behind a chain of names."""
     while name in names:
         name = names[name]
     return name
 
 
 def _held_in_words(words: re.Match) -> str:
-    """What a string reads of the names around it."""
+    """The replacement fields of a format string."""
     return " ".join(re.findall(r"\{[^}]*\}", words[0]))
 
 

@@ -17,8 +17,8 @@ BY_ENTRY = (
 
 
 def is_pointwise(program: Program) -> bool:
-    """Whether all tensors lie along one `Axes` alone, and no line of the forward and the backward
-    speaks of it.
+    """True if all tensors lie along one `Axes` alone, and no line of the forward or backward names
+    it.
     """
     functions = (program.forward, program.backward)
     layouts = {p.layout for function in functions for p in function.tensors}

@@ -42,7 +42,7 @@ WORD = re.compile(r"[^\s,:]+")
 
 
 def whole_program(forward: type[Forward], proved: Proved) -> Program:
-    """What all languages are printed from: ``proved`` is what was of a forward."""
+    """The program that all languages are printed from; ``proved`` is the proof of the forward."""
     file = Path(forward.definition.place.file)
     source = file if file.exists() else Path(forward.definition.name)  # no name of a cell's
     program = program_of(proved, source, source_hash(forward))
@@ -50,12 +50,12 @@ def whole_program(forward: type[Forward], proved: Proved) -> Program:
 
 
 def lean_program(forward: type[Forward], proved: Proved) -> Program:
-    """What a lean module prints of a proof."""
+    """The program that a lean module prints, from a proof."""
     return with_little_kept(whole_program(forward, proved))
 
 
 def _title(program: Program) -> str:
-    """What the autograd Function is called: as the forward's class, unless that is the name of the
+    """The name of the autograd Function: the forward's class, unless that is the name of the
     function, as of a class in lower case.
     """
     if program.title != program.name:
@@ -65,8 +65,8 @@ def _title(program: Program) -> str:
 
 
 def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Pair, str]:
-    """What was proved of ``outside.inside``, and the text of the module, which nobody may take for
-    right before it was compared.
+    """The pair from the proof of ``outside.inside``, and the text of the module, which is not to be
+    trusted before it was compared.
     """
     pair = Pair(lean_program(forward, proved), outside)
     return pair, module_text(pair)
@@ -151,7 +151,7 @@ def _without_options(plain: Pair, known: set[str]) -> tuple[str, ...]:
 
 
 def _says(lines: Iterable[str], line: str) -> bool:
-    """Whether one of the lines has all the words of this one, in its order."""
+    """True if one of the lines has all the words of this one, in its order."""
     for other in lines:
         words = iter(WORD.findall(other))
         if all(word in words for word in WORD.findall(line)):
@@ -171,7 +171,7 @@ def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[st
 
 
 def _edges(pair: Pair, plain: Pair | None) -> list[str]:
-    """What was tried and goes wrong, and what labels and masks do."""
+    """Problems found in trials, and the effect of labels and masks."""
     program, outside = pair.program, pair.outside
     found = [f"{line}." for line in program.unsafe]
     if not pair.twice:

@@ -50,7 +50,7 @@ class Beside:
     def others(
         self, module, wrapper: ModuleType, definition: Definition, program: Program
     ) -> Mapping[torch.dtype, float]:
-        """How far off what a file has beside functions is, by the format."""
+        """Errors of the parts of a file other than functions, by dtype."""
         return dict.fromkeys(FORMATS, 0.0)
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
@@ -114,8 +114,8 @@ class Beside:
 def _from_lines(
     kernels, target: str, module, definition: Definition, program: Program, word: str | None
 ) -> dict[torch.dtype, float]:
-    """How far kernels are from the lines that they stand for (`beyond`), by the format: the output
-    and every choice of gradients, with and without options.
+    """Distance of kernels from the lines that they replace (`beyond`), by dtype: the output and
+    every choice of gradients, with and without options.
     """
     worst = dict.fromkeys(FORMATS, 0.0)
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
@@ -159,8 +159,8 @@ def _choices(names: list[str]) -> list[tuple[str, ...]]:
 
 
 def beyond(own: Tensor, line: Tensor, exact: Tensor) -> float:
-    """How far a result is from what the lines give in float64, beyond `ROUNDED` times as
-    far as they are in its format: what cancels is as far in any order of sums.
+    """Distance of a result from the lines in float64, beyond `ROUNDED` times that of the lines in
+    its dtype: cancellation costs as much in any order of sums.
     """
     if not line.numel() or not bool(line.isfinite().all() and exact.isfinite().all()):
         return 0.0

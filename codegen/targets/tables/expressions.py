@@ -58,7 +58,7 @@ class Expressions:
         return f"{printed(left, max(own, least))} {sign} {printed(right, max(own + 1, least))}"
 
     def level_of(self, e: Element) -> int:
-        """How much what is printed of an element binds."""
+        """The precedence of an element's text."""
         if e.kind == "power":
             exponent = e.args[1]
             inverse = exponent.kind == "number" and exponent.number < 0

@@ -1,4 +1,4 @@
-"""What the variables of a kernel are called."""
+"""Names of a kernel's variables."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Names:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """What is named inside of it is free again behind it."""
+        """A block: names taken inside it are free again after it."""
         taken = {*self.taken}
         yield
         self.taken = taken

@@ -40,7 +40,7 @@ Prints = Callable[
 
 
 def names_taken(pairs: Sequence[Pair]) -> frozenset[str]:
-    """What the functions of a module call something."""
+    """All names used by the functions of a module."""
     taken: set[str] = set()
     for program in (pair.program for pair in pairs):
         taken |= {name for _, name in program.sizes} | {*program.outputs}
@@ -159,7 +159,7 @@ class KernelPage(PlainFunctions):
         return [line] if self.at_once and self.outside.reductions else []
 
     def _left_to(self, plain: KernelPage) -> list[str]:
-        """What hands the calls on that pass nothing optional."""
+        """Lines that pass on the calls that pass nothing optional."""
         own = [p.name for p in plain.at_once.function.parameters]
         needs = [f"need_{name}" for name in plain.asked_of(plain.at_once.function)]
         margin = len(STEP) * 2
@@ -239,7 +239,7 @@ class KernelPage(PlainFunctions):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether kernels alone compute the function that is being written."""
+        """True if kernels alone compute the function that is being printed."""
         return len(self.current.kernels) == len(self.current.pieces)
 
     @property
@@ -255,19 +255,19 @@ class KernelPage(PlainFunctions):
         return name if is_made else super().returned(name)
 
     def is_exact(self, result: str, loops: Loops) -> bool:
-        """Whether a kernel that computes it has not rounded it."""
+        """True if a kernel computes it without rounding it."""
         exact = {made for kernel in loops.kernels for made in kernel.exact}
         return dict(loops.flat.results)[result] in exact
 
     def multiplies_matrices(self, function: Function) -> bool:
-        """Whether a line of torch does."""
+        """True if a line of torch multiplies matrices."""
         loops = next(own for own in self.loops if own.function is function)
         lines = [Assign(p.name, p.value) for p in loops.pieces if isinstance(p, Whole)]
         return any(isinstance(v, (Contract, Convolve)) for line in lines for v in values_in(line))
 
 
 def around_of(pair: Pair) -> Around:
-    """What torch computes around the entries of a loss."""
+    """Torch's computation around the entries of a loss."""
     outside, forward = pair.outside, pair.program.forward
     labels = [step.ignored for step in forward.steps if isinstance(step, SplitLabel)]
     return Around(
@@ -356,7 +356,7 @@ class KernelLines:
         return [*self.sizes(), *self.refusals(), *self.number_lines(), *body]
 
     def refusals(self) -> list[str]:
-        """What the function refuses of its sizes and numbers, before anything is launched."""
+        """Checks of the function's sizes and numbers, printed before anything is launched."""
         steps = [s for s in self.function.steps if isinstance(s, (NotZero, Refuse))]
         steps = [s for s in steps if not self.page.is_left_out(s, self.function)]
         return [self.printer.step(step, self.margin) for step in steps]
@@ -402,7 +402,7 @@ class KernelLines:
         yield from self.page.launched(piece, self.name, len(self.margin))
 
     def is_left_out(self, kernel: Kernel, name: str) -> bool:
-        """Whether a kernel writes it only where it is asked for."""
+        """True if a kernel writes it only on request."""
         return self._wanted_for(kernel, name) <= self.asked and name not in kernel.left
 
     def _wanted_for(self, kernel: Kernel, name: str) -> frozenset[str]:
@@ -413,7 +413,7 @@ class KernelLines:
         return self.names.get(node, node)
 
     def _names(self) -> dict[str, str]:
-        """What is a result is called as that, where no line of torch speaks of it otherwise."""
+        """Result names for values, where no line of torch uses another name for them."""
         spoken = {name for p in self.pieces if isinstance(p, Whole) for name in (*p.reads, p.name)}
         made = {name for p in self.loops.kernels for name in p.writes}
         taken = {p.name for p in self.function.parameters} | made | spoken
@@ -510,8 +510,8 @@ class KernelLines:
         return lines
 
     def _size_texts(self) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
-        """What each size is, in names of arguments and of other sizes; and the lines of those that
-        are computed, with what they refuse.
+        """The text of each size, in names of arguments and of other sizes; and the lines of
+        computed sizes, with their checks.
         """
         places: dict[str, tuple[str, int]] = {}
         optional = {p.name for p in self.function.tensors if p.default is not None}

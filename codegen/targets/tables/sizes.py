@@ -1,4 +1,4 @@
-"""Where the sizes of axes come from: entries of shapes, numbers that are known, or one another."""
+"""Sources of the sizes of axes: entries of shapes, known numbers, or one another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Sizes:
         return [f"{size} = {text}" for size, text in self.found.items() if text]
 
     def find(self, size: str, asked: frozenset[str] = frozenset()) -> bool:
-        """Whether it can be known without those that are being ``asked`` for."""
+        """True if a size can be determined without those being ``asked`` for."""
         if size in self.found:
             return True
         if size in asked:

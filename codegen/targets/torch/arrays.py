@@ -27,7 +27,7 @@ from codegen.targets.torch.vocabulary import (
 
 
 def opposite(value: values.Value) -> values.Value | None:
-    """What ``value`` is the negative of, where it is written as one."""
+    """The value that ``value`` negates, if it is written as a negative."""
     if not isinstance(value, values.Plus) or not all(negative for _, negative in value.terms):
         return None
     terms = tuple((term, False) for term, _ in value.terms)
@@ -143,7 +143,7 @@ class Arrays(Reads, Convolutions, Diagonals):
         return " @ ".join(self._matrices(value)), PRODUCT
 
     def _matrices(self, value: arrays.Contract) -> tuple[str, str]:
-        """What is multiplied, in the order and the way round in which the result comes out."""
+        """Both factors, ordered and transposed so that the product has the result's layout."""
         (summed,) = value.summed
         left, right = ([dim.axis.name for dim in v.dims] for v in (value.left, value.right))
         first, second = self.tight(value.left), self.tight(value.right)

@@ -113,8 +113,8 @@ class Asking(Functions):
         return KINDS["shape" if name in self.program.several else "size"]
 
     def arguments(self, function: Function) -> list[str]:
-        """What stands in the brackets of its ``def``. Python wants that all may be left out after
-        what may be; what is needed all the same is asked for in the lines.
+        """The parameters of a ``def``. Python requires a default after the first one; a required
+        argument among those is checked in the lines.
         """
         found, optional = [], False
         for p in function.parameters:

@@ -1,4 +1,4 @@
-"""What text is compared at before it is written: random data in float64.
+"""Data for comparing text with the oracle before it is written: random, in float64.
 
 The oracle is autograd through the statements themselves (``interpret.py``), not through anything
 that was printed. Data hides nothing: inputs and upstream gradients are random, and all axes have

@@ -24,11 +24,10 @@ ROUND_A_PART = 15  # twelve spaces, an f and two quotes
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stands round the lines of a function. The ``program`` is named where something is
-    refused. ``dims`` gives every `Axes`, by the name of its size, the name under which the sizes of
-    all its dimensions are known, ``lengths`` the axes with a length that the mathematics fixes, and
-    ``dtype`` is the name of the format of the arguments. ``hurried``: what fits is to be passed at
-    once.
+    """Settings around the lines of a function. Errors name the ``program``. ``dims`` maps every
+    `Axes`, by the name of its size, to the name for the sizes of all its dimensions, ``lengths``
+    the axes to lengths that the mathematics fixes; ``dtype`` is the name of the arguments' dtype.
+    ``hurried``: valid arguments are to pass at once.
     """
 
     program: str = ""
@@ -77,7 +76,7 @@ class Checks:
         return self._if_there(step, "\n    ".join(lines))
 
     def _misshapen(self, step: steps.Fits) -> list[str]:
-        """What is so where the shape is another one."""
+        """Conditions that hold if the shape is wrong."""
         name, layout = step.name, step.dims
         if all(step.known):
             return [f"{name}.shape != {self._expected(layout, step.known)}"]
@@ -165,7 +164,7 @@ class Checks:
         return f"if {test}:\n        {_raised(message)}"
 
     def in_words(self, size: values.Value) -> str:
-        """How a size is called where it is refused."""
+        """The name of a size in an error message."""
         return self.text(size)
 
     def _NotZero(self, step: steps.NotZero) -> str:
@@ -212,7 +211,7 @@ class Checks:
         return f"if not {test}:\n        {_raised(wrong)}"
 
     def size_lines(self, name: str, length: values.Value) -> list[str]:
-        """What finds a size out; what does not divide is refused first."""
+        """Lines that compute a size, after a check that it divides."""
         line = f"{name} = {self.text(length)}"
         if isinstance(length, values.Derived):
             return self._derived_lines(length, line)
@@ -279,8 +278,8 @@ class Checks:
 
 
 def _raised(message: str) -> str:
-    """What raises a `ValueError` with the message, the inside of an f-string, on lines that are
-    not too long.
+    """Lines that raise a `ValueError` with the message, the inside of an f-string, split to fit the
+    width.
     """
     line = f'raise ValueError(f"{message}")'
     if len(line) + len(MORE) <= LONGEST:

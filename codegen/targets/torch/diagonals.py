@@ -76,8 +76,8 @@ class Diagonals:
 
 
 def _places(index: values.Value, dims: Layout, along: int) -> tuple[int, int, int]:
-    """Where the axis of a diagonal stands among ``dims``, and the two dimensions of which it is
-    the diagonal, with ``along`` among them.
+    """The position of a diagonal's axis among ``dims``, and the two dimensions of which it is the
+    diagonal, with ``along`` among them.
     """
     (own,) = on_diagonal(index).dims
     here = [dim.axis for dim in dims].index(own.axis)

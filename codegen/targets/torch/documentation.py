@@ -27,7 +27,7 @@ def item(text: str) -> list[str]:
 
 
 def equal_largest(program: Program) -> list[str]:
-    """Which of equal entries has a gradient."""
+    """State which of equal entries gets the gradient."""
     return [
         f"The first of equal largest entries of {e} has the gradient, as with torch.max; "
         "torch.amax divides it. In bfloat16 many entries are equal."

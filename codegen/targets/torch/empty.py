@@ -1,4 +1,4 @@
-"""Where an axis has no entries: what is NaN there, such as a mean of none."""
+"""Axes without entries: results that are NaN there, such as a mean of none."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class _Uses:
 
     @property
     def defined(self) -> bool:
-        """Whether the module takes these arguments: it may refuse a size."""
+        """True if the module accepts these arguments: it may reject a size."""
         try:
             with torch.no_grad():
                 self.function(**self.arguments)
@@ -149,7 +149,7 @@ class _Uses:
         self._refuse(what, order, f"differs by {gap.max():.1e} from autograd over the statements")
 
     def _is_beyond(self, found: Tensor, wanted: Tensor, expected: Callable) -> Tensor:
-        """Whether it is farther from what is on one side of an edge than the other side is."""
+        """True if it is farther from one side of an edge than the other side is."""
         low, high, steady = wanted, wanted, torch.ones_like(wanted, dtype=torch.bool)
         for close, closer in self.known.beside:
             one, other = expected(close), expected(closer)
@@ -302,7 +302,7 @@ class _Uses:
         return found
 
     def _finite_by_lines(self) -> list[Tensor]:
-        """Where the gradients are NaN, forward mode's are not yet: second derivatives are."""
+        """Forward-mode gradients; where they are NaN, those of second derivatives replace them."""
         found = self._by_lines(partial(self._once, self.inputs))
         wanted = (self.known.derivatives[0][name] for name in self.inputs)
         pairs = zip(found, wanted, strict=True)
@@ -310,9 +310,7 @@ class _Uses:
 
 
 def _summed(second: Mapping, of: Iterable[str], by: Iterable[str]) -> list[Tensor]:
-    """What comes back to the upstream gradient and to the inputs ``by``, from the gradients
-    ``of``.
-    """
+    """Gradients of the upstream gradient and of the inputs ``by``, from the gradients ``of``."""
     rows = [second[n] for n in of]
     total = sum((row[0] for row in rows[1:]), rows[0][0])
     return [total, *(sum((r[1][n] for r in rows[1:]), rows[0][1][n]) for n in by)]

@@ -1,11 +1,10 @@
-"""Where float32 ends for a function: at which magnitudes of its inputs a result is infinite,
-NaN or inaccurate, although it is a float32 number.
+"""Float32 limits of a function: the magnitudes of its inputs at which a result is infinite, NaN or
+inaccurate, although it is a float32 number.
 
 ``x**2/(1 + x**2)`` is 1 for large x, and NaN where the square overflows. The mathematics does not
-say where: it depends on every line as it was printed. So the module is run in float32,
-and beside it in double, in which squares and cubes of all float32 numbers are finite. What
-rounding alone accounts for, as of a difference that cancels, is not meant, unless the statements,
-line by line, are far better.
+say where: it depends on every line as it was printed. So the module is run in float32, and beside
+it in float64, in which squares and cubes of all float32 numbers are finite. Rounding alone, as in a
+difference that cancels, does not count, unless the statements, line by line, are far better.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where numbers of the inputs ``names`` go too far: what comes out wrong ``beyond`` a power of
+    """The magnitude of the inputs ``names`` from which results are wrong: ``beyond`` a power of
     ten, or below it.
     """
 
@@ -112,7 +111,7 @@ class _Edges(Measure):
             yield Edge(self.inputs, 0, faults)
 
     def _is_bounded(self, edge: Edge | None) -> bool:
-        """Whether the outputs are numbers of float32 next beyond the edge, if there is one."""
+        """True if the outputs just beyond the edge, if any, fit float32."""
         if edge is None:
             return False
         scaled = {name: self.arguments[name] * 10.0 ** (edge.power + 1) for name in edge.names}

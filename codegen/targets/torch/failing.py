@@ -22,7 +22,7 @@ from derive.gradient.closing.risks import Risk
 
 
 class AtHardPoints:
-    """What a ``measure`` finds at hard points."""
+    """Findings of a ``measure`` at hard points."""
 
     def __init__(self, measure: Measure):
         self.measure, self.program = measure, measure.program
@@ -106,5 +106,5 @@ class AtHardPoints:
 
 
 def _lacks_numbers(found: Tensor, truth: Tensor) -> bool:
-    """Whether an entry is infinite or NaN that is a number in float32."""
+    """True if an entry is infinite or NaN where float32 has a number."""
     return bool((~found.isfinite() & (truth.abs() <= LARGEST)).any())

@@ -75,7 +75,7 @@ class Functions:
         return set()
 
     def is_left_out(self, step: Step, function: Function) -> bool:
-        """Whether a step is not printed, since something else does it."""
+        """True if a step is not printed, because something else does it."""
         return False
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:
@@ -92,12 +92,12 @@ class Functions:
         return {f"d{p.name}": p.name for p in self.program.forward.parameters}
 
     def guards_in(self, function: Function) -> bool:
-        """Whether it has lines that not all of its results need."""
+        """True if it has lines that not all of its results need."""
         everything = frozenset(function.results)
         return bool(self.places(function)) and any(by != everything for by in wanted_by(function))
 
     def guarded(self, function: Function, label: str) -> bool:
-        """Whether torch itself refuses a wrong index where the function picks with it: gather and
+        """True if torch itself rejects a wrong index where the function picks with it: gather and
         embedding do, plain indexing counts negative ones from the end.
         """
         axes = [axis for other, axis in self.program.labels if other == label]
@@ -111,7 +111,7 @@ class Functions:
         )
 
     def multiplies_matrices(self, function: Function) -> bool:
-        """Whether torch's autocast would change the format of what is computed."""
+        """True if autocast would change the dtype of the computation."""
         products = (Contract, Convolve)
         return any(isinstance(v, products) for step in function.steps for v in values_in(step))
 

@@ -48,7 +48,7 @@ class HardPoint:
 
     @property
     def covered(self) -> Iterator[tuple[float, str]]:
-        """What says the same already: of one input alone, or of any equal entries."""
+        """Points that cover this one: of one input alone, or of any equal entries."""
         for name in self.of:
             yield EQUAL, name
             yield self.number, name
@@ -150,18 +150,18 @@ def refuted(
 
 
 def _leaves_range(risk: Risk, value: Tensor) -> bool:
-    """Whether a divisor is 0 in float32, or what may overflow does."""
+    """True if a divisor is 0 in float32, or a value that may overflow does."""
     size = value.abs()
     return bool(((size < TINY) if risk.divides else (size > LARGEST)).any())
 
 
 def any_shows(risks: Iterable[Risk], definition: Definition, point: HardPoint) -> bool:
-    """Whether one of the ``risks`` is why a result is infinite or NaN at a point."""
+    """True if one of the ``risks`` makes a result infinite or NaN at a point."""
     return any(_leaves_range(risk, value) for risk, value in _values(risks, definition, point))
 
 
 def _may_leave(risk: Risk, values: Iterable[tuple[Tensor, bool]]) -> bool:
-    """Whether it is 0 somewhere between, or grows."""
+    """True if it is 0 somewhere in between, or grows."""
     known = torch.cat([value.flatten() for value, _ in values])
     if risk.divides:
         return bool((known > 0).any() and (known < 0).any())
@@ -169,8 +169,8 @@ def _may_leave(risk: Risk, values: Iterable[tuple[Tensor, bool]]) -> bool:
 
 
 def _is_led_to_0(risk: Risk, definition: Definition, start: HardPoint, inputs: list[str]) -> bool:
-    """Whether a divisor comes near 0 down its slope, as ``(x - 3)**2`` does, which is never
-    negative. One that has no slope may be anything.
+    """True if descent along its slope brings a divisor near 0, as for ``(x - 3)**2``, which is
+    never negative. A divisor without a slope may be anything.
     """
     here = {name: start.arguments[name].double() for name in inputs}
     size, slopes = _slopes(risk, definition, {**start.arguments, **here}, inputs)
@@ -210,7 +210,7 @@ def _slopes(
 def _values(
     risks: Iterable[Risk], definition: Definition, point: HardPoint
 ) -> Iterator[tuple[Risk, Tensor]]:
-    """What is risked at a point, as far as it can be computed on its own."""
+    """Values of the risks at a point, as far as they can be computed on their own."""
     interpreter = Interpreter(definition, point.arguments)
     interpreter.run()
     for risk in risks:

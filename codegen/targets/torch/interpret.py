@@ -1,4 +1,4 @@
-"""What the statements of a forward mean, evaluated on torch tensors without any printed code.
+"""An interpreter of a forward's statements on torch tensors, without any printed code.
 
 The oracle of the last gate: it reads the `Definition`, not the Program, so a mistake of layout,
 lowering or printing cannot hide in it. Every value has one dimension for each axis of the forward,

@@ -1,9 +1,9 @@
-"""How far rounding may have moved what autograd finds.
+"""Uncertainty of autograd's results from rounding.
 
-Every operation is done again with its result moved by a unit in the last place, forward and
-backward; as far as what comes out moves, autograd can promise nothing (stochastic arithmetic:
-Vignes 1993, Parker 1997). Moving the inputs would not do: 1 - tanh(9)**2 hardly depends on a last
-place of 9, but most of its digits are gone in the difference.
+Every operation is repeated with its result moved by a unit in the last place, forward and backward;
+within the resulting movement, autograd can promise nothing (stochastic arithmetic: Vignes 1993,
+Parker 1997). Moving the inputs would not do: 1 - tanh(9)**2 hardly depends on a last place of 9,
+but most of its digits are gone in the difference.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LastPlace(TorchDispatchMode):
 
 
 def _whole(value: object) -> bool:
-    """Whether all entries are whole numbers."""
+    """True if all entries are integers."""
     if isinstance(value, Tensor):
         return not value.is_floating_point() or bool((value == value.round()).all())
     return isinstance(value, (int, float)) and float(value).is_integer()

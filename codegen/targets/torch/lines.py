@@ -99,7 +99,7 @@ def _packed(factors: Sequence[str], room: int) -> list[str]:
 
 
 def _inside(e: str, margin: str, longest: int) -> list[str]:
-    """What stands in brackets: the arguments, or one expression."""
+    """Break the inside of brackets: the arguments, or one expression."""
     arguments = _split(e, (", ",))
     if len(arguments) == 1:
         return _broken("", e, "", margin, longest, bracketed=True)
@@ -146,7 +146,7 @@ def _outside(e: str) -> Iterator[int]:
 
 
 def _longest_bracket(e: str) -> tuple[int, int]:
-    """Where the brackets open and close that have the most in them, of those in no others."""
+    """Positions of the outermost pair of brackets with the longest content."""
     places = [i for i in _outside(e) if e[i] in OPENING + CLOSING]
     pairs = zip(places[::2], places[1::2], strict=True)
     return max(pairs, key=lambda pair: pair[1] - pair[0], default=(0, 0))

@@ -33,9 +33,9 @@ NOTHING = 1e-12  # a largest entry that is 0 up to rounding
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a tensor is from what was expected, relative to the largest entry; how much of that
-    may be autograd's rounding; and whether what was expected is finite, or -oo as a masked score,
-    and whether it is there at all or 0 up to rounding.
+    """Distance of a tensor from the expected one, relative to the largest entry; how much of it may
+    be autograd's rounding; whether the expected one is finite, or -oo as a masked score, and
+    whether it is there at all or 0 up to rounding.
     """
 
     what: str
@@ -51,7 +51,7 @@ class Difference:
 
     @property
     def counted(self) -> float:
-        """What rounding does not account for; all where that decides nothing."""
+        """The distance beyond rounding; all of it where rounding decides nothing."""
         return max(self.distance - self.rounding, 0.0) if self.decides else self.distance
 
 
@@ -121,8 +121,8 @@ class Oracle:
     def difference(
         self, what: str, actual: Tensor, where_finite: bool = False, as_written: bool = False
     ) -> Difference:
-        """How far ``actual`` is; ``where_finite`` of what was expected, and ``as_written`` also
-        where autograd has no finite number if ``actual`` has none there either.
+        """Distance of ``actual``; ``where_finite``: only where the expected one is finite,
+        ``as_written``: also where autograd has no finite number unless ``actual`` has none either.
         """
         expected = self.expected[what]
         if (where_finite or as_written) and actual.shape == expected.shape:
@@ -157,7 +157,7 @@ def _gradients(
 
 
 def stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tensor:
-    """What the oracle found for a statement, in the dimensions in which the code has it."""
+    """The oracle's value of a statement, in the dimensions that the code gives it."""
     home, layout = definition.by_name[name].tensor.home, layouts_of(definition)[name]
     value = value.permute([home.index(dim.axis) for dim in layout if not dim.one])
     sizes = ((1 if dim.one else size) for dim in layout for size in dims[dim.axis])
@@ -182,7 +182,7 @@ def difference_of(what: str, actual: Tensor, expected: Tensor) -> Difference:
 
 
 def _scale(expected: Tensor) -> float:
-    """What a difference is relative to: the largest entry, where that is there."""
+    """The scale of a difference: the largest entry, unless that is 0."""
     largest = _largest(expected)
     return largest if largest > NOTHING else 1.0
 

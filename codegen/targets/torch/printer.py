@@ -99,7 +99,7 @@ class Printer(Checks, Loops, Arrays):
         return f"{self.like}.new_tensor({self.text(number)})"
 
     def is_number(self, value: values.Value) -> bool:
-        """Whether the value is a Python number when the code runs."""
+        """True if the value is a Python number when the code runs."""
         return parts.is_number(value, self.numbers)
 
     def _Number(self, value: values.Number):

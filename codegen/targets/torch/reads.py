@@ -61,7 +61,7 @@ class Reads:
         return f"{self._padded(text, value)}.squeeze({value.along})"
 
     def _plain(self, value: reads.Read) -> str:
-        """What is read, as an argument or before a bracket."""
+        """The operand of a read, as an argument or before a bracket."""
         as_argument = value.divisor != ONE or not value.fits
         return self.text(value.operand) if as_argument else self.tight(value.operand)
 
@@ -73,7 +73,7 @@ class Reads:
         return "" if step.step == ONE else self.text(step.step)
 
     def _extent(self, steps) -> str:
-        """How many entries lie between the first and the last that is read along some axes."""
+        """The extent from the first to the last entry read along some axes."""
         terms = [
             self.sizes[s.axis]
             if s.step == ONE

@@ -1,8 +1,8 @@
-"""How far float32 is from float64: of the generated module, and of autograd.
+"""Rounding error in float32: of the generated module, and of autograd.
 
-Both are given the same data, rounded to float32 once; what they should give is autograd
-through the statements in float64 (``interpret.py``). Autograd in float32 goes
-through the statements in torch as they are written, which is what a person types without us.
+Both are given the same data, rounded to float32 once; the reference is autograd through the
+statements in float64 (``interpret.py``). Autograd in float32 goes through the statements in torch
+as they are written, as a person types them without us.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where a module is tried in every way (``every_use.py``), and what autograd comes to over the
+"""Points at which a module is tried in every way (``every_use.py``), with autograd through the
 statements there: the oracle of second derivatives.
 
-A choice has no part where it is not taken (``taken.py``), so what is finite in the mathematics is
-finite here.
+A branch of a choice has no part where it is not taken (``taken.py``), so values that are finite in
+the mathematics are finite here.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 @dataclass(frozen=True)
 class Point:
-    """Where a module is used: with which sizes and numbers, without which optional tensors,
-    whether in all ways or twice differentiated alone, and on which edge some entries are.
+    """A use of a module: its sizes and numbers, the optional tensors left out, whether it is tried
+    in all ways or only differentiated twice, and the edge on which some entries are.
     """
 
     dims: Dims
@@ -106,7 +106,7 @@ def statements_at(definition: Definition, program: Program, point: Point) -> Sta
 
 
 class Statements:
-    """What autograd comes to over the statements, at one point."""
+    """Results of autograd through the statements, at one point."""
 
     def __init__(
         self, definition: Definition, arguments: Mapping, inputs: tuple[str, ...], dims: Dims

@@ -21,7 +21,7 @@ def of_statements(values: Sequence[Tensor]) -> Tensor:
 
 
 def apart(entries: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """What stands for each of several outputs."""
+    """Split entries into the gradients of several outputs."""
     if len(like) == 1:
         return [entries.reshape(like[0].shape)]
     parts = entries.split([output.numel() for output in like])

@@ -84,7 +84,7 @@ def cases(
 
 
 class Expected:
-    """What autograd and the statements come to, at one point."""
+    """Expected results at one point: those of autograd and of the statements."""
 
     def __init__(self, oracle: Oracle, program: Program):
         self.oracle, self.layouts = oracle, _layouts(program)
@@ -98,8 +98,8 @@ class Expected:
     def distance(
         self, key: Key, value: object, part: Callable[[Tensor, Layout], Tensor] | None = None
     ) -> float:
-        """How far a value is; of what is computed for the backward of ranks alone nothing is known.
-        Inside a module what a choice leaves out need not be a number.
+        """Distance of a value from the expected one; 0 for values that only the backward of ranks
+        computes, which have none. Inside a module, branches that are not taken need not be finite.
         """
         kind, name = key
         what = name if kind in ("forward", "atoms") else f"0 {name}"
@@ -143,7 +143,7 @@ class Case:
         return self.expected.oracle.upstreams[0][0]
 
     def difference(self, module: ModuleType, groups: Sequence, place: Sequence[int]) -> float:
-        """How far what the rank at ``place`` computes by ``module`` is from its parts."""
+        """Distance of the results of the rank at ``place`` by ``module`` from its parts."""
         program, cut = self.program, self.cut
         parameters = [p for p in program.forward.parameters if p.name in self.arguments]
         own = {p.name: cut.part(self.arguments[p.name], p.layout, place) for p in parameters}
@@ -184,7 +184,7 @@ def _drawn(
 def _all_of(
     module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Mapping
 ) -> dict[Key, object]:
-    """What all functions of a module return."""
+    """The results of all functions of a module."""
     found: dict[Key, object] = {}
 
     def kept(kind: str, *given, **more) -> dict:

@@ -14,7 +14,7 @@ from derive.language.notation.definition import IGNORE_INDEX
 
 @dataclass(frozen=True)
 class Pair:
-    """What the `torch.autograd.Function` needs to know, as text."""
+    """Texts that the `torch.autograd.Function` is printed from."""
 
     inputs: str
     output: str
@@ -24,7 +24,7 @@ class Pair:
 
 
 class ShardedPair(ShardedPage):
-    """What autograd calls."""
+    """The page of the functions that autograd calls."""
 
     @property
     def plain(self) -> ShardedPair | None:
@@ -32,7 +32,7 @@ class ShardedPair(ShardedPage):
         return ShardedPair(self.sharded.plain) if self.sharded.plain is not None else None
 
     def takes_plain(self) -> str:
-        """When the shorter pair is taken."""
+        """The condition under which the shorter pair is called."""
         plain, printer = self.sharded, self.printer(self.program.forward)
         tests = [f"{name} is None" for name in plain.absent]
         tests += [f"{name} == 0" for name in plain.zero]

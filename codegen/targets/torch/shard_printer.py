@@ -140,7 +140,7 @@ class ShardPrinter(Printer):
         return self._along_all(axis, value.group, lambda: self._Gathered(value))
 
     def _along_all(self, axis: str, group: str, printed: Callable[[], tuple[str, int]]):
-        """What is printed where the axis is whole."""
+        """The text printed where the axis is whole."""
         part, self.sizes[axis] = self.sizes[axis], f"{self.over[group]}.size"
         text = printed()
         self.sizes[axis] = part

@@ -64,8 +64,8 @@ class ShardedPage(Asking):
     # -- what knows the ranks -----------------------------------------------------
 
     def meets(self, function: Function, again: bool = False) -> dict[str, bool]:
-        """Whether the ranks of a group tell each other something; ``again``: where the lengths of
-        all parts are known before.
+        """True for each axis whose ranks communicate; ``again``: with the lengths of all parts
+        known before.
         """
         kinds = {axis: set() for axis in self.groups.axes}
         for exchange in self.sharded.exchanges[self.kind_of(function)]:
@@ -91,8 +91,8 @@ class ShardedPage(Asking):
         return next(kind for kind in FOUR if getattr(self.program, kind) is function)
 
     def meets_ever(self) -> dict[str, bool]:
-        """Whether they do in the forward or in the backward: then they look at each other in the
-        forward, also where that tells nothing, since a backward cannot be called off.
+        """True for each axis whose ranks communicate in the forward or backward: then they compare
+        arguments in the forward even if it tells nothing, because a backward cannot be called off.
         """
         now = self.meets(self.program.forward)
         later = self.meets(self.program.backward, again=True)
@@ -127,7 +127,7 @@ class ShardedPage(Asking):
         return [*several, f"\n{WITHIN}".join([opened, *inside])]
 
     def begun(self, function: Function) -> list[str]:
-        """What each group is told of the call: how long the part is, and what all ranks share."""
+        """Lines that begin a call for each group: the length of the part, and shared values."""
         lines = []
         for axis, over in self.over.items():
             place = self.length_of(function, axis)
@@ -151,9 +151,9 @@ class ShardedPage(Asking):
         return [f"{over}.differentiated({inputs})" for a, over in self.over.items() if later[a]]
 
     def alike(self, function: Function, axis: str) -> list[str]:
-        """What has to be the same on all ranks of the group of an axis, by name: the format, the
-        lengths of other axes, numbers, tensors that do not lie along it, and which are passed. What
-        the forward saved for the backward is not looked at.
+        """Values that must agree on all ranks of the group of an axis, by name: the dtype, the
+        lengths of other axes, numbers, tensors that do not lie along it, and which are passed.
+        Tensors that the forward saved for the backward are not compared.
         """
         flattened = self.lengths.flattened.get(axis, [])
         own, found = set(self.whole), {}  # names of what differs from rank to rank
@@ -179,7 +179,7 @@ class ShardedPage(Asking):
         return p.role not in NUMBERS and p.default is None
 
     def length_of(self, function: Function, axis: str) -> str:
-        """Where a function finds the length of an axis; nothing where it does not."""
+        """The text of an axis's length in a function; empty if it has none."""
         for p in filter(self.always_there, function.parameters):
             for place, dim in enumerate(p.layout):
                 if dim.axis.name == axis and not dim.one:

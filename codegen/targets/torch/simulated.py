@@ -37,7 +37,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Group:
-    """What one rank passes as its group; ``counts`` are the collectives that it took part in."""
+    """The group argument of one simulated rank; ``counts`` lists its collectives."""
 
     ring: Ring
     rank: int
@@ -49,7 +49,7 @@ class Group:
 
 
 class Done:
-    """What was begun, and is there already."""
+    """A handle of a collective that is complete already."""
 
     def wait(self) -> None: ...
 

@@ -54,7 +54,7 @@ class _Stored:
 
 
 def counts(program: Program) -> Counts:
-    """What is reported of a Program."""
+    """The counts reported for a Program."""
     counting = _Counting(program)
     return Counts(
         shape(counting.largest),
@@ -131,7 +131,7 @@ class _Counting:
                 yield from self._made(value)[1]
 
     def _made(self, value: Value) -> tuple[_Stored, list[tuple[list[_Stored], _Stored]]]:
-        """Where a value lies, and the operations that it takes to put it there."""
+        """The place of a value in memory, and the operations that put it there."""
         if isinstance(value, Load):
             return _Stored(value.dims, value.name), []
         if isinstance(value, VIEWS):
@@ -155,8 +155,8 @@ class _Counting:
         return made, [*before, (stored, made)]
 
     def _holds(self, condition: Value) -> bool:
-        """Whether a condition on numbers holds where they have their defaults, as far as is known:
-        where a target chooses between two codes, the first is the one that is meant for those.
+        """True if a condition on numbers holds at their defaults, as far as is known: where a
+        target chooses between two codes, the first is meant for the defaults.
         """
         if not isinstance(condition, Compare) or not isinstance(condition.right, Number):
             return True
@@ -228,7 +228,7 @@ def _name(value: Value) -> str:
 
 
 def _under_its_own_name(name: str, made: Mapping[str, Value]) -> str:
-    """What a value that is another one by a further name is called itself."""
+    """The original name of a value that has further names."""
     value = made.get(name)
     return _under_its_own_name(value.name, made) if isinstance(value, Load) else name
 

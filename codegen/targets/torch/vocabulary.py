@@ -1,4 +1,4 @@
-"""What torch and Python call things, in tables: functions by SymPy's name, roots by their exponent,
+"""Tables of names in torch and Python: functions by SymPy's name, roots by their exponent,
 reductions by their kind.
 """
 

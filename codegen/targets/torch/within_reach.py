@@ -47,7 +47,7 @@ def largest_difference(
 
 
 def _has_numbers(module: object, definition: Definition, program: Program) -> bool:
-    """Whether its outputs and gradients are finite, for some of the numbers that are drawn."""
+    """True if its outputs and gradients are finite for some of the random draws."""
     dims = next(dims_tried(definition))
     for draw in DRAWS:
         leaves = arguments_of(definition, program, draw, torch.Generator().manual_seed(0), dims)
@@ -63,8 +63,8 @@ def _has_numbers(module: object, definition: Definition, program: Program) -> bo
 def infinite_in_use(
     text: str, definition: Definition, program: Program, load: Loads
 ) -> tuple[str, ...]:
-    """What is infinite or NaN in a use of the module, in words. Raises `WrongUse` for the first
-    that fails; where there are such numbers, with others for them too.
+    """Infinite or NaN results in any use of the module, in words. Raises `WrongUse` for the first
+    failure; where there are such numbers, others are tried too.
     """
     within = within_reach(text, definition)
     first = next(points_of(definition, program))

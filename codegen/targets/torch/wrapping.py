@@ -29,7 +29,7 @@ def broken_at_its_place(line: str) -> str:
 
 
 def unpacked(names: Sequence[str]) -> str:
-    """What stands before ``=`` where a tuple is taken apart."""
+    """The left side of ``=`` that unpacks a tuple."""
     return f"{names[0]}," if len(names) == 1 else ", ".join(names)
 
 

@@ -1,7 +1,7 @@
-"""How many values of a row's length a program has at once: what it computes is followed in order.
+"""Register pressure of a program: the number of values of a row's length alive at once, in order.
 
-A value is alive from where it is first needed until nothing reads it any more. What is the same is
-computed once, also where the text has it twice: a compiler sees that. A label counts twice.
+A value is alive from its first use until nothing reads it any more. Common subexpressions are
+computed once, also where the text has them twice: a compiler sees that. A label counts twice.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Following:
 
 @dataclass
 class _Following:
-    """How often each value is still to be read, and which there are now."""
+    """Remaining reads of each value, and the values alive now."""
 
     shape: Shape
     values: Values
@@ -64,7 +64,7 @@ class _Following:
 
     @property
     def held(self) -> int:
-        """How many registers they take for each entry; that of a label has 64 bits."""
+        """Registers for each entry; those of a label have 64 bits."""
         return sum(1 + (e.kind == "label") for e in self.now)
 
     def long(self, e: Element) -> Iterator[Element]:

@@ -58,13 +58,13 @@ def _read_elsewhere(e: Element, of: Mapping[str, Node], moved: bool = False) -> 
 
 
 def _is_left(node: Node, sweep: Sweep) -> bool:
-    """Whether it is a result that is not one number for each row."""
+    """True if it is a result with more than one number for each row."""
     along = bool({*node.space} - {*sweep.rows})
     return node.name in sweep.partial or (along and node.name in sweep.stored)
 
 
 def _before(sweep: Sweep, names: set[str]) -> Iterator[Sweep]:
-    """What computes these, and all else."""
+    """Sweeps that compute these names, and the rest."""
     rest = [node for node in sweep.nodes if node.name not in names]
     stored = {*sweep.stored} - names
     for nodes, left in ((sweep.nodes, names), (rest, stored)):

@@ -73,7 +73,7 @@ class Expressions(expressions.Expressions):
     # -- numbers --------------------------------------------------------------
 
     def in_python(self, e: Element, level: int = 0) -> str:
-        """What is made of numbers alone, as the table computes it."""
+        """A constant expression, as the launching Python code computes it."""
         text = self._in_python(e)
         return f"({text})" if self.level_of_number(e) < level else text
 
@@ -108,7 +108,7 @@ class Expressions(expressions.Expressions):
 
 
 def is_known_before(e: Element) -> bool:
-    """Whether it is made of numbers, and not of one size alone, which cannot overflow."""
+    """True if it is made of numbers, other than one size alone, which cannot overflow."""
     if not is_number(e) or e.kind in ("number", "size"):
         return False
     return not (is_whole(e) and sum(part.kind == "size" for part in e.parts()) == 1)

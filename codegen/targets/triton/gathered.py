@@ -34,8 +34,8 @@ def gathered(plan: Plan) -> Plan:
 
 
 def _goes_into(small: Sweep | Whole, sweep: Sweep) -> bool:
-    """Whether a sweep has values of columns alone, of which the next one has all the axes; rows
-    that are too long for registers would ask for more than one pass.
+    """True if a sweep has values of columns alone and the next one has all their axes; rows that
+    are too long for registers would need more than one pass.
     """
     if isinstance(small, Whole) or any(node.kind for node in small.nodes):
         return False

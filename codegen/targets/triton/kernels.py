@@ -165,7 +165,7 @@ class _Kernels:
         return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
 
     def aligned(self, lines: Sequence[str], shape: Shape, writer: Sweeps) -> list[str]:
-        """What says to the compiler by what the distance of two rows can be divided."""
+        """The hint to the compiler of a divisor of the row stride."""
         if not shape.inner:
             return []
         size = writer.size(shape.inner[-1])
@@ -175,8 +175,8 @@ class _Kernels:
     def in_real(
         self, lines: Sequence[str], walk: Walk, numbers: Mapping[Element, str]
     ) -> list[str]:
-        """What makes numbers those of what they meet: torch.compile passes them in float64, in
-        which all would be computed.
+        """Casts of numbers to the dtype of the data: torch.compile passes them in float64, and
+        everything would be computed in that.
         """
         parts = [e for node in walk.sweep.nodes for e in node.value.parts()]
         found = {named(e.name) for e in parts if e.kind == "scalar"}
@@ -209,7 +209,7 @@ class _Kernels:
         return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
 
     def said(self, walk: Walk, alive: int, of: Sweep | None) -> Iterator[str]:
-        """What the record of a kernel says."""
+        """Fields of a kernel's record."""
         sweep, shape = walk.sweep, walk.shape
         rows = " ".join(self.axis(a, walk) for a in shape.rows)
         kept = " ".join(self.axis(a, walk) for a in shape.kept)

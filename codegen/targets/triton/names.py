@@ -1,4 +1,4 @@
-"""What the variables of a kernel in Triton are called."""
+"""Names of the variables of a Triton kernel."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Names(names.Names):
         self.taken = {*TRITON.words, *numbers, *self.of_codes.values(), *self.indices.values()}
 
     def of(self, name: str) -> str:
-        """What an array or a value is called: what tells it from another one that is no array
-        stays away.
+        """The name of an array or value, without the suffix that tells it from a name that is no
+        array.
         """
         plain = name.rstrip("_")
         return TRITON.named(plain if self.plain[plain] < 2 else name)

@@ -31,7 +31,7 @@ class TritonPage(KernelPage):
 
     @property
     def operands(self) -> frozenset[str]:
-        """What products read, where no other line of torch is in the function."""
+        """Operands of products, if the function has no other line of torch."""
         wholes = [piece for piece in self.current.pieces if isinstance(piece, Whole)]
         if not all(isinstance(piece.value, PRODUCTS) for piece in wholes):
             return frozenset()

@@ -67,7 +67,7 @@ class Scopes:
         return any(key in scope.known for scope in self.scopes)
 
     def depth(self, axes: Iterable[str]) -> int:
-        """How many scopes there are around the place where what lies along ``axes`` is known."""
+        """The number of scopes around the place where a value along ``axes`` is known."""
         missing, depth = {*axes} - self.scopes[0].axes, 1
         while missing and depth < len(self.scopes):
             missing -= self.scopes[depth].axes
@@ -76,7 +76,7 @@ class Scopes:
 
     @property
     def beyond(self) -> int:
-        """How many characters stand behind the last column."""
+        """The number of characters beyond the last column."""
         lines = (INDENT * i + line for i, scope in enumerate(self.scopes) for line in scope.lines)
         return sum(max(0, len(line) - WIDTH) for line in lines)
 

@@ -1,8 +1,8 @@
-"""Which axes of a sweep are rows, which lie in a row, and which one the grid cuts.
+"""Layout of a sweep: the axes of its rows, the axes inside a row, and the one that the grid cuts.
 
 Every array in a kernel has one dimension for the rows that a program computes at once, then one for
-each axis inside of a row; what has no such axis is 1 long there. So broadcasting is the only rule.
-A program that walks along a row has just that one: what has no other axis is a scalar.
+each axis inside of a row, of length 1 where the array lacks that axis. So broadcasting is the only
+rule. A program that walks along a row has just that one: a value without other axes is a scalar.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def several(self) -> bool:
-        """Whether a program computes several rows at once."""
+        """True if a program computes several rows at once."""
         return bool(self.rows) and not self.chunked
 
     @property

@@ -56,7 +56,7 @@ class Sweeps(Expressions):
     # -- indices and masks ----------------------------------------------------------
 
     def count(self) -> str:
-        """How many rows there are."""
+        """The number of rows."""
         return self.size(self.shape.rows[0]) if len(self.shape.rows) == 1 else "rows"
 
     def spread(self, text: str, dim: int) -> str:
@@ -116,7 +116,7 @@ class Sweeps(Expressions):
         return f"{text} % {self.size(axis)}" if axis != kept[0] else text
 
     def mask(self, axes: Iterable[str]) -> str:
-        """Whether the entries lie inside of these axes."""
+        """A mask of the entries that lie inside these axes."""
         shape, tests = self.shape, []
         tested = [a for a in shape.inner if a in axes]
         for axis in tested:
@@ -131,7 +131,7 @@ class Sweeps(Expressions):
         return self.scopes.variable(("inside", *tested), name, tested, lambda: text)
 
     def place(self, name: str, args: Sequence[Element]) -> str:
-        """How far an entry is from the first one of its array."""
+        """The offset of an entry from the first of its array."""
         axes, rows = self.memory[name], self.shape.rows
         found, args = "", [*args]
         if len(rows) > 1 and axes[: len(rows)] == rows and args[: len(rows)] == [*map(index, rows)]:
@@ -169,8 +169,8 @@ class Sweeps(Expressions):
         return ""
 
     def apart(self, e: Element) -> bool:
-        """Whether what is read once has a line of its own: reductions do first, then what nodes
-        compute, then the others, but for what has the name of a node that goes on with it.
+        """True if a value that is read once has a line of its own: reductions first, then values of
+        nodes, then others, except those with the name of a node that goes on with them.
         """
         if e not in self.values.inlined:
             return self.alone > (not self.values.nodes[e.name].kind)
@@ -178,7 +178,7 @@ class Sweeps(Expressions):
         return self.alone > 2 and name not in map(self.names.of, self.values.nodes)
 
     def value(self, e: Element) -> str:
-        """What is computed for a variable."""
+        """The text assigned to a variable."""
         if not self.values.is_own(e):
             return super().text(e)
         node = self.values.nodes[e.name]
@@ -198,7 +198,7 @@ class Sweeps(Expressions):
         return text
 
     def _choose(self, e: Element) -> str:
-        """What is chosen by a label is NaN where that is out of range: no kernel can raise."""
+        """A choice; one by a label out of range gives NaN, because kernels cannot raise."""
         test, yes, no = e.args
         label = _label_of(test)
         if label is not None and no == ZERO:
@@ -338,7 +338,7 @@ class Sweeps(Expressions):
                 self.finished(each, f"{self.name(each)} * rescaled(before, {name})")
 
     def finished(self, node: Node, text: str) -> None:
-        """What was added up along a row becomes a number."""
+        """Reduce an accumulator along a row to a number."""
         self.scopes.line(f"{self.name(node)} = {self.whole(node, text)}")
         self.scopes.scopes[-1].known.add(own(node))
         self.settled(node)
@@ -372,7 +372,7 @@ class Sweeps(Expressions):
                 self.store(node, self.place(node.name, own(node).args), None, node.axes, once)
 
     def begun(self, node: Node) -> None:
-        """What is added up entry by entry begins as nothing."""
+        """Initialize an accumulator that is added to entry by entry."""
         shape = self.shape
         lengths = ["ROWS" if {*node.space} & {*shape.rows} else "1"] * shape.several
         lengths += [
@@ -435,8 +435,8 @@ class Sweeps(Expressions):
     # -- what is stored -------------------------------------------------------------
 
     def part_place(self, node: Node) -> str:
-        """Where the part of a program, or of a row, lies of what is added up over rows: one part
-        after the other, each as the result lies in memory.
+        """The offset of a partial sum, of a program or of a row: one part after the other, each
+        laid out as the result.
         """
         shape = self.shape
         over = [axis for axis in shape.rows if axis not in node.axes]
@@ -453,7 +453,7 @@ class Sweeps(Expressions):
         return " + ".join(text for text in (found, place) if text)
 
     def is_once(self, axes: Iterable[str]) -> str:
-        """Whether a program is that one which stores what is the same for all rows."""
+        """The test for the one program that stores values common to all rows."""
         shape = self.shape
         if not shape.rows or {*axes} & {*shape.rows}:
             return ""
@@ -500,7 +500,7 @@ def _label_of(test: Element) -> tuple[Element, Element] | None:
 
 
 def _is_picked(arg: Element) -> bool:
-    """Whether an index is one that a label says, which may be out of range."""
+    """True if an index comes from a label, and may be out of range."""
     return arg.kind != "remainder" and any(part.kind == "label" for part in arg.parts())
 
 

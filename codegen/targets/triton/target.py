@@ -91,7 +91,7 @@ class TritonTarget:
 
 
 def _folder(kernels: Sequence[str], functions: Sequence[FunctionText]) -> list[str]:
-    """What kernels, and the functions that launch them, import from their folder."""
+    """Imports of kernels, and of the functions that launch them, from their folder."""
     called = {name for text in kernels for name in CALLED.findall(text)}
     shared = sorted(called.intersection(SHARED.split()))
     found = [f"from ._functions import {', '.join(shared)}"] if shared else []

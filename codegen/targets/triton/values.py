@@ -94,7 +94,7 @@ class Values:
         return self.where_needed(simplified(self.moved(e)), ())
 
     def moved(self, e: Element) -> Element:
-        """What is read elsewhere than where it is computed is computed there again."""
+        """Recompute values that are read at another place than they are computed."""
 
         def change(part: Element) -> Element | None:
             node = self.nodes.get(part.name) if part.kind == "entry" else None
@@ -112,7 +112,7 @@ class Values:
         return e.replaced(change)
 
     def where_needed(self, e: Element, tests: tuple[Element, ...]) -> Element:
-        """What is read where a condition holds is loaded there alone."""
+        """Load values that are needed under a condition only where it holds."""
         if e.kind == "guard":
             condition, yes, no = (self.where_needed(arg, tests) for arg in e.args)
             yes = self.where_needed(e.args[1], (*tests, condition))
@@ -152,6 +152,6 @@ class Values:
         return found | {part.name for part in parts if part.kind == "index"}
 
     def reads(self, e: Element, names: Collection[str]) -> bool:
-        """Whether it is made of the value of one of these nodes."""
+        """True if it depends on one of these nodes."""
         read = [part for part in e.parts() if self.is_own(part)]
         return any(p.name in names or self.reads(self.of[p.name], names) for p in read)

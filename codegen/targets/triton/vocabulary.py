@@ -1,6 +1,4 @@
-"""What Triton calls things, in tables; functions without ``tl.`` are in
-``templates/functions.py``.
-"""
+"""Tables of Triton's names; functions without ``tl.`` are in ``templates/functions.py``."""
 
 from __future__ import annotations
 

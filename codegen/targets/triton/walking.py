@@ -39,7 +39,7 @@ class Walk:
 
 
 def walks(whole: Walk) -> list[Walk]:
-    """What computes a sweep with rows of any length: none where that asks for something else."""
+    """Walks for rows of any length; empty if the sweep does not allow them."""
     found = []
     rows = _without_tile(whole.sweep)
     for sweep in pieces(_of_all_rows(rows)) if rows else ():
