@@ -1,6 +1,6 @@
-"""Proved closed forms, written out as code: a Program, and targets that print it.
+"""Code for proved closed forms: a Program, and targets that print it.
 
-What is public is imported when it is first asked for, as that of ``derive`` is.
+Public names are imported at first use, as those of ``derive`` are.
 """
 
 import derive as derive  # before SymPy, to which it says how much to remember

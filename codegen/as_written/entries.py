@@ -1,4 +1,4 @@
-"""Numbers along named axes: what a name of a class body stands for while it is run with numbers."""
+"""Numbers along named axes: values of the names in a class body that runs with numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Unreadable(Exception):
 
 @dataclass(eq=False)
 class Entries:
-    """A tensor with a dimension for each of ``axes``; of labels, the number that is ``ignored``."""
+    """A tensor with a dimension for each of ``axes``; ``ignored`` is the label that is ignored."""
 
     value: Tensor
     axes: tuple[Axis, ...]
@@ -34,7 +34,7 @@ class Entries:
         return value[tuple(slice(None) if axis in self.axes else None for axis in axes)]
 
     def wide(self, axes: Sequence[Axis]) -> Tensor:
-        """The same with as many entries as each of ``axes`` has."""
+        """The same, expanded to the size of each of ``axes``."""
         value = self.along(axes)
         lengths = zip(axes, value.shape, strict=True)
         return value.expand([n if axis in self.axes else self.size(axis) for axis, n in lengths])
@@ -77,7 +77,7 @@ def entries_of(value: object, sizes: Mapping[Axis, int]) -> Entries:
 
 
 def number_of(value: object, sizes: Mapping[Axis, int]) -> float:
-    """A number of Python's or an expression in sizes."""
+    """The value of a Python number or an expression in sizes."""
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, MinusInfinity):

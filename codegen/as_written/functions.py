@@ -1,4 +1,4 @@
-"""SymPy's functions of entries, on numbers: by the names that they have there."""
+"""Numeric versions of SymPy's functions, by their SymPy names."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _holds(value: object) -> bool:
 
 
 def chosen(branches: tuple, sizes: Sizes) -> Entries:
-    """The first of the values of which the condition holds."""
+    """The first value whose condition holds."""
     result = None
     for value, condition in reversed(branches):
         if result is None:

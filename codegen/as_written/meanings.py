@@ -64,7 +64,7 @@ class Meanings:
         return value
 
     def _function(self, function: FunctionType) -> FunctionType:
-        """A function of the user's own, with its names as they are here."""
+        """A function of the user's, with the names in it replaced by their numeric counterparts."""
         names: dict[str, object] = {"__builtins__": BUILTINS}
         cells = tuple(CellType() for _ in function.__closure__ or ())
         code = function.__code__
@@ -80,7 +80,7 @@ class Meanings:
 
 
 class _Module:
-    """A module, of which every name means what it means here."""
+    """A module whose names have their numeric counterparts."""
 
     def __init__(self, module: ModuleType, means: Meanings):
         self._module, self._means = module, means

@@ -25,7 +25,7 @@ FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as e
 def digits_lost_by_order(
     forward: type[Forward], program: Program, function: Callable
 ) -> tuple[str, ...]:
-    """In words, inputs that cancel in the class body before digits of others are rounded off."""
+    """Inputs that cancel in the class body before digits of others are rounded off, in words."""
     pairs: dict[str, dict[str, None]] = {}
     try:
         for name, pair in _lost(forward, program, function):
@@ -42,7 +42,7 @@ def digits_lost_by_order(
 def _lost(
     forward: type[Forward], program: Program, function: Callable
 ) -> Iterator[tuple[str, str]]:
-    """Outputs, and the two inputs that cancel."""
+    """Outputs, each with the two inputs that cancel."""
     definition = forward.definition
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     if len(inputs) < 3 or not any(s.expression.atoms(Add) for s in definition.statements):

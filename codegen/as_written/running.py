@@ -1,6 +1,6 @@
-"""A class body is run once more, with numbers instead of its tensors.
+"""Runs a class body once more, with numbers instead of its tensors.
 
-What the names outside of it mean then is in ``meanings.py``.
+The meanings of names from outside are in ``meanings.py``.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _are_the_same(found: Mapping[str, Entries], before: Mapping, names: set[str]
 
 
 class Run(dict):
-    """The namespace of a class body that is run with numbers; `before` is what its statements were
-    in the round before, for those that are read above their own line.
+    """The namespace of a class body that runs with numbers; `before` has the values of its
+    statements from the round before, for those that are read above their own line.
     """
 
     def __init__(self, forward, given: Given, sizes: Mapping[Axis, int], before: Mapping):
@@ -125,7 +125,7 @@ class Run(dict):
         super().__setitem__(name, value)
 
     def in_order(self, name: str, value: Entries) -> Entries:
-        """The dimensions in the order in which a call takes them."""
+        """A value with its dimensions in the order of a call's."""
         statement = self.definition.by_name.get(name)
         home = statement.tensor.home if statement is not None else ()
         if {*home} != {*value.axes}:
@@ -147,7 +147,7 @@ class Run(dict):
         return value
 
     def called(self, forward: type[Forward], *args: object, **kwargs: object) -> object:
-        """Another forward on these numbers, along the axes that its own stand for here."""
+        """The result of another forward on these numbers, along the axes that replace its own."""
         word = kwargs.pop(REDUCTION, None) if forward.definition.reductions else None
         definition = reduced(forward.definition, word)
         symbols: dict[str, Entries] = {}
@@ -199,7 +199,7 @@ class Run(dict):
 
 
 class _Namespace:
-    """A metaclass that has a class body run in a namespace and makes no class."""
+    """A metaclass that runs a class body in a namespace and makes no class."""
 
     def __init__(self, namespace: Run):
         self.namespace = namespace

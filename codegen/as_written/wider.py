@@ -26,7 +26,7 @@ BASES = (lambda t: t, lambda t: 10 + t.abs(), lambda t: -10 - t.abs())
 def wider_than_body(
     forward: type[Forward], program: Program, function: Callable
 ) -> tuple[str, ...]:
-    """In words, where an output of the function has numbers and the class body has none."""
+    """Points, in words, where an output of the function has numbers and the body has none."""
     try:
         return _wider(forward, program, function)
     except Unreadable:
@@ -59,7 +59,7 @@ def _wider(forward: type[Forward], program: Program, function: Callable) -> tupl
 
 
 def defined(forward: type[Forward], program: Program, inputs: list, dims, sizes) -> Iterator[dict]:
-    """Numbers at which the class body has numbers, if there are any among those that are tried."""
+    """Draws of arguments at which the class body has numbers, if any of those tried."""
     for moved, draw in product(BASES, DRAWS[:FEW]):
         generator = torch.Generator().manual_seed(0)
         given = arguments_of(forward.definition, program, draw, generator, dims)

@@ -1,4 +1,4 @@
-"""The words of the notation, on numbers: the meaning that the notation's page gives each."""
+"""The words of the notation, on numbers, with the meanings given on the notation's page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Words:
         self.sizes = sizes
 
     def table(self) -> dict[str, Callable]:
-        """By the names that they have in the notation."""
+        """All words by their names in the notation."""
         own = (name for name in dir(self) if name[0].isupper())
         return {name: getattr(self, name) for name in own}
 
@@ -191,8 +191,8 @@ class Words:
         return self._gone((0, x, 0), axis, True, True)
 
     def _gone(self, parts, axis, reverse, exclusive):
-        """h[t] = a[t]*h[t-1] + b[t] of the parts a, b and h0, one place after the other; or what
-        that is before each.
+        """The states h[t] = a[t]*h[t-1] + b[t] of the parts a, b and h0, one place after the other;
+        or the state before each.
         """
         a, b, state = map(self.of, parts)
         rest = [x for part in (a, b, state) for x in part.axes if x != axis]

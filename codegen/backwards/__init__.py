@@ -1,4 +1,4 @@
-"""The backward that somebody wrote, as a `torch.autograd.Function`, is judged.
+"""Judges a handwritten backward, a `torch.autograd.Function`.
 
 In: a Function and the axes of its tensors. Out: of each gradient whether it is that of the forward,
 proved or refuted; where nothing can be traced, a comparison in numbers.

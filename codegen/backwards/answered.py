@@ -1,4 +1,4 @@
-"""The verdict on a Function at one choice of its options: that of each gradient, and the rest."""
+"""The verdict on a Function at one choice of its options: on each gradient, and the rest."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SAMPLED = "exit status 0 says that no number differed from --like, not that anyt
 @dataclass(frozen=True, repr=False)
 class FunctionVerdict(OfFunction):
     """A verdict for each gradient of the Function ``name``; ``problem`` is why there is none, and
-    ``blamed`` the gradients that it is about; ``warnings`` what is right and may still surprise;
-    ``needs`` the sizes for which alone it is meant.
+    ``blamed`` the gradients that it is about; ``warnings`` are surprises in a correct backward;
+    ``needs`` are the only sizes that it supports.
     """
 
     name: str
@@ -91,7 +91,7 @@ class FunctionVerdict(OfFunction):
         return "\n".join(lines) or self.outcome
 
     def _named(self, words: str, verdict: Verdict) -> str:
-        """Under the name of the class, not of the forward that it became."""
+        """Text that names the class, not the forward that it became."""
         words = words.replace(f" of {verdict.definition.snake}", f" of {self.name}", 1)
         return self.reading.qualified(words)
 

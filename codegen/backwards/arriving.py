@@ -27,7 +27,7 @@ CONTIGUOUS = "use reshape in place of view, or call {}.contiguous() first"
 
 
 def _transposed(t: Tensor) -> Tensor:
-    """The same entries, the dimensions in another order in memory."""
+    """The same entries, with the dimensions in another order in memory."""
     order = [*range(t.dim())][::-1]
     return t.permute(order).contiguous().permute(order)
 
@@ -58,7 +58,7 @@ def of_arriving(subject: FunctionSubject, backward: Backward) -> tuple[Found, ..
 
 
 class _Trial:
-    """A Function, and what was read of it."""
+    """A Function with its traced backward."""
 
     def __init__(self, subject: FunctionSubject, backward: Backward):
         self.subject, self.backward = subject, backward
@@ -104,7 +104,7 @@ class _Trial:
         yield from self._compared(call, other, _ups(call), where, names[0])
 
     def _called(self, tensors: Tensors) -> Called | None:
-        """None where it raises: that is found where the Function is read."""
+        """None where it raises: that is reported where the Function is read."""
         try:
             call = called(self.subject, self.arguments, tensors)
             call.backward(_ups(call))
@@ -113,7 +113,7 @@ class _Trial:
         return call if call.differentiable else None
 
     def _compared(self, call: Called, other: Called, ups: Tensors, where: str, name: str):
-        """The backward of ``other`` beside that of ``call`` with the same numbers, contiguous."""
+        """Compare the backward of ``other`` with that of ``call``: the same numbers, contiguous."""
         try:
             numbers = [up.clone(memory_format=torch.contiguous_format) for up in ups]
             right = call.backward(numbers)
@@ -139,7 +139,7 @@ class _Trial:
     # Of one entry
 
     def of_one_entry(self) -> Iterator[Found]:
-        """Along each axis in turn: what is squeezed there, or branches on a size."""
+        """Findings with one entry along each axis in turn: squeezed axes, or branches on a size."""
         example = self.backward.example
         *_, base = sizes_tried(self.backward)
         for axis in axes_in(self.arguments):

@@ -1,7 +1,7 @@
-"""A Function called as torch calls it, and what it writes in place while it runs.
+"""Calls a Function as torch does, and records its in-place writes.
 
-The context is torch's own here, and so are the graph, the memory and its versions: what torch
-notices of a write, and what it does not, is found by running it.
+The context is torch's own here, and so are the graph, the memory and its versions: running it shows
+which writes torch notices.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Gradients = tuple[torch.Tensor | None, ...]
 
 @dataclass(frozen=True)
 class Write:
-    """An operation that wrote into memory, at a line of the user's; ``names`` are what is called
-    so there, from the outermost function in.
+    """An operation that wrote into memory, at a line of the user's; ``names`` are the user's names
+    of it there, from the outermost function in.
     """
 
     memory: int
@@ -42,7 +42,7 @@ class Write:
 
 
 class Watch(TorchDispatchMode):
-    """Notes every write of memory that is there when it begins."""
+    """Records every write into memory that exists when it begins."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def memory_of(t: torch.Tensor) -> int:
 
 
 def _users_frames() -> list[FrameType]:
-    """The frames of the user's code that are running, the innermost first."""
+    """The running frames of the user's code, the innermost first."""
     found, frame = [], sys._getframe(2)
     while frame is not None and frame.f_code.co_filename != __file__:
         if not frame.f_code.co_filename.startswith((*NOT_THE_USERS, "<")):
@@ -95,7 +95,7 @@ def _names_in(frame: FrameType, memory: int) -> Iterator[str]:
 
 @dataclass
 class Called:
-    """One call of a Function: what it got, what it returned, and what it wrote on the way."""
+    """One call of a Function: its arguments, results, and writes."""
 
     subject: FunctionSubject
     arguments: Sequence[Argument]
@@ -114,7 +114,7 @@ class Called:
         return [i for i, t in enumerate(self.leaves) if t.requires_grad]
 
     def backward(self, ups: Tensors, watch: Watch | None = None) -> Gradients:
-        """The gradients of the arguments; the graph is kept, so that it can be asked again."""
+        """The gradients of the arguments; the graph is kept, so that it can be called again."""
         leaves = [self.leaves[i] for i in self.asked]
         with _as_torch_does(watch):
             return torch.autograd.grad(
@@ -122,7 +122,7 @@ class Called:
             )
 
     def kept(self) -> dict[int, str]:
-        """The memory that is left for the backward, with the name of its attribute, if any."""
+        """The memory saved for the backward, with the name of its attribute, if any."""
         found: dict[int, str] = {}
         for y in self.differentiable:
             node: Any = y.grad_fn
@@ -160,7 +160,7 @@ def _differs(argument: Argument) -> bool:
 
 @contextmanager
 def _as_torch_does(watch: Watch | None) -> Iterator[None]:
-    """The same random numbers each time, so that only what was written differs."""
+    """Fix the random seed, so that only writes make a difference."""
     with quiet(), torch.random.fork_rng(devices=[]), torch.enable_grad(), run_in_double():
         torch.manual_seed(0)
         if watch is None:
@@ -171,7 +171,7 @@ def _as_torch_does(watch: Watch | None) -> Iterator[None]:
 
 
 def changed(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[Write]:
-    """Tensors that are not what they were: NumPy and kernels write where no operation shows."""
+    """Tensors whose values changed: NumPy and kernels write where no operation shows."""
     return [Write(memory_of(t), "", 0, ()) for t, before in pairs if not same((t,), (before,))]
 
 

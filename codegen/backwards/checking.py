@@ -106,8 +106,8 @@ class _Asked:
     for_names: float = MOST_SECONDS
 
     def with_names(self, floats: Mapping[str, float]) -> FunctionVerdict:
-        """For every value of as many of the floats as possible, if it is right for all of them or
-        wrong for these, too; else for these alone.
+        """The verdict for every value of as many floats as possible, if it is right for all of them
+        or wrong for these, too; else for these alone.
         """
         own = dict(floats)
         found = None
@@ -136,7 +136,7 @@ class _Asked:
         return replace(plain, fixed=tuple(floats))
 
     def _of_numbers(self) -> FunctionVerdict:
-        """With the floats as the numbers that they are."""
+        """The verdict with floats as plain numbers."""
         subject, arguments, sizes = self.subject, self.arguments, self.sizes
         try:
             backward = self._read({})
@@ -162,7 +162,7 @@ class _Asked:
         return backward
 
     def _judged(self, backward: Backward, limit) -> tuple[list[Verdict], Reading]:
-        """Of each gradient."""
+        """The verdict on each gradient."""
         subject, progress = self.subject, self.progress
 
         def judged(backward: Backward) -> list[Verdict]:
@@ -175,7 +175,7 @@ class _Asked:
     def _completed(
         self, backward: Backward, verdicts: Sequence[Verdict], reading: Reading
     ) -> FunctionVerdict:
-        """With the cases where only some of the gradients are asked for, and what is written."""
+        """Add the cases where only some gradients are needed, and in-place writes."""
         subject = self.subject
         self.progress("comparing where only some gradients are asked for")
         subsets = of_subsets(subject, backward)
@@ -257,7 +257,7 @@ def assert_gradient(
     limit: float | None = None,
     options: str | Mapping[str, Any] = "",
 ) -> None:
-    """Raises `AssertionError` with the verdict unless the backward of ``function`` is proved to be
+    """Raise `AssertionError` with the verdict unless the backward of ``function`` is proved to be
     the gradient of its forward; `QuestionError` if it is not supported.
     """
     verdict = check_function(function, axes, sizes, limit, options=options)

@@ -43,7 +43,7 @@ from derive.language.torch_ops import trees
 @dataclass(frozen=True)
 class Said:
     """The gradient of the argument ``name``: an expression, None where nothing was returned;
-    ``problem`` says why it is no gradient of that argument by its shape. ``line`` is the user's.
+    ``problem`` is the mismatch if it does not have that argument's shape. ``line`` is the user's.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Said:
 
 @dataclass(frozen=True)
 class Backward:
-    """The forward of a Function, and what its backward says; ``between`` are the names of what it
-    keeps that is neither an input nor an output, and reads in its backward.
+    """The forward of a Function, and its returned gradients; ``between`` names saved values, other
+    than inputs and outputs, that the backward reads.
     """
 
     definition: Definition
@@ -89,8 +89,8 @@ def backward_of(
     sizes: Mapping[str, int],
     floats: Mapping[str, float],
 ) -> Backward:
-    """With these options as scalars. Raises `QuestionError` for what is not understood, `Looked`
-    where that is the value of one of them, and `Raises`.
+    """Trace both with these options as scalars. Raises `QuestionError` for unsupported code,
+    `Looked` if it looks at the value of a scalar, and `Raises`.
     """
     subject.check(arguments)
     order = {p.name: i for i, p in enumerate(subject.parameters)}
@@ -251,8 +251,8 @@ class _Backward:
 
 
 def _with_idle(definition: Definition, known: Mapping[str, Declared]) -> Definition:
-    """With the arguments that have no influence on the output, as there are for some values of an
-    option: the backward says something of their gradients, and may read them.
+    """The definition with arguments that do not affect the output, as for some values of an option:
+    the backward returns gradients for them, and may read them.
     """
     axes = {axis.name: axis for axis in definition.axes}
     met = {t.name for t in definition.inputs}
@@ -273,9 +273,7 @@ def _scalars_of(definition: Definition, reader: Reader, names: Mapping[str, str]
 
 
 def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
-    """A gradient along the dimensions of its argument, summed where it is larger, as autograd
-    does.
-    """
+    """A gradient along the dimensions of its argument, summed over broadcast ones, as in autograd."""
     extra = value.rank - len(dims)
     tree, own = value.tree, [*value.dims]
     for i, dim in enumerate(own):

@@ -27,7 +27,7 @@ def asks_for_function(arguments: Sequence[str]) -> bool:
 
 
 def check_function_parser(program: str) -> Parser:
-    """Of ``check`` with axes."""
+    """The parser of ``check`` with axes."""
     parser = parser_of_torch(program, check_function_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:MyFunction", help="a torch.autograd.Function")
     parser.add_argument(

@@ -1,9 +1,9 @@
-"""The values that code compares its options with: read from its text, and from that of the
-functions that it passes them to.
+"""Values that code compares its options with: read from its text, and from that of the functions
+that it passes them to.
 
-An option is an argument that is no tensor. It is followed through assignments, attributes of
-``ctx``, tuples and calls; what it is compared with, looked up in, or matched against are values
-that it may have. Nothing is run.
+An option is an argument that is not a tensor. It is followed through assignments, attributes of
+``ctx``, tuples and calls; values that it is compared with, looked up in, or matched against are
+values that it may have. Nothing is run.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ SAME = ("lower", "upper", "strip", "casefold", "str", "bool", "int", "float")  #
 
 @dataclass(frozen=True)
 class Option:
-    """Stands for the argument of that name."""
+    """Placeholder for the argument of that name."""
 
     name: str
 
 
 @dataclass
 class Compared:
-    """Of each option the values, those that it is more or less than, and whether it is a truth;
-    ``torchs`` are values that torch's own functions alone compare it with.
+    """For each option its values, its bounds in comparisons, and whether it is a truth value;
+    ``torchs`` are values that only torch's own functions compare it with.
     """
 
     values: dict[str, list[Any]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def _walk(
     kept: dict[str, Any],
     depth: int = 0,
 ) -> None:
-    """Reads one function of Python's that is called with options."""
+    """Read one Python function that is called with options."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         parameters = [*inspect.signature(function).parameters]
@@ -92,7 +92,7 @@ def _walk(
 
 
 class _Reading(ast.NodeVisitor):
-    """One function: ``names`` are its variables that are options, or tuples or keys of them."""
+    """Reads one function: ``names`` maps its variables to options, or tuples or keys of them."""
 
     def __init__(self, found, kept, names, known, depth):
         self.found, self.kept, self.names = found, kept, names
@@ -101,7 +101,7 @@ class _Reading(ast.NodeVisitor):
     # What an expression is
 
     def of(self, e: ast.AST | None) -> Any:
-        """An `Option`, a tuple of such, the keys of a dictionary as a list, or UNKNOWN."""
+        """An `Option`, a tuple of options, the keys of a dictionary as a list, or UNKNOWN."""
         if isinstance(e, ast.Name):
             return self.names.get(e.id, UNKNOWN)
         if isinstance(e, ast.Attribute):
@@ -149,7 +149,7 @@ class _Reading(ast.NodeVisitor):
             return UNKNOWN
 
     def values_in(self, e: ast.AST) -> Iterable[Any]:
-        """Those of a tuple, the keys of a dictionary, the members of an Enum."""
+        """The items of a tuple, the keys of a dictionary, the members of an Enum."""
         found = self.of(e)
         found = found if isinstance(found, list) else self.constant(e)
         if isinstance(found, (list, tuple, set, frozenset, Mapping)):

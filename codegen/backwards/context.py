@@ -1,4 +1,4 @@
-"""A ``ctx`` of our own, which a Function is traced with."""
+"""A ``ctx`` of our own for tracing a Function."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Context:
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
-        """As torch has it; that somebody asked is noted."""
+        """As in torch; the access is recorded."""
         noted_of(self).is_asked = True
         return noted_of(self).needs
 
@@ -52,7 +52,7 @@ class Context:
         """Accepted and ignored: writes into memory do not matter here."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Without them, None arrives for an output that no loss reads."""
+        """If False, None arrives for an output that no loss reads."""
         noted_of(self).materializes = value
 
 

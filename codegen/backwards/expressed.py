@@ -24,7 +24,7 @@ from derive.language.torch_ops import trees
 
 
 class Expressed:
-    """Trees as expressions over the statements of a definition, with the axes that they need."""
+    """Expressions for trees over the statements of a definition, with the axes that they need."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Expressed:
         self.unread = {s.name: s for s in statements if s.name not in self.tensors}
 
     def gradient(self, tree: trees.Tree) -> Expr:
-        """Of the loss, where that was made of several outputs, for any upstream gradient of it."""
+        """The gradient of the loss, or of several outputs joined, for any upstream gradient."""
         return self.factor * self(tree)
 
     def lines(self, file: str) -> Iterator[Line]:
@@ -57,14 +57,14 @@ class Expressed:
                 yield Line(name, statement.line, source, self.tensors[statement.name])
 
     def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:
-        """The decimals that ``tree`` and all that it is made of hold, as they are typed."""
+        """Decimals in ``tree`` and its operands, as typed."""
         found = {typed: e for e in _numbers_in(tree) if (typed := _typed(e))}
         for name in trees.tensors_in(tree) & {*self.unread}:
             found |= self.typed_in(self.unread[name].tree)
         return found
 
     def with_numbers(self, tree: trees.Tree, others: Mapping[Expr, Expr]) -> Expr:
-        """The gradient with other numbers instead of some."""
+        """The gradient with some numbers replaced."""
         again = copy(self)
         again.numbers = {**others, **{-a: -b for a, b in others.items()}}
         again.tensors = {n: e for n, e in self.tensors.items() if n not in self.unread}
@@ -81,7 +81,7 @@ class Expressed:
         return without_marks(mathematics(tree, self.tensors, self.axes))
 
     def _add_axis(self, name: str) -> None:
-        """An axis that the backward alone has: another one of a size that the forward knows."""
+        """Add an axis that only the backward has: another one of a size that the forward has."""
         size = self.reader.sizes.of_axis[name]
         for other, own in self.reader.sizes.of_axis.items():
             if other in self.axes and self.reader.sizes.same(own, size):
@@ -103,8 +103,8 @@ class Expressed:
 
 
 def with_told(definition: Definition, reader: Reader) -> Definition:
-    """With the sizes that follow from an axis that is called by an expression: those at which one
-    of them is no whole number are none of the user's.
+    """The definition with sizes that follow from an axis named by an expression: sizes at which one
+    of them is not an integer never occur.
     """
     known = {axis.name: axis for axis in definition.axes}
     told = []
@@ -125,7 +125,7 @@ def _numbers_in(tree: trees.Tree) -> set[Expr]:
 
 
 def _with(tree: trees.Tree, numbers: Mapping[Expr, Expr]) -> trees.Tree:
-    """The same with other numbers."""
+    """The same tree with numbers replaced."""
     if not numbers:
         return tree
     if tree.kind == "number":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Found:
-    """Something that a call showed: ``wrong`` or only to be known, with the user's line."""
+    """A finding of a call: ``wrong`` or for information only, with the user's line."""
 
     words: str
     wrong: bool = True
@@ -30,6 +30,6 @@ class Found:
 
 
 def broken_by(found: Sequence[Found], only_writes: bool = False) -> str:
-    """All that is wrong; empty if nothing is."""
+    """All errors; empty if there are none."""
     wrong = [one for one in found if one.wrong and (one.is_write or not only_writes)]
     return "\n".join(map(str, wrong))

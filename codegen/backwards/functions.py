@@ -1,7 +1,7 @@
-"""A ``torch.autograd.Function`` as what can be traced: its forward and its backward in one graph.
+"""Makes a ``torch.autograd.Function`` traceable: its forward and its backward in one graph.
 
-The context is one of our own: torch's would hide what a forward keeps for its backward, and whether
-it is an input, the output, or something between, which has no gradient of its own.
+The context is one of our own: torch's would hide what a forward saves for its backward, and whether
+it is an input, the output, or an intermediate value, which has no gradient of its own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FunctionSubject(Subject):
 
     @property
     def source(self) -> str:
-        """Of its forward and its backward: of a class in a notebook Python does not find it."""
+        """The source of both; Python does not find that of a class in a notebook."""
         own = (self.of_class.forward, self.of_class.setup_context, self.of_class.backward)
         try:
             return "\n".join(inspect.getsource(inspect.unwrap(f)) for f in own)
@@ -78,13 +78,13 @@ class FunctionSubject(Subject):
 
     @property
     def upstreams(self) -> list[str]:
-        """The upstream gradients as the backward calls them; ``*`` is before those of a tuple."""
+        """The backward's names for upstream gradients; ``*`` is before those of a tuple."""
         own = inspect.signature(inspect.unwrap(self.of_class.backward)).parameters.values()
         named = [p.name for p in own if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
         return named + [f"*{p.name}" for p in own if p.kind is p.VAR_POSITIONAL]
 
     def check(self, arguments: Sequence[Argument]) -> None:
-        """Every tensor has axes. Raises `QuestionError`."""
+        """Raise `QuestionError` if a tensor has no axes."""
         names = [p.name for p in self.parameters]
         given = {a.name for a in arguments}
         unknown = [name for name in given if name not in names]
@@ -103,11 +103,11 @@ class FunctionSubject(Subject):
             )
 
     def module(self, arguments: Sequence[Argument]) -> torch.nn.Module:
-        """The forward alone."""
+        """A module of the forward alone."""
         return ForwardAlone(self, arguments)
 
     def values(self, arguments: Sequence[Argument], tensors: Sequence) -> list:
-        """All arguments of the forward; those that are no tensors as chosen, or their defaults."""
+        """All arguments of the forward; those other than tensors as chosen, or their defaults."""
         given = {**self.options, **dict(zip((a.name for a in arguments), tensors, strict=False))}
         return [given.get(p.name, p.default) for p in self.parameters]
 
@@ -128,7 +128,7 @@ def _is_needed(p: inspect.Parameter) -> bool:
 
 
 class ForwardAlone(torch.nn.Module):
-    """The first output that is of floats."""
+    """Module of the forward: returns the first floating-point output."""
 
     def __init__(self, subject: FunctionSubject, arguments: Sequence[Argument]):
         super().__init__()
@@ -142,8 +142,8 @@ class ForwardAlone(torch.nn.Module):
 
 
 class Both(torch.nn.Module):
-    """The forward and then the backward: called with the arguments and the upstream gradients,
-    it returns the outputs, the gradients that are not None, and what was kept in between.
+    """Module of the forward and then the backward: called with the arguments and the upstream
+    gradients, it returns the outputs, the gradients that are not None, and the saved tensors.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Both(torch.nn.Module):
         self.unread = tuple(unread)  # the outputs that no loss reads, of the differentiable ones
 
     def outputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Those that gradients arrive for."""
+        """The outputs that gradients arrive for."""
         context = Context(self.needs)
         own = [t.clone() for t in tensors]  # which a forward may write into
         found = self.subject.forward(context, self.subject.values(self.arguments, own))
@@ -194,7 +194,7 @@ class Both(torch.nn.Module):
         return (*outputs, *found, *kept)
 
     def _arriving(self, outputs: Sequence, ups: Sequence, context: Context) -> list:
-        """The upstream gradients; of what no loss reads zeros, or None if it asked for that."""
+        """Upstream gradients; for unread outputs zeros, or None if the forward asked for that."""
         found, place = [], 0
         for y in outputs:
             up = torch.zeros_like(y) if noted_of(context).materializes else None
@@ -233,7 +233,7 @@ def function_of(asked: str | type) -> FunctionSubject:
 
 
 def reference_of(subject: FunctionSubject, like: str | Callable) -> Callable:
-    """The function called ``like`` beside the class. Raises `QuestionError`."""
+    """The function called ``like``, of the same file. Raises `QuestionError`."""
     if callable(like):
         return like
     found = vars(sys.modules[subject.of_class.__module__]).get(like)

@@ -1,5 +1,5 @@
-"""A Function that calls what cannot be traced, beside a torch function of the same values, whose
-derivative is the measure: in numbers, where all inputs need a gradient, and each alone.
+"""Compares a Function that cannot be traced with a torch function of the same values, whose
+derivative is the reference: in numbers, with all gradients needed, and each alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def in_numbers(
     arguments: Sequence[Argument],
     sizes: Mapping[str, int],
 ) -> list[InNumbers]:
-    """The Function beside a torch function of the same values, at several sizes.
+    """Compare the Function with a torch function of the same values, at several sizes.
 
     Raises `QuestionError` where their values differ, or neither runs.
     """

@@ -15,7 +15,7 @@ from derive.language.errors import QuestionError
 
 
 def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
-    """The gradients that a line of the backward is on the way to, as far as the text tells."""
+    """Gradients that depend on a line of the backward, as far as the text tells."""
     try:
         source, first = inspect.getsourcelines(subject.of_class)
         pasted = pasted_in(Source("".join(source), subject.file).parsed(), with_forward=False)
@@ -30,7 +30,7 @@ def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
 
 
 def returning(subject: FunctionSubject) -> int:
-    """The line with which the backward ends; 0 if there are several, or none is known."""
+    """The last line of the backward; 0 if there are several returns, or none is known."""
     try:
         source, first = inspect.getsourcelines(inspect.unwrap(subject.of_class.backward))
         tree = ast.parse(textwrap.dedent("".join(source)))

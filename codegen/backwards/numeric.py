@@ -1,7 +1,7 @@
-"""A Function in numbers: the last door of a check.
+"""Runs a Function in numbers: the last door of a check.
 
-What was read of a backward is compared with what the backward returns, so that no mistake of a rule
-becomes a verdict.
+The gradients as read are compared with those that the backward returns, so that no mistake of a
+rule becomes a verdict.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Tensors = Sequence[torch.Tensor]
 
 
 def check_reading(subject: FunctionSubject, backward: Backward) -> None:
-    """Raises `QuestionError` where what was read is not what the backward returns, also for other
-    values of its scalars.
+    """Raise `QuestionError` if the gradients as read differ from those returned, also for other
+    values of the scalars.
     """
     others = 0
     for factor in FACTORS if backward.scalars else ():
@@ -62,7 +62,7 @@ def check_reading(subject: FunctionSubject, backward: Backward) -> None:
 
 
 def _compared(subject: FunctionSubject, backward: Backward) -> int:
-    """At how many sizes numbers were compared; raises where they differ."""
+    """Number of sizes at which numbers were compared; raises where they differ."""
     found = 0
     for sizes in sizes_tried(backward):
         for draw in DRAWS:
@@ -100,7 +100,7 @@ def _compared(subject: FunctionSubject, backward: Backward) -> int:
 
 
 def _check_shapes(backward: Backward, tensors: Tensors, grads: Mapping, sizes: Mapping) -> None:
-    """Raises `Raises` where torch does: the forward takes these sizes, a gradient does not fit."""
+    """Raise `Raises` where torch does: the forward takes these sizes, a gradient does not fit."""
     shapes = {d.name: tuple(t.shape) for d, t in zip(backward.inputs, tensors, strict=True)}
     for said in backward.said:
         if said.argument in grads and said.name in shapes and not said.problem:
@@ -133,7 +133,7 @@ def pairs(backward: Backward, tensors: Tensors, values, ups, grads) -> Iterator[
 
 
 def _home(backward: Backward, ys: Tensors) -> torch.Tensor:
-    """A tensor that lies as the one output, in the order in which the notation has its axes."""
+    """The one output, with its dimensions in the order of the notation's axes."""
     return _along(ys[0], backward.outputs[0], backward.definition.output.home)
 
 
@@ -144,14 +144,14 @@ def _along(y: torch.Tensor, along: Sequence[str | None], home: Sequence) -> torc
 
 
 def sizes_around(example: Example) -> list[Mapping[str, int]]:
-    """Those of an example, and others."""
+    """The sizes of an example, and others."""
     axes = axes_in(example.arguments)
     rows = [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
     return [example.sizes, *map(example.at, rows)]
 
 
 def sizes_tried(backward: Backward) -> list[Mapping[str, int]]:
-    """Those of the example, and others that the forward can have."""
+    """The sizes of the example, and others that the forward can have."""
     first, *others = sizes_around(backward.example)
     fitting = [sizes for sizes in others if fit(backward.definition, backward.of_axis, sizes)]
     return few_enough(backward.of_axis, [first, *fitting])
@@ -160,7 +160,7 @@ def sizes_tried(backward: Backward) -> list[Mapping[str, int]]:
 def drawn_for(
     backward: Backward, sizes: Mapping[str, int], draw: Callable, seed: int = 3
 ) -> list[torch.Tensor]:
-    """Numbers as they are drawn, and labels of a class."""
+    """Random numbers for the arguments, and labels of a class."""
     known = {a: int(n) for a, n in sizes_of_all(backward.of_axis, sizes).items()}
     named = {a.name: d for a, d in zip(backward.example.arguments, backward.inputs, strict=True)}
     high = {
@@ -173,7 +173,7 @@ def drawn_for(
 def returned(
     both: Both, tensors: Tensors, ups: Tensors | None = None
 ) -> tuple[Tensors, Tensors, dict]:
-    """The outputs, the upstream gradients, random ones if none are given, and what is returned for
+    """The outputs, the upstream gradients, random if none are given, and the gradient returned for
     each argument by name.
     """
     with torch.no_grad(), quiet(), run_in_double():
@@ -189,7 +189,7 @@ def returned(
 
 
 def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors):
-    """An expression along the axes of ``of``."""
+    """The value of an expression along the axes of ``of``."""
     definition = backward.definition
     upstream = adjoint_of(definition.output)
     arriving = Tensor(upstream.name, upstream.home, role="given")
@@ -215,7 +215,7 @@ def _evaluated(backward: Backward, e, of: Tensor, tensors: Tensors, ups: Tensors
 
 
 def distance(one: torch.Tensor, other: torch.Tensor) -> float:
-    """Of the largest entry."""
+    """The largest difference, relative to the largest entry."""
     if not other.numel():
         return 0.0
     gap = (one - other).abs().max().item()
@@ -225,9 +225,9 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> float:
 def straight_through(
     subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
 ) -> tuple[str, ...]:
-    """The gradients that the backward makes of a forward that has none: its values do not move
-    with its arguments, as those of a rounding do not. torch's own derivative would not tell: what
-    leaves the graph, to numpy and back, has none there either.
+    """Gradients that the backward returns although the forward has none: its values do not move
+    with its arguments, as in rounding. torch's own derivative would not tell: it is missing, too,
+    for values that leave the graph, to numpy and back.
     """
     axes = axes_in(arguments)
     chosen = {a: TRIED[0][i % len(TRIED[0])] for i, a in enumerate(axes)} | dict(sizes)

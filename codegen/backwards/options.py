@@ -1,8 +1,8 @@
-"""The options of a Function, and the values of them that are checked.
+"""The options of a Function, and their values that are checked.
 
-An option is an argument of forward that is no tensor. Its values are its default, what the code
-compares it with, and one that is none of these where the default is not that already. A tensor that
-may be None is an option, too: left out or not.
+An option is an argument of forward that is not a tensor. Its values are its default, those that the
+code compares it with, and another one unless the default is another. A tensor that may be None is
+an option, too: left out or not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASK = 'write --axes "{name}: N C" for a tensor, and --with "{name}=..." for any 
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of each option, and the arguments that are tensors then."""
+    """A value of each option, and the arguments that are tensors with it."""
 
     options: Mapping[str, Any]
     arguments: tuple[Argument, ...]
@@ -44,7 +44,7 @@ GIVEN = object()  # of a tensor that may be None: it is there
 
 
 def said(name: str, value: Any) -> str:
-    """``reduction="mean"``, as it is typed."""
+    """``reduction="mean"``, as the user types it."""
     if value is GIVEN:
         return f"{name} given"
     if value == ANY_OTHER:
@@ -56,8 +56,8 @@ def said(name: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """Those that are checked, the first with all defaults; ``only`` are the options of which one
-    value alone is, and ``apart`` says that not every combination of the others is.
+    """The settings to check, the first with all defaults; ``only`` are the options with a single
+    value, and ``apart`` says that not every combination of the others is checked.
     """
 
     each: tuple[Setting, ...]
@@ -68,7 +68,7 @@ class Settings:
 def settings_of(
     subject: FunctionSubject, arguments: Sequence[Argument], chosen: Mapping[str, Any]
 ) -> Settings:
-    """All settings to check; ``chosen`` are the values that the user asked for.
+    """All settings to check; ``chosen`` are the values set by the user.
 
     Raises `QuestionError` for an option of which no value is known.
     """
@@ -113,7 +113,7 @@ def _annotation(subject: FunctionSubject, name: str) -> Any:
 
 
 def _values(p: inspect.Parameter, compared: Compared, annotation: Any) -> list[Any]:
-    """The default first. No values where none can be told."""
+    """Values of an option, its default first; empty if none can be found."""
     has_default = p.default is not inspect.Parameter.empty
     found = [p.default] if has_default else []
     torchs = compared.torchs.get(p.name, ())
@@ -147,7 +147,7 @@ def _beyond(default: Any, bounds: Sequence[Any]) -> list[Any]:
 
 
 def _other(default: Any, known: Sequence[Any]) -> list[Any]:
-    """One that is none of the known, unless the default is that."""
+    """A value other than the known ones, unless the default is one."""
     if default is not None and default not in known:
         return []
     if any(isinstance(v, str) for v in known):

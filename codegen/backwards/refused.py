@@ -13,7 +13,7 @@ ALL_DIFFER = (
 
 
 class Raises(Exception):
-    """The backward raises: ``words``, at ``line``; and what that may come from."""
+    """The backward raises: ``words``, at ``line``; and the possible cause."""
 
     def __init__(self, words: str, line: int, advice: str = ALL_DIFFER):
         self.words, self.line, self.advice = words, line, advice

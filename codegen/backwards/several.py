@@ -1,4 +1,4 @@
-"""A verdict for each value of the options of a Function, and one of them all."""
+"""A verdict for each setting of a Function's options, and one for all together."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class OfFunction(Shown):
 
     @property
     def status(self) -> int:
-        """That of the process which says it."""
+        """The exit status of the command."""
         return 0 if self.outcome in ACCEPTED else 1
 
 
 @dataclass(frozen=True, repr=False)
 class SeveralVerdicts(OfFunction):
-    """Of the Function ``name``: the values of its options in words, with the verdict that was
-    found; ``refused`` are those that were not understood, with the reason, ``only`` the options of
-    which one value alone was checked, and ``apart`` says that not every combination was.
+    """Verdicts on the Function ``name``: the values of its options in words, with the verdict for
+    them; ``refused`` are unsupported ones, with the reason, ``only`` the options with a single
+    checked value, and ``apart`` says that not every combination was checked.
     """
 
     name: str
@@ -68,7 +68,7 @@ class SeveralVerdicts(OfFunction):
 
     @property
     def first_line(self) -> str:
-        """For which values it is what, and what was not looked at."""
+        """The outcomes with their values, and what was not checked."""
         parts = []
         for outcome in ORDER:
             where = [words for words, v in self.cases if v.outcome == outcome and words]
@@ -99,7 +99,7 @@ class SeveralVerdicts(OfFunction):
 
     @property
     def brief(self) -> str:
-        """Of what was accepted the first line says all."""
+        """Accepted settings are covered by the first line."""
         lines = [self.first_line] if self.first_line else []
         for words, verdict in self.cases:
             if verdict.status or not self.first_line:
@@ -112,7 +112,7 @@ class SeveralVerdicts(OfFunction):
         return replace(self, cases=tuple((words, v.unexplained) for words, v in self.cases))
 
     def as_json(self) -> dict:
-        """As that of one value; where there are several, each has its own under ``settings``."""
+        """As for one setting; of several, each has its own under ``settings``."""
         found = dict(self.cases[0][1].as_json())
         found |= {"outcome": self.outcome, "status": self.status, "only": list(self.only)}
         found |= {"every": list(self.every)} if self.outcome in ACCEPTED else {}
@@ -133,7 +133,7 @@ def each_setting(
     settings: Settings,
     check: Callable[[FunctionSubject, Setting], Any],
 ) -> Any:
-    """The verdict of every setting that the forward takes; of one alone that itself.
+    """The verdict for every setting that the forward takes; for a single one, its own verdict.
 
     Raises `QuestionError` where none is understood.
     """

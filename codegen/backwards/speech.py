@@ -25,7 +25,7 @@ def spoken_for(
     arguments: Sequence[Argument],
     upstreams: Mapping[str, str],
 ) -> Spoken:
-    """``upstreams`` are the names of what arrives, with what the backward calls it."""
+    """The user's names; ``upstreams`` maps the names of upstream gradients to the backward's."""
     names = {d.name: a.name for a, d in zip(arguments, reader.declared, strict=False)}
     theirs = {
         s.name: reader.theirs[s.name] for s in definition.statements if s.name in reader.theirs
@@ -56,7 +56,7 @@ def spoken_for(
 
 
 def at_users_sizes(answer: Answer, spoken: Spoken) -> Answer:
-    """The answer with the sizes at which it was proved or compared as those of the user's axes."""
+    """The answer with its sizes given for the user's axes."""
 
     def users(batches):
         return tuple(tuple(spoken.sizes(batch).items()) for batch in batches)

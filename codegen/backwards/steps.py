@@ -1,8 +1,8 @@
-"""A backward that passes what has no derivative: rounding, floors, signs, jumps.
+"""Readings of a backward that passes a gradient through rounding, floors, signs or jumps.
 
-Their derivative is 0 wherever it exists, and of a quantizer nobody wants it: its backward is what
-the forward has if these pass the gradient on, by definition. So is it read, where it is not the
-gradient of the forward.
+Their derivative is 0 wherever it exists, and nobody wants that for a quantizer: its backward is
+that of the forward in which these pass the gradient on, by definition. It is read that way if it is
+not the gradient of the forward.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reading:
     words: str = ""
 
     def qualified(self, words: str) -> str:
-        """The words of a verdict, which says what it is right by."""
+        """The words of a verdict, with the reading that it depends on."""
         return words.replace("right: ", "right by this: ", 1) if self.outcome == DEFINED else words
 
 
@@ -52,13 +52,13 @@ DERIVATIVE = Reading()
 
 
 def unchecked(names: Sequence[str], function: str) -> Reading:
-    """Of gradients that replace one that is 0."""
+    """A reading for gradients that replace one that is 0."""
     return Reading(UNCHECKED, SURROGATE.format(names=" and ".join(names), function=function))
 
 
 @dataclass(frozen=True)
 class Passing:
-    """A way to read what has no derivative: ``slope`` is what counts as one, in ``words``."""
+    """A reading of steps without a derivative: ``slope`` counts as the derivative, in ``words``."""
 
     words: str
     slope: Callable[[Expr], Expr]
@@ -91,7 +91,7 @@ class Passing:
 
 @cache
 def _passing(step: type, slope: Callable[[Expr], Expr]) -> type[Function]:
-    """The function of the same name that passes gradients; a magnitude has its sign as before."""
+    """The function of the same name that passes gradients; a magnitude keeps its sign."""
 
     def derivative(self, x):
         (u,) = self.args
@@ -132,8 +132,8 @@ def by_definition(
     judged: Callable[[Backward], list[Verdict]],
     progress: Callable[[str], None],
 ) -> tuple[list[Verdict], Reading]:
-    """The verdicts on the derivative; where the forward has what passes no gradient, and they are
-    not right, those for the first reading by which they are.
+    """Verdicts on the true derivative; if the forward has steps without one and these are not
+    right, verdicts for the first reading by which they are.
     """
     verdicts = judged(backward)
     steps = " and ".join(steps_in(backward.definition))

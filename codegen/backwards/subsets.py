@@ -26,8 +26,8 @@ AT_SIZES = 2  # that the backward is run at
 
 @dataclass(frozen=True)
 class Partly:
-    """A gradient that is not returned, or is another one, ``where`` only some are asked for;
-    ``blamed`` is empty where the backward raises.
+    """A gradient that is missing or differs, ``where`` only some are needed; ``blamed`` is empty
+    where the backward raises.
     """
 
     where: str
@@ -64,7 +64,7 @@ class Subsets:
 
 
 def of_subsets(subject: FunctionSubject, backward: Backward) -> Subsets:
-    """Every case that torch can ask for and that the code can tell from that of all gradients."""
+    """Try every case that torch can ask for and that the code can distinguish."""
     noted = _noted(backward)
     if noted is None:
         return Subsets()
@@ -108,12 +108,12 @@ def _noted(backward: Backward) -> Seen | None:
 
 
 def _inputs(backward: Backward) -> list[int]:
-    """The places of the arguments that can need a gradient."""
+    """Positions of the arguments that can need a gradient."""
     return [i for i, needs in enumerate(backward.both.needs) if needs]
 
 
 def _chosen(places: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Subsets, small ones first: neither none nor all."""
+    """Nonempty proper subsets, small ones first."""
     counts = range(1, len(places))
     if len(places) > MOST:
         counts = sorted({1, 2, len(places) - 1})
@@ -137,7 +137,7 @@ def _of_outputs(backward: Backward, chosen: Sequence[int]) -> Case:
 
 
 def _runs(backward: Backward, most: int) -> Iterator[tuple]:
-    """Tensors, upstream gradients and what was noted, at some sizes at which all is finite."""
+    """Tensors, upstream gradients and records, at some sizes where all values are finite."""
     found = 0
     for sizes in sizes_tried(backward):
         for draw in DRAWS:

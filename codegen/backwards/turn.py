@@ -17,9 +17,9 @@ BACKWARD = "backward_"  # before the names of what the backward computes
 
 @dataclass
 class Turn:
-    """``made`` are the statements of the forward, ``ahead`` these with what is asked of the outputs
-    ``ys``, which lie ``along``; the upstream gradients stand at ``places``, and are ``called`` what
-    the backward calls them.
+    """A turn: ``made`` are the forward's statements, ``ahead`` these with the ones for the outputs
+    ``ys``, which lie ``along``; the upstream gradients stand at ``places``, and are ``called`` by
+    the backward's names.
     """
 
     reader: Reader
@@ -49,13 +49,13 @@ class Turn:
         return [_arriving(name, output)]
 
     def called_of(self, count: int) -> list[str]:
-        """The upstream gradients as the user calls them."""
+        """The user's names of the upstream gradients."""
         named = [name for name in self.called if not name.startswith("*")]
         rest = next((name[1:] for name in self.called if name.startswith("*")), "grad_outputs")
         return [*named[:count], *(f"{rest}[{i}]" for i in range(count - len(named)))]
 
     def _of_several(self, outputs: Sequence[Value]) -> list[Value]:
-        """One loss: all outputs, each times what arrives for it."""
+        """One loss: the sum of all outputs, each times its upstream gradient."""
         called = self.called_of(len(outputs))
         names = [self.reader.free_name(name) for name in called]
         self.names = dict(zip(names, called, strict=True))
@@ -67,7 +67,7 @@ class Turn:
 
 
 def give_sizes(reader: Reader, places: Sequence, ys: Sequence) -> None:
-    """Upstream gradients have sizes of their own in the trace: those of the outputs."""
+    """Give upstream gradients in the trace the sizes of the outputs."""
     for place, y in zip(places, ys, strict=True):
         for size, own in zip(place.meta["val"].shape, y.meta["val"].shape, strict=True):
             if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:

@@ -1,7 +1,7 @@
-"""Inside a ``torch.autograd.Function`` nothing is recorded: to leave the graph changes nothing.
+"""Nothing is recorded inside a ``torch.autograd.Function``: detaching changes nothing.
 
-``x.detach()``, ``x.data`` and ``torch.no_grad()`` are the identity there: the backward alone says
-what the derivative is, and it is compared with that of the values.
+``x.detach()``, ``x.data`` and ``torch.no_grad()`` are the identity there: the backward alone
+defines the derivative, and it is compared with that of the values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SETTING = torch._C._set_grad_enabled
 
 
 class _Unrecorded(TorchFunctionMode):
-    """Lets every tensor stay in the graph that somebody makes of the Function from outside."""
+    """Keeps every tensor in the graph that a caller records of the Function."""
 
     def __enter__(self):
         self.recorded = torch.is_grad_enabled()
@@ -35,7 +35,7 @@ class _Unrecorded(TorchFunctionMode):
 
 @contextmanager
 def unrecorded() -> Iterator[None]:
-    """For as long as the code of a Function runs."""
+    """Context manager around the code of a Function."""
     before, own = torch.Tensor.data, torch._C.TensorBase.data
     torch.Tensor.data = property(lambda t: t.detach(), own.__set__)
     try:

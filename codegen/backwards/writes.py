@@ -65,7 +65,7 @@ def of_writes(
 def written_in(
     subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
 ) -> tuple[Found, ...]:
-    """The same of a Function that is not read; empty where no arguments are found that it takes."""
+    """The same for a Function that is not read; empty if no valid arguments are found."""
     try:
         example = example_of(subject, arguments, sizes)
     except QuestionError:
@@ -86,7 +86,7 @@ def _refused(subject: FunctionSubject, error: Exception) -> tuple[Found, ...]:
 
 
 def _without_repetition(found: Sequence[Found]) -> Iterator[Found]:
-    """One finding for a line, and what is written there."""
+    """One finding for each line and tensor written."""
     seen: set[str] = set()
     for one in found:
         if (key := f"{one.words} {one.line}") not in seen:
@@ -95,7 +95,7 @@ def _without_repetition(found: Sequence[Found]) -> Iterator[Found]:
 
 
 class _Trial:
-    """One call, its backward, and that again."""
+    """One call, its backward, and the backward again."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Trial:
         return not all(same(one, two) for one, two in compared)
 
     def _or_given(self, name: str) -> str:
-        """That an argument may be one that nobody asks a gradient of: running statistics."""
+        """The alternative for an argument without gradient: running statistics."""
         return (
             "" if self._is_read(name) else f'; if it needs no gradient, say --axes "{name}: given"'
         )
@@ -192,7 +192,7 @@ class _Trial:
             yield Found(*again[1])
 
     def _places(self, call: Called, arrived: Tensors, kept: Mapping[int, str]):
-        """Whose the memory is that is there before the backward runs."""
+        """Owners of the memory that exists before the backward runs."""
         places = {memory: (KEPT, name) for memory, name in kept.items()}
         places |= {memory_of(up): (UPSTREAM, self._upstream(i)) for i, up in enumerate(arrived)}
         places |= {memory_of(y): (OUTPUT, "") for y in call.outputs if isinstance(y, torch.Tensor)}
@@ -200,7 +200,7 @@ class _Trial:
         return places | {memory_of(t): (ARGUMENT, name) for name, t in given}
 
     def _upstream(self, i: int) -> str:
-        """The name of what arrives for an output."""
+        """The name of an output's upstream gradient."""
         own = list(inspect.signature(self.subject.of_class.backward).parameters.values())[1:]
         if i < len(own) and own[i].kind is not inspect.Parameter.VAR_POSITIONAL:
             return own[i].name
@@ -267,7 +267,7 @@ class _Trial:
 
 
 def _into(places: Mapping[int, object], writes: Sequence[Write]) -> Iterator[tuple]:
-    """Every place that is written into, with the first line that does."""
+    """Every tensor that is written into, with the first line that does so."""
     done: set = set()
     for write in writes:
         place = places.get(write.memory)

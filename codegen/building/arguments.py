@@ -47,8 +47,8 @@ def shape_steps(
     upstream: bool = False,
     after: bool = False,
 ) -> list[Step]:
-    """The tensors among ``parameters``, each of its kind and shape; then all in float32
-    and with one dimension for each `Axes`, if they were not.
+    """Checks of the tensors among ``parameters``, each of its kind and shape; then conversion to
+    float32 and to one dimension for each `Axes`.
 
     ``names`` gives every axis the name of its size; ``known`` are those sizes that are known
     already, each with the argument that it is from, or "". An ``upstream`` gradient may be of fewer
@@ -93,7 +93,7 @@ def _axes(p: Parameter) -> set[Axis]:
 
 
 def _merged(tensors: Sequence[Parameter], names: Mapping[str, str]) -> Iterable[MergeDims]:
-    """One dimension for each `Axes`."""
+    """Merge the dimensions of each `Axes` into one."""
     for axis in dict.fromkeys(names[d.axis.name] for p in tensors for d in p.layout if _several(d)):
         merged = (
             (p.name, p.layout)
@@ -109,8 +109,8 @@ def _in_order(
     names: Mapping[str, str],
     shown: set[str],
 ) -> Iterable[Parameter]:
-    """By `_place`; and what has size 1 along an `Axes` after what shows how many dimensions that
-    is.
+    """Sorted by `_place`; tensors with size 1 along an `Axes` come after one that shows its number
+    of dimensions.
     """
     waiting = sorted(tensors, key=lambda p: _place(p, broadcast))
     while waiting:
@@ -141,7 +141,7 @@ def _several(dim: Dim) -> bool:
 
 
 def needed(parameters: Sequence[Parameter]) -> list[Needed]:
-    """The numbers that have to be passed although what may be left out stands before them."""
+    """Required numbers that follow optional parameters."""
     optional = [i for i, p in enumerate(parameters) if p.default is not None]
     after = parameters[optional[0] :] if optional else ()
     return [Needed(p.name) for p in after if p.role in NUMBERS and p.default is None]
@@ -150,9 +150,7 @@ def needed(parameters: Sequence[Parameter]) -> list[Needed]:
 def number_steps(
     parameters: Sequence[Parameter], demanded: Iterable[Within], name: str
 ) -> list[Step]:
-    """The numbers of the forward called ``name``: what they are where they are left out, their
-    kind, their domains.
-    """
+    """Steps for the numbers of the forward called ``name``: their defaults, kinds and domains."""
     defaults = [Default(p.name, p.default) for p in parameters if isinstance(p.default, Value)]
     numbers = {p.name for p in parameters if p.role in NUMBERS}
     return [
@@ -173,9 +171,7 @@ def with_sizes(
     names: Mapping[str, str],
     read: Collection[str],
 ) -> list[Step]:
-    """``steps`` after the lines that find the sizes which they speak of, but those already
-    ``read``.
-    """
+    """``steps`` after the lines that find their sizes, other than those already ``read``."""
     steps = list(steps)
     wanted = {names[axis] for axis in sizes_used(steps)} | _compared(steps, names)
     wanted -= {*read}
@@ -183,7 +179,7 @@ def with_sizes(
 
 
 def _compared(steps: Iterable[Step], names: Mapping[str, str]) -> set[str]:
-    """The sizes that shapes are compared with, but those of an `Axes`, which has several."""
+    """Sizes that shapes are compared with, except those of an `Axes`, which has several."""
     return {
         names[dim.axis.name]
         for step in steps
@@ -194,7 +190,7 @@ def _compared(steps: Iterable[Step], names: Mapping[str, str]) -> set[str]:
 
 
 def sizes_read(steps: Iterable[Step], names: Mapping[str, str]) -> set[str]:
-    """The sizes that are at hand after the steps, as one number each."""
+    """Sizes that are known after the steps, as one number each."""
     return {
         names[dim.axis.name]
         for step in steps
@@ -205,7 +201,7 @@ def sizes_read(steps: Iterable[Step], names: Mapping[str, str]) -> set[str]:
 
 
 def refused(requirements: Iterable[Refuse], lengths: Mapping[str, Value]) -> list[Refuse]:
-    """Those of which all sizes are known, and by shapes alone."""
+    """Requirements that can be checked: all sizes are known, and by shapes alone."""
     shown = {a for a, v in lengths.items() if not isinstance(v, (Quotient, Load))}
     return [r for r in requirements if {axis for axis, _ in r.axes} <= shown]
 
@@ -232,7 +228,7 @@ def divisors(steps: Iterable[Step], numbers: Collection[str], name: str) -> list
 
 
 def _computed_always(node: Value | Step, numbers: Collection[str]) -> Iterator[Value]:
-    """The values of ``node`` that no condition on numbers leaves out: Python takes one branch."""
+    """Values of ``node`` that are always computed: a choice of numbers takes one branch."""
     for value in operands(node):
         yield value
         chooses = isinstance(value, Choose) and is_number(value.condition, numbers)

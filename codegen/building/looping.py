@@ -1,4 +1,4 @@
-"""The steps of a loop from place to place (``recurrences.py``), and what it leaves behind."""
+"""The steps of a loop from place to place (``recurrences.py``), and its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from derive.language.symbols import Axis, tensors_in
 
 
 class Looping:
-    """Makes the steps of the loops of one function, whose other lines ``lowering`` lowers;
+    """Makes the steps of the loops of one function; ``lowering`` lowers its other lines.
     ``numbers`` are its arguments that are Python numbers, ``taken`` all names in it.
     """
 
@@ -43,7 +43,7 @@ class Looping:
         self.taken = {*self.known, *definition.position}
 
     def steps(self, loop: Loop, others: Sequence[Line | Loop]) -> list[Step]:
-        """The steps of ``loop``, with what the ``others`` or the caller read of it."""
+        """The steps of ``loop``, with the values that the ``others`` or the caller read."""
         found: list[Step] = []
         read = {*self.outline.results}.union(*(other.read for other in others))
         loop = replace(loop, lines=tuple(map(self._written_out, loop.lines)))
@@ -74,7 +74,7 @@ class Looping:
         return found
 
     def _written_out(self, line: Line) -> Line:
-        """The line without derivatives that are left open: each is one of whole tensors."""
+        """The line with open derivatives written out: each is one of whole tensors."""
         if any(t.role == "pullback" for e in line.terms for t in tensors_in(e)):
             contributions = self.chain.by_name[line.tensor.name].contributions
             return replace(line, terms=tuple(c.expression for c in contributions))
@@ -126,9 +126,7 @@ class Looping:
 def _under_one_name(
     steps: Sequence[Step], collected: Collection[str]
 ) -> tuple[list[Step], dict[str, str]]:
-    """The steps without those that only give something another name, unless that is collected; and
-    what it is called instead.
-    """
+    """The steps without those that only rename a value, unless it is collected; and the renamings."""
     names: dict[str, str] = {}
     for step in steps:
         other = isinstance(step, Assign) and isinstance(step.value, Load)

@@ -16,8 +16,8 @@ from derive.language.symbols import Axis, Tensor, tensors_in
 
 @dataclass(frozen=True)
 class Line:
-    """A statement to lower: its tensor, the terms of its expression in the order in which they
-    are added, and its layout.
+    """A statement to lower: its tensor, the terms of its expression in the order of addition, and
+    its layout.
     """
 
     tensor: Tensor
@@ -26,15 +26,15 @@ class Line:
 
     @property
     def read(self) -> set[str]:
-        """The names of what it reads."""
+        """Names that it reads."""
         return {t.name for e in self.terms for t in tensors_in(e)}
 
 
 @dataclass(frozen=True)
 class Link:
-    """A state along ``axis``: ``before`` each place it is what the line ``after`` was at the place
-    before, and ``initial``, a tensor or a number, at the first; from the end if ``reverse``.
-    ``last`` is what is left behind the last place, where that has a name.
+    """A state along ``axis``: ``before`` each place it is the value of the line ``after`` at the
+    place before, and ``initial``, a tensor or a number, at the first; from the end if ``reverse``.
+    ``last`` is the state after the last place, where that has a name.
     """
 
     before: Tensor

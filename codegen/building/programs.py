@@ -1,8 +1,8 @@
 """From a proved closed form to a Program: the functions, each from an outline.
 
-The names of sizes, and where a function reads them off; what is refused: sizes at which the
-mathematics has no value, labels and numbers out of range; the arguments; the lines of the
-gradients, which say what the backward needs.
+Names sizes, and finds where a function reads them off; rejects sizes at which the mathematics has
+no value, and labels and numbers out of range; decides arguments, and the lines of the gradients,
+which determine what the backward needs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ZERO = Number(Fraction(0))
 
 
 def computed(t: Tensor) -> str:
-    """The role of a saved tensor that is no argument."""
+    """The role of a saved tensor that is not an argument."""
     return "statement" if t.role == "input" else t.role
 
 
@@ -66,7 +66,7 @@ def program_of(proved: Proved, source: Path, source_hash: str) -> Program:
 
 
 class Builder:
-    """The functions of the Program of what is ``proved``, with the layouts of its values and the
+    """Builds the functions of the Program from a proof, with the layouts of its values and the
     names of its sizes.
     """
 
@@ -82,7 +82,7 @@ class Builder:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """The name of the size of every axis, in the code."""
+        """The name in the code of every axis's size."""
         return {axis.name: self.sizes[axis] for axis in self.definition.axes}
 
     def _fixed_sizes(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Builder:
 
     @cached_property
     def _original(self) -> dict[str, str]:
-        """Every axis with the one that it is a renaming of, or itself."""
+        """The original of every renamed axis; others map to themselves."""
         return {axis.name: self.definition.size(axis).name for axis in self.definition.axes}
 
     def _size_names(self) -> dict[Axis, str]:
@@ -110,7 +110,7 @@ class Builder:
         return names
 
     def _read_sizes(self, steps, parameters, results) -> tuple[tuple[str, Value], ...]:
-        """(name, value) for every size that the steps or results speak of."""
+        """(name, value) for every size in the steps or results."""
         by_axis = {axis.name: self.sizes[axis] for axis in self.definition.axes}
         same = self._original
         wanted = {same[axis] for axis in sizes_used(steps)}
@@ -130,7 +130,7 @@ class Builder:
         return tuple(self._in_order(found).items())
 
     def _in_order(self, lengths: dict[str, Value]) -> dict[str, Value]:
-        """Every length after those that it is computed from."""
+        """Lengths sorted so that each follows those it is computed from."""
         read = {
             name: {self._names[v.name] for v in (value, *values_in(value)) if isinstance(v, SizeOf)}
             for name, value in lengths.items()
@@ -144,8 +144,8 @@ class Builder:
 
     def _lengths(self, parameters: Sequence[Parameter]) -> dict[str, Value]:
         """The length of every axis that is known: that of a dimension of the first argument that
-        has it, a number, an argument itself, or what follows from those of other axes. An argument
-        that may be left out is looked at last.
+        has it, a number, an argument itself, or one derived from other axes. Optional arguments
+        come last.
         """
         definition = self.definition
         found: dict[Axis, Value] = {}
@@ -163,7 +163,7 @@ class Builder:
         return {axis.name: length for axis, length in found.items()}
 
     def _dimensions(self, parameters: Iterable[Parameter], found: dict[Axis, Value]) -> None:
-        """Add the lengths of the dimensions to what is ``found``."""
+        """Add the lengths of the dimensions to ``found``."""
         for p in parameters:
             for i, dim in enumerate(p.layout):
                 if not dim.one:
@@ -173,7 +173,7 @@ class Builder:
                     found.setdefault(axis, length)
 
     def _follow(self, found: dict[Axis, Value]) -> None:
-        """Add the lengths of flattened axes and of their parts to what is ``found``."""
+        """Add the lengths of flattened axes and of their parts to ``found``."""
         flattened = dict(self.definition.flattened)
         for axis, others in known_sizes(found, flattened).items():
             if others == flattened.get(axis):
@@ -185,7 +185,7 @@ class Builder:
                 found[axis] = Quotient(found[flat], divisor, self.sizes[flat], by)
 
     def _derive(self, found: dict[Axis, Value]) -> None:
-        """Add the lengths that follow from others by a formula to what is ``found``."""
+        """Add the lengths that follow from others by a formula to ``found``."""
         lowering = Lowering({}, self.definition.axes)
         for axis, e in self.definition.derived.items():
             if axis not in found and e.atoms(Axis) <= found.keys():
@@ -193,7 +193,7 @@ class Builder:
                 found[axis] = Derived(*parts, formula(self._in_code(e.together())))
 
     def _derived(self) -> tuple[tuple[str, str], ...]:
-        """The sizes that follow from others, as lines of Python have them."""
+        """The sizes that follow from others, as lines of Python."""
         found = []
         for axis, e in self.definition.derived.items():
             above, below = self._in_code(e.together()).as_numer_denom()
@@ -202,7 +202,7 @@ class Builder:
         return tuple(found)
 
     def _in_code(self, e: Expr) -> Expr:
-        """A formula of sizes under their names in the code."""
+        """A formula of sizes, with their names in the code."""
         return e.xreplace({a: Symbol(self.sizes[a], positive=True) for a in e.atoms(Axis)})
 
     def _requirements(self) -> Iterable[Refuse]:
@@ -262,7 +262,7 @@ class Builder:
         ]
 
     def _sizes_divided_by(self) -> dict[Axis, str]:
-        """The sizes that are divided by as they are, each with the first statement that does so."""
+        """Sizes that are divided by, each with the first statement that does so."""
         found: dict[Axis, str] = {}
         for name, e in self._formulas():
             for divisor in size_divisors(e):
@@ -281,14 +281,14 @@ class Builder:
         return sorted(pairs)
 
     def _counting(self) -> set[str]:
-        """The labels that always count; what may be ignored is looked through when it is split."""
+        """Labels that are never ignored; others are checked where they are split."""
         ignorable = {ignoring.label.name for ignoring in self.definition.ignoring}
         return {t.name for t in self.definition.labels} - ignorable
 
     def _ranges(
         self, parameters: Sequence[Parameter], labels: Collection[str]
     ) -> tuple[InRange, ...]:
-        """Those of the ``labels`` that are among the parameters, with the lengths of the axes that
+        """Range checks of the ``labels`` among the parameters, with the lengths of the axes that
         each indexes, as far as the parameters show them.
         """
         lengths = self._lengths(parameters)
@@ -301,7 +301,7 @@ class Builder:
 
     @cached_property
     def _never_zero(self) -> set[Value]:
-        """The scalars that are refused where they are 0, whatever reads them."""
+        """Scalars that are rejected if they are 0, whatever reads them."""
         demands = self.definition.demands
         signed = (
             d.expression for d in demands if {"positive", "negative"} & d.domain.signs().keys()
@@ -326,7 +326,7 @@ class Builder:
                 )
 
     def _labels_split(self) -> list[SplitLabel]:
-        """Every label that may be ignored, as an index and as what says where it counts."""
+        """Every label that may be ignored, split into an index and a mask."""
         ranges = self._label_ranges()
         return [
             SplitLabel(
@@ -385,8 +385,8 @@ class Builder:
         return [*tensors, *shapes, *saved[len(tensors) :], *sizes]
 
     def _shown_by_inputs(self, axis: str) -> set[str]:
-        """The axes whose sizes the inputs show that the size of an ``axis`` follows from, itself
-        where they show it.
+        """Axes that the size of an ``axis`` follows from and whose sizes the inputs show; itself if
+        they show it.
         """
         inputs = self._inputs()
         lengths, layouts = self._lengths(inputs), {p.name: p.layout for p in inputs}
@@ -403,7 +403,7 @@ class Builder:
         return found
 
     def _sizes_of_gradients(self) -> set[str]:
-        """The axes whose sizes the lines of the gradients read."""
+        """Axes whose sizes the lines of the gradients read."""
         upstreams = self.upstreams()
         lowering = Lowering(
             {
@@ -422,17 +422,17 @@ class Builder:
         return {self._original[axis] for axis in sizes_used(steps)}
 
     def upstreams(self) -> list[Parameter]:
-        """The gradients that arrive, one for each output."""
+        """The upstream gradients, one for each output."""
         names = [f"d{t.name}" for t in self.definition.results]
         return [Parameter(name, self._arriving[name], "adjoint") for name in names]
 
     @cached_property
     def _arriving(self) -> dict[str, Layout]:
-        """The layouts of the gradients of all outputs."""
+        """The layouts of the upstream gradients."""
         return {f"d{t.name}": self.layouts[t.name] for t in self.definition.outputs}
 
     def origins_of_saved(self) -> dict[str, frozenset[str]]:
-        """Of every saved value the names of the inputs that it is made of."""
+        """For every saved value, the names of the inputs that it depends on."""
         found: dict[str, frozenset[str]] = {}
         for v in self.plan:
             names = [t.name for t in tensors_in(v.expression) if t.role not in ("label", "kept")]
@@ -440,9 +440,7 @@ class Builder:
         return {p.name: found[p.name] for p in self.needs() if p.name in found}
 
     def _shapes_needed(self, used, parameters: Sequence[Parameter]) -> list[Parameter]:
-        """An argument for every `Axes` that the backward speaks of and whose dimensions none of
-        its tensors has.
-        """
+        """An argument for every `Axes` in the backward whose dimensions none of its tensors has."""
         shown = {dim.axis for p in parameters for dim in p.layout if not dim.one}
         spoken_of = {axis for t in self.definition.wanted for axis in t.axes}
         return [
@@ -474,17 +472,17 @@ class Builder:
         ]
 
     def forward_lines(self) -> list[tuple[Tensor, Expr]]:
-        """The forward as it is written, and as it is computed."""
+        """The lines of the forward, as it is computed."""
         written = [(s.tensor, s.expression) for s in self.definition.statements]
         return [*written, *((v.tensor, v.expression) for v in self.plan)]
 
     def statements(self) -> list[tuple[Tensor, Expr]]:
-        """The closed form, as it is read without the forward."""
+        """The lines of the closed form, as it is read without the forward."""
         return self.form.shown
 
     def _terms(self, tensor: Tensor, e: Expr) -> tuple[Expr, ...]:
-        """The terms of a closed form ``e``; the derivative of a function by its name where the
-        closed form is the step of the chain and nothing else.
+        """The terms of a closed form ``e``; a `Pullback` if the closed form is the step of the
+        chain and nothing else.
         """
         adjoint = self.form.chain.by_name.get(tensor.name)
         if adjoint is None or adjoint.expression != e:
@@ -506,7 +504,7 @@ class Builder:
 
     @cached_property
     def _factors(self) -> dict[str, bool]:
-        """The values that are triangular, and whether their rows lie before their columns."""
+        """Triangular values, and whether their rows lie before their columns."""
         values = self.form.relations.values
         nodes = {v.tensor: v.expression for v in values if isinstance(v.expression, Cholesky)}
         return {t.name: t.home.index(e.axes[0]) < t.home.index(e.axes[1]) for t, e in nodes.items()}
@@ -719,7 +717,7 @@ class Builder:
         )
 
     def _lowered(self, outline: Outline, lowering: Lowering, numbers: set[str]) -> Iterator[Step]:
-        """The steps of the lines of a function, those that follow from one another as loops."""
+        """The steps of the lines of a function; recurrences become loops."""
         items = with_loops([*outline.lines], outline.links)
         looping = Looping(self.definition, self.form.chain, outline, lowering, numbers)
         looping.taken |= {*self.sizes.values()}

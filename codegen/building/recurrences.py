@@ -1,4 +1,4 @@
-"""The lines of a function that follow from one another, as loops from place to place.
+"""Recurrences among the lines of a function, as loops from place to place.
 
 In: lines that are a step at all places at once, and what passes a state on from one place to the
 next. Out: the same in an order in which it can be computed: lines, and loops of those that a state
@@ -37,7 +37,7 @@ class Loop:
 
     @property
     def read(self) -> set[str]:
-        """The names of what it reads."""
+        """Names that it reads."""
         links = (t.name for k in self.links for t in tensors_in(k.initial))
         return {*links}.union(*(line.read for line in self.lines))
 
@@ -59,7 +59,7 @@ def links_backward(definition: Definition) -> tuple[Link, ...]:
 
 
 def with_loops(lines: Sequence[Line], links: Sequence[Link]) -> list[Line | Loop]:
-    """The lines, and loops of them, each after what it reads."""
+    """The lines and loops, each after those that it reads."""
     named = {line.tensor.name for line in lines}
     nodes: list[Line | Link] = [*lines, *(link for link in links if link.after in named)]
     reads = _edges(nodes)
@@ -79,7 +79,7 @@ def with_loops(lines: Sequence[Line], links: Sequence[Link]) -> list[Line | Loop
 
 
 def _edges(nodes: Sequence[Line | Link]) -> list[set[int]]:
-    """For each of ``nodes`` those that it reads; a link and the line behind it read each other."""
+    """For each node the nodes that it reads; a link and the line behind it read each other."""
     found: list[set[int]] = [set() for _ in nodes]
     made: dict[str, int] = {}
     last = {n.tensor.name: i for i, n in enumerate(nodes) if isinstance(n, Line)}
@@ -120,7 +120,7 @@ def apart(loop: Loop, order: Sequence[Axis], taken: set[str]) -> tuple[list[Line
 
 
 class _Outside:
-    """Takes out of expressions what does not vary with a state."""
+    """Moves loop-invariant parts out of expressions."""
 
     def __init__(self, loop: Loop, order: Sequence[Axis], taken: set[str]):
         self.moving, self.axis = {*loop.ordered}, loop.links[0].axis
@@ -132,7 +132,7 @@ class _Outside:
         return any(t.name in self.moving for t in tensors_in(e))
 
     def named(self, e: Expr) -> Expr:
-        """The name of what is computed before."""
+        """The name of a value computed before the loop."""
         if isinstance(e, Tensor) or is_constant(e):
             return e
         if e not in self.before:
@@ -165,7 +165,7 @@ class _Outside:
 
 
 def _along_the_same(of: type[Expr], parts: Sequence[Expr]) -> list[Expr]:
-    """The ``parts`` of a sum or a product put together, as far as none of them gets longer."""
+    """The ``parts`` of a sum or a product combined, as far as none of them gets longer."""
     found: list[Expr] = []
     for part in sorted(parts, key=lambda e: -len(axes_of(e))):
         fits = (i for i, e in enumerate(found) if axes_of(part) <= axes_of(e))
@@ -175,7 +175,7 @@ def _along_the_same(of: type[Expr], parts: Sequence[Expr]) -> list[Expr]:
 
 
 def at_a_place(e: Expr, axis: Axis) -> Expr:
-    """``e`` where ``axis`` is no dimension any more."""
+    """``e`` at one place along ``axis``, which is no longer a dimension."""
     found = {}
     for t in tensors_in(e):
         if axis in t.home:

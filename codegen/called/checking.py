@@ -1,4 +1,4 @@
-"""``gradform.check``: a formula beside a Forward, or the backward of a torch.autograd.Function."""
+"""``gradform.check``: compares a formula with a Forward, or checks a torch.autograd.Function."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check(forward: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _class_of(asked: object) -> type | None:
-    """The autograd Function that is asked for, as its class or its ``apply``; None for others."""
+    """The autograd Function, given as its class or its ``apply``; None for others."""
     torch = sys.modules.get("torch")
     asked = asked if isinstance(asked, type) else getattr(asked, "__self__", None)
     if torch is None or not isinstance(asked, type):

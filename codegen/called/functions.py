@@ -1,4 +1,4 @@
-"""A forward as a function that is called: derived, proved and compared once, with no file written.
+"""A forward as a function to call: derived, proved and compared once, with no file written.
 
     my_norm = gradform.function(MyNorm)          # a Forward
 
@@ -101,10 +101,10 @@ def function(
 
 
 class Function:
-    """A function with a derived backward, which is called as its lean module's is.
+    """A function with a derived backward, called like that of its lean module.
 
-    ``source`` is the text of that module, ``proof`` says what was proved, ``derivation`` shows how
-    the backward is found, ``forward`` is the mathematics.
+    ``source`` is the text of that module, ``proof`` the statement that was proved, ``derivation``
+    shows how the backward is found, ``forward`` is the mathematics.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Function:
         return self._run(*args, **kwargs)
 
     def derive(self) -> Function:
-        """Derive now what the first call would. Returns the function itself.
+        """Derive now instead of at the first call. Returns the function itself.
 
         Raises `QuestionError` for mathematics that is not supported and `UnprovedError` where it is
         not proved, or where what was written does not agree with autograd.
@@ -160,7 +160,7 @@ class Function:
 
     @property
     def proof(self) -> str:
-        """In words: which sizes were proved, and how."""
+        """The proved sizes, and how they were proved, in words."""
         self._ready()
         return self._proof
 
@@ -190,7 +190,7 @@ class Function:
         return f"<gradform function {self.__name__}({arguments}), proved for {self._sizes}>"
 
     def _repr_html_(self) -> str:
-        """The formulas; the code is folded."""
+        """The formulas, with the code folded."""
         name = html.escape(repr(self))
         if self._run is None:
             return f"<code>{name}</code>"
@@ -202,7 +202,7 @@ class Function:
 
     @property
     def signature(self) -> inspect.Signature:
-        """Of the module's function."""
+        """The signature of the module's function."""
         return inspect.signature(self.derive()._run)
 
     @property
@@ -323,7 +323,7 @@ def _recalled(key: str) -> list[str] | None:
 
 
 def _said(function: Function) -> Callable[[str], None]:
-    """Says on a terminal or in a notebook what is being done; nothing elsewhere."""
+    """Print progress on a terminal or in a notebook; nothing elsewhere."""
     if _is_kernel() and not sys.stderr.isatty():
         return _in_notebook(function)
     if not sys.stderr.isatty():
@@ -344,7 +344,7 @@ def _is_kernel() -> bool:
 
 
 def _in_notebook(function: Function) -> Callable[[str], None]:
-    """A line below the cell, which is empty in the end."""
+    """Show a line below the cell, empty at the end."""
     from IPython.display import display
 
     shown: list = []
@@ -360,7 +360,7 @@ def _in_notebook(function: Function) -> Callable[[str], None]:
 
 
 def _key(definition: Definition) -> str:
-    """The hash of the mathematics, and of gradform: files and lines are none of it."""
+    """The hash of the mathematics and of gradform, independent of files and lines."""
     tensors = {t for s in definition.statements for t in s.expression.atoms(type(s.tensor))}
     tensors |= {*definition.inputs, *(s.tensor for s in definition.statements)}
     told = sorted(f"{t.name} {t.role} {t.home} {t.axes} {t.assumptions0}" for t in tensors)

@@ -1,8 +1,8 @@
 """Recognizes a torch function that was read before, without reading it again.
 
-Its digest is that of its code, its defaults, and all that it refers to: plain values, and functions
-of the user's, which count in the same way. Torch counts by its version, and so does what has no
-state of Python's library.
+Its digest covers its code, its defaults, and all that it refers to: plain values, and functions of
+the user's, which count in the same way. Torch counts by its version, and so do parts of Python's
+library without state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSIONED = {"torch", "builtins", "math", "cmath", "operator", "functools", "ite
 
 
 class _Unknown(Exception):
-    """It refers to what has no digest: a tensor, a module of the user's, an object."""
+    """A reference without a digest: a tensor, a module of the user's, an object."""
 
 
 def digest_of(function: Callable, *asked: object) -> str | None:
@@ -70,7 +70,7 @@ def _code(code: CodeType) -> Iterator[str]:
 
 
 def _ordered(constant: object) -> str:
-    """A set has another order in every process."""
+    """A constant's text; a set has another order in every process."""
     return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
 
 
@@ -80,7 +80,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _value(value: object, met: dict[int, int]) -> Iterator[str]:
-    """Raises `_Unknown`."""
+    """The digest's parts for a value. Raises `_Unknown`."""
     if type(value) in PLAIN:
         yield f"{type(value).__name__} {value!r}"
     elif type(value) in (tuple, list):

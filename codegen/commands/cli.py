@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def gradform(arguments: Sequence[str] | None = None) -> int:
-    """The console script: a verb and its words; names alone are generated, nothing is help."""
+    """The console script: runs a verb; names alone are generated, no words print help."""
     words = list(sys.argv[1:] if arguments is None else arguments) or [HELP]
     first, *rest = words
     asks_help = first == HELP or first in HELPS
@@ -77,14 +77,14 @@ def _print(text: str) -> int:
 
 
 def _verb_of(word: str) -> int:
-    """Raises `QuestionError` where it is no verb."""
+    """Raise `QuestionError` for an unknown verb."""
     if word not in VERBS:
         raise _no_verb(word, nearest(word, VERBS))
     return DONE
 
 
 def _verb_meant(word: str) -> int:
-    """Raises `QuestionError` for a word that is more like a verb than like any forward."""
+    """Raise `QuestionError` for a word that is more like a verb than like any forward."""
     if word.startswith("-") or path_in(word) or Path(word).exists():
         return DONE
     names = gallery_names()

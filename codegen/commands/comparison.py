@@ -18,10 +18,10 @@ LEFT = re.compile(r"(\w+) = ")
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that is true of a derivation: what it is about, and the lines that say it.
+    """A fact about a derivation: its subject, and the lines that state it.
 
-    Two facts are the same where their ``key`` is: it is longer than the lines, or does not depend
-    on how the lines are written. Without one it is the lines.
+    Facts with the same ``key`` are the same: it is longer than the lines, or does not depend on how
+    the lines are written. Without one it is the lines.
     """
 
     about: str
@@ -35,7 +35,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The facts of one forward, in the order in which they are told."""
+    """The facts of one forward, in the order in which they are printed."""
 
     name: str
     facts: tuple[Fact, ...]
@@ -43,7 +43,7 @@ class Derivation:
 
 @dataclass(frozen=True)
 class Change:
-    """A fact that is not what it was; no lines where there is none."""
+    """A fact that changed; no lines if there is none."""
 
     about: str
     before: tuple[str, ...]
@@ -51,8 +51,8 @@ class Change:
 
 
 def changes(before: Derivation | None, after: Derivation | None) -> list[Change]:
-    """The facts that differ, in the order of ``after``; then those that are no more. What is only
-    called otherwise is the same.
+    """The facts that differ, in the order of ``after``; then those that are gone. Mere renamings
+    are not changes.
     """
     before = before and _renamed(before, _names(before, after))
     old = {fact.about: fact for fact in before.facts} if before else {}
@@ -66,7 +66,7 @@ def changes(before: Derivation | None, after: Derivation | None) -> list[Change]
 def by_name(
     before: Sequence[Derivation], after: Sequence[Derivation]
 ) -> Iterator[tuple[str, Derivation | None, Derivation | None]]:
-    """The forwards of both, each with its two derivations: None where it was not, or is no more."""
+    """The forwards of both, each with its two derivations: None if it is new, or gone."""
     old, new = ({each.name: each for each in side} for side in (before, after))
     for name in dict.fromkeys([*new, *old]):
         yield name, old.get(name), new.get(name)
@@ -89,7 +89,7 @@ def described(name: str, before: Derivation | None, after: Derivation | None) ->
 
 
 def as_json(before: Sequence[Derivation], after: Sequence[Derivation]) -> list[dict]:
-    """The same for programs."""
+    """The same as JSON."""
     return [
         {"name": name, "changes": [asdict(change) for change in changes(old, new)]}
         for name, old, new in by_name(before, after)
@@ -97,7 +97,7 @@ def as_json(before: Sequence[Derivation], after: Sequence[Derivation]) -> list[d
 
 
 def derivation_of(data: Mapping) -> Derivation:
-    """The record that `asdict` was called with, after JSON."""
+    """The record from its `asdict`, after JSON."""
     facts = (Fact(f["about"], tuple(f["lines"]), f["key"], f["in_names"]) for f in data["facts"])
     return Derivation(data["name"], tuple(facts))
 
@@ -115,7 +115,7 @@ def _forward(derivation: Derivation) -> tuple[str, ...]:
 
 
 def _renamed(derivation: Derivation, names: Mapping[str, str]) -> Derivation:
-    """The same facts in new names. What has a key is compared by that."""
+    """The same facts with new names; facts with a key are compared by that."""
     facts = (
         replace(fact, about=about, lines=tuple(_said(fact.lines, names))) if fact.in_names else fact
         for fact in derivation.facts
@@ -125,14 +125,14 @@ def _renamed(derivation: Derivation, names: Mapping[str, str]) -> Derivation:
 
 
 def _said(lines: Sequence[str], names: Mapping[str, str]) -> Iterator[str]:
-    """The names stand alone, or behind the prefix of a derivative: ``drms``, ``c_rms``."""
+    """Rename: names stand alone, or after the prefix of a derivative: ``drms``, ``c_rms``."""
     word = re.compile(rf"\b(d|[a-z]_)?({'|'.join(map(re.escape, names))})\b")
     for line in lines:
         yield word.sub(lambda m: (m[1] or "") + names[m[2]], line) if names else line
 
 
 def _lines(change: Change) -> Iterator[str]:
-    """Of several lines only those that are not on both sides."""
+    """The lines of a change; of several, only those that differ."""
     yield f"  {change.about}"
     for sign, lines, others in (
         (REMOVED, change.before, change.after),

@@ -1,7 +1,7 @@
-"""``gradform completion SHELL``: what a shell has to be told so that Tab completes a command.
+"""``gradform completion SHELL``: the script that makes a shell complete commands.
 
-The shell asks gradform itself which words may stand next, so they are always the verbs, options and
-forwards that there are.
+The shell asks gradform itself for the next words, so they are always the current verbs, options and
+forwards.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Word = tuple[str, str]
 
 
 def completion_parser(program: str) -> Parser:
-    """Of ``completion``."""
+    """The parser of ``completion``."""
     parser = Parser(program, completion_command.__doc__, EXAMPLES)
     parser.add_argument(
         "shell", type=OneOf(SHELLS), metavar="SHELL", help=f"{', '.join(SHELLS)}: yours"
@@ -92,7 +92,7 @@ def candidates(
 
 
 def _at(before: Sequence[str], current: str, parsers: Sequence[Parser]) -> Iterator[Word]:
-    """Those of a verb: the words of an option, its options, or what it takes else."""
+    """Completions within a verb: values of an option, its options, or its arguments."""
     actions = [action for parser in parsers for action in parser._actions]
     asked = next((a for a in actions if before and before[-1] in a.option_strings), None)
     if asked is not None and asked.nargs != 0:

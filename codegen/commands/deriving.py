@@ -1,7 +1,7 @@
-"""A process that derives what it is asked for, once: forwards as their files are at that moment.
+"""A process that derives forwards once, as their files are at that moment.
 
 A process of its own has imported nothing of the user's before, may take the gallery from another
-folder, and can be ended at any time; it imports SymPy and torch while nothing is asked of it yet.
+folder, and can be ended at any time; it imports SymPy and torch while it waits.
 
 In: on its standard input a line of JSON, the options of a command; where it is closed then, whoever
 asked is gone, and so is this process. Out: on its standard output the `Answer`; what is said to a
@@ -42,8 +42,8 @@ class Answer:
 
 
 class Deriver:
-    """The process, seen from outside. ``folders`` are where it looks for modules first; in what it
-    says to a person the keys of ``shown`` are replaced.
+    """The process, seen from outside. ``folders`` are first on its path; in its messages the keys
+    of ``shown`` are replaced.
     """
 
     def __init__(self, folders: Sequence[Path] = (), shown: Mapping[str, str] | None = None):
@@ -64,7 +64,7 @@ class Deriver:
         self.saying.start()
 
     def ask(self, options: argparse.Namespace, writes: bool) -> None:
-        """Ask for what ``options`` name; it is also written where the caller ``writes``."""
+        """Request the derivations of ``options``; they are also written if the caller ``writes``."""
         asked = {**vars(options), "out": str(options.out)}
         try:
             self.process.stdin.write(json.dumps({"options": asked, "writes": writes}) + "\n")
@@ -88,7 +88,7 @@ class Deriver:
         return Answer(data["status"], found, tuple(data["read"]), tuple(data["written"]))
 
     def end(self) -> None:
-        """Whatever it is doing; files are written all or none."""
+        """End it, whatever it is doing; files are written all or none."""
         self.process.kill()
         self.process.wait()
         self.saying.join()
@@ -130,7 +130,7 @@ def _derived(
 
 
 def _files_behind(names: Sequence[str]) -> Iterable[Path]:
-    """The files that the forwards called ``names`` are read from, also where they cannot be."""
+    """Files that the forwards called ``names`` are read from, even if unreadable."""
     from codegen.files.dependencies import files_behind
     from derive.language.notation.gallery import files_named
 
@@ -141,7 +141,7 @@ def _files_behind(names: Sequence[str]) -> Iterable[Path]:
 
 
 def main() -> None:
-    """The process, from inside: whatever prints, prints on standard error."""
+    """The process, from inside: all prints go to standard error."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for module in NEEDED:
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 def _end_with_input() -> None:
-    """Of a process in a session of its own: no closed terminal ends it."""
+    """End when the input closes: a process in its own session outlives its terminal."""
     sys.stdin.read()
     os._exit(WRONG)
 

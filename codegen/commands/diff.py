@@ -1,4 +1,4 @@
-"""``gradform diff``: what a change of a forward means, since a revision of git's."""
+"""``gradform diff``: effects of a change of a forward, since a revision of git."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATUS = "0 nothing changed; 1 something did, or is unproved; 2 the command was 
 
 
 def diff_parser(program: str) -> Parser:
-    """Of ``diff``."""
+    """The parser of ``diff``."""
     parser = Parser(program, diff_command.__doc__, EXAMPLES, STATUS)
     add_name(parser)
     parser.add_argument(

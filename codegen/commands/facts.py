@@ -51,8 +51,8 @@ def _of_definition(definition: Definition) -> Iterator[Fact]:
 
 
 def _function(definition: Definition) -> str:
-    """A hash of the outputs as expressions in the arguments, for each reduction: the same
-    whatever names the user gave to parts of them.
+    """A hash of the outputs as expressions in the arguments, for each reduction: independent of the
+    names of intermediate values.
     """
     outputs, reductions = definition.outputs, definition.reductions
     before = [s for s in definition.statements if s.tensor not in outputs]
@@ -65,7 +65,7 @@ def _function(definition: Definition) -> str:
 
 
 def _inlined(statements: Iterable[Statement]) -> list[str]:
-    """The last statement with the others in it; before it those that are too large for that."""
+    """The last statement with the others inlined; before it those that are too large for that."""
     known: dict[Tensor, Expr] = {}
     large, whole = [], None
     for statement in statements:

@@ -1,4 +1,4 @@
-"""``gradform [NAME or FILE ...]`` and ``gradform report``: what they take."""
+"""``gradform [NAME or FILE ...]`` and ``gradform report``: their options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = """\
 
 
 def generate_parser(program: str) -> Parser:
-    """Of ``generate``."""
+    """The parser of ``generate``."""
     parser = Parser(program, generate_command.__doc__, EXAMPLES)
     add_generating(parser)
     for way, words in {
@@ -53,7 +53,7 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def report_parser(program: str) -> Parser:
-    """Of ``report``."""
+    """The parser of ``report``."""
     parser = Parser(program, report_command.__doc__)
     _add_common(parser)
     _add_check(parser)

@@ -41,7 +41,7 @@ Derived = tuple[list[type[Forward]], list[Emitted]]
 
 
 def generate(options: argparse.Namespace) -> int:
-    """Derive, prove and write the modules that are asked for, and show the table."""
+    """Derive, prove and write the requested modules, and show the table."""
     if options.chain:
         return _chains(options)
     if options.shard or options.chunk:
@@ -70,8 +70,8 @@ def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
 
 
 def _chained(options: argparse.Namespace, forwards: Sequence[type[Forward]]) -> set[str]:
-    """The forwards of which the chain is written as well: all of the gallery, and those of which
-    it stands there.
+    """Forwards whose chain is written as well: all of the gallery, and those with a chain already
+    there.
     """
     if options.target != TORCH:
         return set()
@@ -80,7 +80,7 @@ def _chained(options: argparse.Namespace, forwards: Sequence[type[Forward]]) -> 
 
 
 def texts_of(options: argparse.Namespace, derived: Derived) -> dict[Path, str]:
-    """The files that are written, with those that stand there and are made of the same forwards."""
+    """The files to write, with those that exist already for the same forwards."""
     (forwards, results), out, limit = derived, options.out, seconds_of(options.limit)
     texts = {out / result.file: sealed(result.text) for result in results}
     texts |= {out / FOLDER / r.file: sealed(r.chain) for r in results if r.chain is not None}
@@ -158,8 +158,8 @@ def _ended(
     found: Sequence[Emitted | OfRanks],
     shown: Table | str,
 ) -> int:
-    """Write the modules, or say which are out of date; either way show the table. Of all that
-    there are, only those are named that were written.
+    """Write the modules, or list outdated ones; either way show the table. Of all that exist, only
+    those written are named.
     """
     if options.check:
         _print(shown)
@@ -212,7 +212,7 @@ def _said(outdated: Sequence[Path]) -> int:
 
 
 def _forwards(options: argparse.Namespace) -> list[type[Forward]]:
-    """Those that are meant, each once; all of ``derive/math`` without a name."""
+    """The requested forwards, each once; without a name all of ``derive/math``."""
     names, out = options.names, options.out
     if os.path.lexists(out) and not out.is_dir():
         raise QuestionError(f"{out} is not a folder", REMEDY)
@@ -241,7 +241,7 @@ def _emitted(
     limit: float | None,
     chained: Container[str] = (),
 ) -> list[Emitted]:
-    """All of them, with a bar, or a line from time to time; what the limit left undone is said."""
+    """Derive all of them, with a progress bar or lines; report what the time limit left undone."""
     console = _console(stderr=True)
     tell = in_a_bar if console.is_terminal else in_lines
     with tell(len(forwards), console) as (working, finished):
@@ -262,5 +262,5 @@ def _console(stderr: bool = False) -> Console:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Whoever reads has read enough: for `guarded` to settle, not the end of the program."""
+        """The reader has closed the pipe: left to `guarded`, and not the end of the program."""
         raise BrokenPipeError

@@ -51,7 +51,7 @@ class {name}(Forward):
 
 
 def new_parser(program: str) -> Parser:
-    """Of ``new``."""
+    """The parser of ``new``."""
     parser = Parser(program, new_command.__doc__, EXAMPLES)
     parser.add_argument("name", metavar="NAME", help="of the class, such as MyNorm")
     parser.add_argument(
@@ -82,7 +82,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _class_name(name: str) -> str:
-    """``my_norm`` and ``MyNorm`` are the class ``MyNorm``. Raises `QuestionError` for no name."""
+    """``MyNorm`` for ``my_norm`` or ``MyNorm``. Raises `QuestionError` for no name."""
     try:
         checked_name(name, "a forward")
     except QuestionError as error:
@@ -100,7 +100,7 @@ def _class_name(name: str) -> str:
 
 
 def _joined(name: str) -> str:
-    """Words in capitals, where they are joined by ``_``."""
+    """Words joined by ``_``, capitalized."""
     words = name.split("_")
     capitals = name != name.lower() and len(words) == 1
     return name if capitals else "".join(word[:1].upper() + word[1:] for word in words)

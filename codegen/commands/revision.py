@@ -23,9 +23,9 @@ PACKAGES = (MATH.parent, Path(codegen.driver.__file__).parents[1])
 class Revision:
     """The Python files of a repository as they were, below ``folder``.
 
-    ``file`` is what ``path`` was then, ``folders`` are where its imports have to be looked for
-    first, and ``named`` is what stands in front of the names of its files for a person.
-    Raises `QuestionError` where there is no repository, no such revision, or no such file in it.
+    ``file`` is the old version of ``path``, ``folders`` are first on the path for its imports, and
+    ``named`` is the prefix of its file names in messages. Raises `QuestionError` where there is no
+    repository, no such revision, or no such file in it.
     """
 
     def __init__(self, path: Path, asked: str, folder: Path):
@@ -73,7 +73,7 @@ class Revision:
             )
 
     def _write(self) -> None:
-        """Every Python file of the revision: the file may import any of them."""
+        """Write every Python file of the revision: the file may import any of them."""
         listed = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", self.commit)
         python = [name for name in listed.stdout.split("\0") if name.endswith(".py")]
         self._checked("read-tree", self.commit)
@@ -110,7 +110,7 @@ class Revision:
         return [self.tree / entry.relative_to(self.top) for entry in own]
 
     def _in_gallery(self, overlay: Path) -> Path:
-        """The gallery as it was, in gradform as it is."""
+        """Overlay the old gallery on gradform as it is."""
         for package in PACKAGES:
             shutil.copytree(package, overlay / package.name, ignore=_without_gallery)
         then = self.tree / MATH.relative_to(self.top)

@@ -1,4 +1,4 @@
-"""``gradform trace``: what it takes."""
+"""``gradform trace``: its options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from derive.running.parser import Parser
 
 
 def trace_parser(program: str) -> Parser:
-    """Of ``trace``."""
+    """The parser of ``trace``."""
     parser = Parser(program, trace_command.__doc__)
     add_name(parser)
     return parser

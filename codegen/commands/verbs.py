@@ -1,4 +1,4 @@
-"""The verbs of ``gradform``: what each is, what it takes, and what runs it.
+"""The verbs of ``gradform``: their descriptions, options and implementations.
 
 To add one: its command and its parser in a module that imports neither SymPy nor torch, and an
 entry here. Help, completion and the suggestions for a mistyped word follow from it.
@@ -34,8 +34,8 @@ from derive.running.parser import Command, Parsing
 
 @dataclass(frozen=True)
 class Verb:
-    """``about`` is its line in the help. ``parsers`` build what it takes: several, where that
-    depends on the options.
+    """``about`` is its line in the help. ``parsers`` build its options: several, if they depend on
+    other options.
     """
 
     about: str
@@ -43,13 +43,13 @@ class Verb:
     parsers: tuple[Parsing, ...]
 
     def options(self, program: str) -> list[str]:
-        """All options that it knows."""
+        """All of its options."""
         found = (option for parser in self.parsers for option in parser(program).options)
         return list(dict.fromkeys(found))
 
 
 def _show(arguments: Sequence[str], program: str) -> int:
-    """With the lines of code that the derivation became."""
+    """``show``, with the generated lines of code."""
 
     def lines_of(forward, proved):
         from codegen.driver.passed import lines_of_code
@@ -60,14 +60,14 @@ def _show(arguments: Sequence[str], program: str) -> int:
 
 
 def _check(arguments: Sequence[str], program: str) -> int:
-    """A formula; with --axes a Function of torch's."""
+    """``check`` a formula; with --axes a torch Function."""
     if asks_for_function(arguments):
         return check_function_command(arguments, program)
     return check_command(arguments, program)
 
 
 def _import(arguments: Sequence[str], program: str) -> int:
-    """With --emit it goes on and generates."""
+    """``import``; with --emit it also generates."""
     return import_command(arguments, program, lambda names: generate_command(names, program))
 
 

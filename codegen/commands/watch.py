@@ -27,7 +27,7 @@ State = dict[str, tuple[int, ...]]
 
 
 def watch_parser(program: str) -> Parser:
-    """Of ``watch``."""
+    """The parser of ``watch``."""
     parser = Parser(program, watch_command.__doc__, EXAMPLES, STATUS)
     add_generating(parser)
     return parser
@@ -60,7 +60,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 class Watching:
-    """The files, what was derived of them last without an error, and who derives them next."""
+    """Watches the files: keeps the last good derivations, and the process for the next."""
 
     def __init__(self, options: argparse.Namespace):
         self.options = options
@@ -92,7 +92,7 @@ class Watching:
             deriver.end()
 
     def _derive(self) -> None:
-        """Ask, and tell what came out; or stop, where a file is saved again before that."""
+        """Derive and report; stop if a file is saved again before that."""
         self.state = _state(self.files)
         self.busy, self.next = self.next, None
         self.busy.ask(self.options, writes=True)
@@ -118,8 +118,8 @@ class Watching:
         sys.stdout.flush()
 
     def _watch_files(self, answer: Answer) -> None:
-        """All that were read. After an error also what lies beside those that are named: a module
-        that was missing may come.
+        """Watch all files that were read; after an error also the folders of named files: a module
+        that was missing may appear.
         """
         before = self.state
         self.files |= {*answer.read}

@@ -45,7 +45,7 @@ STARTED = time.time()
 
 class Cache:
     """A folder with one file for each result, and one for its kernels of each target beside torch;
-    ``folder`` None keeps nothing.
+    with ``folder`` None nothing is kept.
     """
 
     def __init__(self, folder: Path | None, target: str = TORCH):
@@ -77,9 +77,9 @@ class Cache:
             return found
 
     def put(self, forward: type[Forward], emitted: Emitted) -> None:
-        """Keep a result, unless a file that it depends on was edited since the process began, as
-        it may have been derived from the text before, or a time limit cut it short, as it
-        depends on how fast the machine was.
+        """Store a result, unless a file that it depends on was edited since the process began, as
+        it may have been derived from the old text, or a time limit cut it short, as it depends on
+        the machine's speed.
         """
         if self.folder is None or emitted.cut_short:
             return
@@ -110,7 +110,7 @@ class Cache:
         return machinery_hash()
 
     def _entry(self, forward: type[Forward], of: Emitted | None = None) -> Path:
-        """The place of a forward's result; or of the kernels ``of`` it."""
+        """The file of a forward's result; or of the kernels ``of`` it."""
         file = _file(forward)
         if file not in self.fingerprints:
             self.fingerprints[file] = fingerprint(file, self.machinery)
@@ -145,7 +145,7 @@ def recalled(name: str, folder: Path | None = None) -> object | None:
 
 
 def keep(name: str, data: object, folder: Path | None = None) -> None:
-    """Keep ``data``, which JSON can hold, under a name."""
+    """Store ``data``, which JSON can hold, under a name."""
     folder = folder or cache_folder()
     if folder is not None:
         Cache(folder).keep({folder / f"{name}.json": data})

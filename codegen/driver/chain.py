@@ -1,7 +1,7 @@
-"""From a proof to the text of its statements and chain that may be written: printed, then compared.
+"""From a proof to the text of its statements and chain: printed, then compared.
 
-They are those of a lean module (``lean.py``), so what torch differentiates outside of it, such as
-the mean of a loss, is none of them.
+They are those of a lean module (``lean.py``), without the parts that torch differentiates outside
+of it, such as the mean of a loss.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def kept_chain(
 
 
 def recalled_chain(forward: type[Forward], folder: Path | None = None) -> str | None:
-    """The text that was kept."""
+    """The cached text."""
     text = recalled(_kept_as(forward), folder)
     return text if isinstance(text, str) else None
 
 
 def keep_chain(forward: type[Forward], text: str, folder: Path | None = None) -> None:
-    """Keep the text, unless the file of its forward was edited since the process began."""
+    """Store the text, unless the file of its forward was edited since the process began."""
     if last_change(Path(forward.definition.place.file)) < STARTED:
         keep(_kept_as(forward), text, folder)
 
@@ -84,8 +84,8 @@ def chain_module(
     program: Program,
     progress: Callable[[str], None] = lambda what: None,
 ) -> str:
-    """The text of the file of a ``program``, of which every statement and every gradient was
-    compared with autograd's.
+    """The text of a ``program``'s chain file; every statement and every gradient was compared with
+    autograd's.
 
     Raises `UnprovedError` where they differ.
     """
@@ -98,7 +98,7 @@ def chain_module(
 
 @dataclass(frozen=True)
 class _Chain:
-    """Compares the two functions, of the mathematics that is ``inside``."""
+    """Compares the two functions, with the mathematics ``inside``."""
 
     inside: Definition
 

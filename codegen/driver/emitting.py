@@ -1,9 +1,9 @@
-"""All forwards of a run: those that are unchanged come from the cache, the others are derived, on
-all cores where that pays. What was derived once is printed for every target.
+"""All forwards of a run: unchanged ones come from the cache, the others are derived, on all cores
+where that pays. Each derivation is printed for every target.
 
-The forwards of a pool are loaded again by the processes, from their files, and what is known of
-them from the cache; what comes back is plain data. Errors, their order and the bytes that are
-emitted are those of one process alone.
+The processes of a pool load the forwards again from their files, and known results from the cache;
+they return plain data. Errors, their order and the bytes that are emitted are those of one process
+alone.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _one_by_one(missing, working: Working, finished: Finished) -> Iterator[Emitt
 
 
 def _in_parallel(missing, processes: int, finished: Finished) -> Iterator[Emitted]:
-    """Processes are handed no more than a pipe holds: the thread that hands it on would wait for
+    """Run in a pool. No process gets more data than a pipe holds: the sending thread would wait for
     ever for one that was ended, and the pool for that thread.
     """
     with _pool(processes) as pool:
@@ -159,8 +159,8 @@ def _pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """For a process that begins here, Ctrl-C stays blocked: its imports take two seconds, in which
-    it would answer with a traceback. For this one it is only put off.
+    """Block Ctrl-C in a process that begins here: its imports take two seconds, in which it would
+    answer with a traceback. For this one it is only put off.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -170,8 +170,8 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Of a process: Ctrl-C is for its parent to answer, one thread is enough, and nobody is left
-    behind where the parent was killed.
+    """Initialize a process: its parent answers Ctrl-C, it uses one thread, and it ends if the
+    parent is killed.
     """
     import torch
 
@@ -189,7 +189,7 @@ def _end_with(parent) -> None:
 
 
 def _emitted(file: str, name: str, asked: Asked) -> Emitted:
-    """Of a process: one forward, from its file."""
+    """In a process: derive one forward, from its file."""
     found = [forward for forward in _loaded(file) if forward.__name__ == name]
     if not found:
         raise QuestionError(f"{name} is no longer in {file}", "run the same command again")
@@ -197,7 +197,7 @@ def _emitted(file: str, name: str, asked: Asked) -> Emitted:
 
 
 def _generated(forward: type[Forward], asked: Asked, progress=lambda what: None) -> Emitted:
-    """A lean module; of what the cache knows the kernels alone."""
+    """Derive a lean module; if it is in the cache, only the kernels."""
     limit, target, folder, chain = asked
     if target == TORCH:
         return emitted(lean.generate(forward, progress, limit, chain))
@@ -229,7 +229,7 @@ def _loaded(file: str) -> list[type[Forward]]:
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,5 +1,5 @@
-"""The last gate: text that may be written is run beside autograd and the class body. Nothing here
-imports torch before it is called.
+"""The last gate: runs generated text against autograd and the class body. Nothing here imports
+torch before it is called.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ EMITTED = "; nothing was emitted$"  # says an error where it is one
 
 @dataclass(frozen=True)
 class Generated:
-    """A module that is ready to be written: its file name and text, and all that is known of it.
-    ``whole`` is what all languages are printed from, ``program`` what this text was.
+    """A module that is ready to be written: its file name and text, and its facts. ``whole`` is the
+    program that all languages are printed from, ``program`` that of this text.
     """
 
     file: str
@@ -40,13 +40,13 @@ class Generated:
 
 
 def file_of(forward: type[Forward]) -> str:
-    """The name of the file that a forward's module is written to."""
+    """The file name of a forward's module."""
     return f"{forward.definition.snake}.py"
 
 
 def compared(forward: type[Forward], program: Program, text: str, target: Compares) -> float:
-    """The largest difference of the text's gradients to autograd's, beyond what the latter rounds
-    off: the gate of all code.
+    """The largest difference of the text's gradients from autograd's, beyond autograd's own
+    rounding: the gate of all code.
 
     Raises `UnprovedError` where it is too large, where the text does not even run, or where the
     mathematics is not what the class body says.
@@ -76,7 +76,7 @@ def compared(forward: type[Forward], program: Program, text: str, target: Compar
 
 
 def _check_as_written(forward: type[Forward], program: Program) -> None:
-    """Raises `UnprovedError` where a forward was taken for another one."""
+    """Raise `UnprovedError` if a forward was misread."""
     from codegen.as_written import difference_from_body  # torch takes a second
 
     for word in words_of(forward.definition) or (None,):
@@ -91,8 +91,8 @@ def _check_as_written(forward: type[Forward], program: Program) -> None:
 def goes_wrong(
     forward: type[Forward], program: Program, text: str, target: Tries
 ) -> tuple[str, ...]:
-    """In words, what was tried and goes wrong: where float32 ends, what breaks at hard points, and
-    where the class body as it is typed does better.
+    """Problems found in trials, in words: where float32 ends, at hard points, and where the class
+    body as it is typed does better.
     """
     from codegen.as_written import digits_lost_by_order, wider_than_body  # torch takes a second
     from codegen.targets.torch.square import undefined_where_singular

@@ -63,7 +63,7 @@ WORTH = 0.7  # of the traffic: calls without options that move no more have a pa
 @dataclass(frozen=True)
 class Lean:
     """A lean module that was compared: the ``whole`` program that its pairs are made of, the first
-    of these, and how far it was from autograd. ``cut_short`` says what a time limit left undone.
+    of these, and its distance from autograd. ``cut_short`` says what a time limit left undone.
     """
 
     text: str
@@ -109,8 +109,8 @@ def with_kernels(
     kernels: Kernels,
     progress: Callable[[str], None] = lambda what: None,
 ) -> tuple[tuple[str, ...], str]:
-    """The kernels of a ``whole`` program whose module was compared, as they are too; or why there
-    are none.
+    """The kernels of a ``whole`` program whose module was compared, after a comparison of their
+    own; or the reason why there are none.
     """
     progress("building kernels")
     pairs = pairs_of(whole, outside_of(forward.definition))
@@ -147,7 +147,7 @@ def lean_tried(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
 ) -> Tried:
-    """The module as it is before the edges are looked for.
+    """The module before its edges are searched.
 
     Raises `UnprovedError` where it differs from autograd.
     """
@@ -169,7 +169,7 @@ def lean_tried(
 
 
 def _tried(forward: type[Forward], whole: Program, pairs: Sequence[Pair]) -> Tried:
-    """The module, which refuses second derivatives where those of its lines are wrong."""
+    """The module; it raises for second derivatives where those of its lines are wrong."""
     try:
         return Tried(forward, whole, pairs)
     except WrongUse as error:
@@ -218,8 +218,8 @@ def _of_calls_without_options(proved: Proved) -> str:
 
 
 class Tried:
-    """A module that was compared; ``unsafe`` is what is infinite or NaN where the mathematics is
-    finite, of each of its pairs.
+    """A module that was compared; ``unsafe`` lists, for each pair, results that are infinite or NaN
+    where the mathematics is finite.
     """
 
     def __init__(self, forward: type[Forward], whole: Program, pairs: Sequence[Pair]):
@@ -231,14 +231,14 @@ class Tried:
             self.unsafe = [check_every_use(self.text, pair) for pair in pairs]
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        """Of the public function, also where it calls another pair than the first."""
+        """For the public function, also where it calls another pair than the first."""
         found = [self.runs.largest_difference(text, definition, program)]
         for pair in self.pairs[1:]:
             found.append(Runs(pair).largest_difference(text, pair.definition, pair.program))
         return max(found)
 
     def with_edges(self) -> Lean:
-        """With all that was shown to be unsafe in its docstring."""
+        """The module with all known unsafe cases in its docstring."""
         pairs = [*map(self._with_edges, self.pairs, self.unsafe)]
         text = module_text(*pairs)
         return Lean(text, self.whole, pairs[0], self.difference, self.cut_short)
@@ -263,7 +263,7 @@ def rounding_of_module(made: Lean) -> Rounding:
 
 
 class Runs:
-    """Runs the public function of a lean module, with the default reduction where none is said; for
+    """Runs the public function of a lean module, with the default reduction if none is given; for
     the calls of one ``pair``, with every entry.
     """
 

@@ -1,4 +1,4 @@
-"""The lines of code beside a derivation: those of a module that passed the gate, and no others."""
+"""Lines of code beside a derivation: only those of a module that passed the gate."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
 
 
 def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
-    """The lines, each of which stands in the text that was compared."""
+    """The lines, each checked to be in the text that was compared."""
     written = {line.strip() for line in text.split("\n")}
     for line in "\n".join(lines.values()).split("\n"):
         if line.strip() not in written:
@@ -60,7 +60,7 @@ def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[Pair, str]:
-    """The module that passed: one that is known, or it passes now."""
+    """The module that passed: a known one, or it is compared now."""
     known, plain = [*_known(forward)], lean_program(forward, proved)
     for program in dict.fromkeys((plain, with_arguments_held(plain))):
         pair = Pair(program, outside)
@@ -76,7 +76,7 @@ def _passed(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[P
 
 
 def _known(forward: type[Forward]) -> Iterator[str]:
-    """The modules that were compared; they may hold more."""
+    """Texts of the modules that were compared; they may hold more."""
     kept = Cache(cache_folder()).get(forward)
     if kept is not None:
         yield kept.text

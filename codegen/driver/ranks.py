@@ -1,5 +1,5 @@
-"""A forward's module for the ranks of groups: derived, proved, printed, and compared with autograd
-through its statements before anybody sees it.
+"""Modules of a forward for the ranks of groups: derived, proved, printed, and compared with
+autograd through its statements before it is written.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_AXES = {SHARD: 2, CHUNK: 1}  # at the same time; over a group of its own ea
 
 @dataclass(frozen=True)
 class OfRanks:
-    """A module that is ready to be written; ``forward`` and ``backward`` say in words what the
-    ranks tell each other.
+    """A module that is ready to be written; ``forward`` and ``backward`` are its collectives in
+    words.
     """
 
     file: str
@@ -81,7 +81,7 @@ def generate_of_ranks(
 
 
 def _check_can_be_split(definition: Definition) -> None:
-    """Raises `QuestionError` where no axis can be."""
+    """Raise `QuestionError` if no axis can be split."""
     name, outputs = definition.name, definition.outputs
     if definition.carried:
         raise QuestionError(
@@ -113,7 +113,7 @@ def program_of_one(forward: type[Forward], proved: Proved) -> Program:
 
 
 def _printed(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
-    """The text, and what compares it."""
+    """The text, and the function that compares it."""
     from codegen.targets.torch import shard_check  # torch takes a second
 
     if way == CHUNK:
@@ -124,8 +124,8 @@ def _printed(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
 def present(
     out: Path, forward: type[Forward]
 ) -> Iterator[tuple[type[Forward], str, tuple[str, ...]]]:
-    """The modules of parts that stand in ``out`` for a forward, to be written again: the forward
-    with the reduction that it is, the way, and the axes.
+    """Existing modules of parts in ``out`` for a forward, to be written again: the forward with its
+    reduction, the way, and the axes.
     """
     for word in words_of(forward.definition) or (None,):
         yield from _present(out, reduced_forward(forward, word))
@@ -157,7 +157,7 @@ def _start(forward: type[Forward]) -> list[str]:
 
 
 def _word(forward: type[Forward]) -> str:
-    """The reduction, where that is not the default."""
+    """The reduction, unless it is the default."""
     definition = forward.definition
     default = next(iter(definition.reductions), ("", None))[0]
     return definition.reduction if definition.reduction != default else ""

@@ -1,8 +1,8 @@
 """``trace``: the way of one forward through the rooms, with the record that stands at each door.
 
-The records are those that are made anyway, one after the other: `derive.derivation.stages` up to
-what is proved, then the stages of ``lean.py``. Where one of them refuses, the doors before it are
-shown all the same. Modules and types are named by the objects themselves.
+The records are those of a normal run, one after the other: `derive.derivation.stages` up to the
+proof, then the stages of ``lean.py``. If one of them raises, the doors before it are shown all the
+same. Modules and types are named by the objects themselves.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def trace(forward: type[Forward]) -> int:
 
 
 def _print(document: Document) -> None:
-    """In colour where there are colours; else without spaces at the ends of lines."""
+    """Print in colour if supported; else without trailing spaces."""
     if sys.stdout.isatty():
         Console(highlight=False, markup=False, emoji=False).print(rendered(document))
         return
@@ -141,7 +141,7 @@ def _adjoint(adjoint: Adjoint) -> Iterator[Equation]:
 
 
 def _after_closing(maker: Callable, form: ClosedForm) -> Iterator[Section]:
-    """The values and their ranges stand at doors of their own on the way to a closed form."""
+    """Doors of values and ranges, on the way to a closed form."""
     yield _door(relations_of, form.relations, _relations(form))
     yield _door(Scales, form.relations.scales, _ranges(form))
     yield _door(maker, form, _closed_form(form))
@@ -219,7 +219,7 @@ def _closed_form(form: ClosedForm) -> Iterator[Block]:
 
 
 def _steps(form: ClosedForm) -> Iterator[Equation]:
-    """Every step: what the expression became, and by which rule."""
+    """Every step: its result, and its rule."""
     for target in dict.fromkeys(step.target for step in form.steps):
         left: Tensor | str = target
         for step in form.steps_to(target):
@@ -228,7 +228,7 @@ def _steps(form: ClosedForm) -> Iterator[Equation]:
 
 
 def _rules_counted(form: ClosedForm) -> Iterator[tuple[str, str]]:
-    """For every gradient the rules that led to it, each with how often."""
+    """The rules that led to each gradient, with their counts."""
     for target in dict.fromkeys(step.target for step in form.steps):
         rules = Counter(step.rule for step in form.steps_to(target))
         yield target.name, ", ".join(f"{rule} {count}" for rule, count in rules.items())

@@ -38,7 +38,7 @@ def program_blocks(program: Program) -> Iterator[Block]:
 
 
 def schedules(program: Program) -> Iterator[tuple[Callable, object, tuple[Block, ...]]]:
-    """The loops that a kernel of each function is made of: what made them, they, and in words."""
+    """The loops of each function's kernel: their maker, the plan, and words."""
     for function in (program.forward, program.backward):
         try:
             plan = planned(flat(program, function))
@@ -68,7 +68,7 @@ def _stage(stage: Sweep | Whole) -> Iterator[tuple[str, str]]:
 
 
 def _function(function: Function) -> str:
-    """Its arguments, results, and how many steps of which kind it has."""
+    """Its arguments, results, and numbers of steps by kind."""
     kinds = Counter(type(step).__name__ for step in function.steps)
     steps = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
     arguments = ", ".join(p.name for p in function.parameters)
@@ -76,7 +76,7 @@ def _function(function: Function) -> str:
 
 
 def _tree(value: Value) -> str:
-    """The classes of a value and of what it is made of: ``Reduce(Times(Load, Load))``."""
+    """The classes of a value and its operands: ``Reduce(Times(Load, Load))``."""
     inside = ", ".join(map(_tree, operands(value)))
     name = type(value).__name__
     return f"{name}({inside})" if inside else name

@@ -46,7 +46,7 @@ def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dic
 
 
 def with_runtime(texts: Mapping[Path, str]) -> dict[Path, str]:
-    """The modules, and in each of their folders the file that those share which import it."""
+    """The modules, and in each folder the runtime file that they import."""
     shared = {
         p.parent / name: own for p, text in texts.items() for name, own in beside(text).items()
     }
@@ -54,14 +54,14 @@ def with_runtime(texts: Mapping[Path, str]) -> dict[Path, str]:
 
 
 def outdated(texts: Mapping[Path, str]) -> list[Path]:
-    """The files that differ from what they should be; the differences are printed."""
+    """The files that are out of date; the differences are printed."""
     return [path for path, text in texts.items() if _show_difference(path, text)]
 
 
 def write_modules(
     texts: Mapping[Path, str], inputs: Iterable[Path] = (), force: bool = False
 ) -> list[Path]:
-    """Replace every file by its new text; from a folder that held nothing, modules can be imported.
+    """Replace every file by its new text; in an empty folder, make modules importable.
 
     Raises `QuestionError` where the folder cannot be written, and what
     `derive.running.writing.refuse` raises.
@@ -83,7 +83,7 @@ def write_modules(
 
 
 def _show_difference(path: Path, text: str) -> bool:
-    """Print how the file differs from what it should be; whether it does."""
+    """Print the difference of the file from its new text; True if there is one."""
     old = writing.current(path)
     if old == text:
         return False

@@ -56,7 +56,7 @@ def fingerprint(file: Path, machinery: str) -> str:
 
 
 def machinery_hash() -> str:
-    """SHA-256 of gradform itself, and of what it runs on."""
+    """SHA-256 of gradform itself, and of the packages it runs on."""
     parts = [f"python {platform.python_version()}"]
     parts += [f"{name} {_version(name) or _own_version(name)}" for name in MADE_BY]
     parts += [f"{f.name} {_hash(f)}" for f in machinery_files()]
@@ -90,8 +90,8 @@ def _is_pythons(file: Path) -> bool:
 
 
 def _package(file: Path, first: Path) -> str:
-    """The installed package that a file is of, with its version, or ''; gradform itself is none,
-    nor is that which holds ``first``.
+    """The installed package of a file, with its version, or ''; never gradform itself, nor the
+    package of ``first``.
     """
     if any(map(file.is_relative_to, (MATH, FACE, *MACHINERY))):
         return NONE
@@ -101,7 +101,7 @@ def _package(file: Path, first: Path) -> str:
 
 @cache
 def _version(package: str) -> str:
-    """As the package was installed; '' where it was not, but is imported from a folder."""
+    """The installed version; '' for a package that is imported from a folder."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -109,7 +109,7 @@ def _version(package: str) -> str:
 
 
 def _own_version(package: str) -> str:
-    """As the package itself says, for which it has to be imported."""
+    """The version in the package itself, which has to be imported for it."""
     return str(getattr(importlib.import_module(package), "__version__", "unknown"))
 
 
@@ -118,7 +118,7 @@ def _hash(file: Path) -> str:
 
 
 def _imported(file: Path) -> Iterator[Path]:
-    """The files that the imports of ``file`` run; those of packages on the way included."""
+    """Files that the imports of ``file`` run, including packages on the way."""
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""The digest of texts, by which they are known again."""
+"""The digest of texts, which identifies them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 class _OfText(ExecutionLoader):
-    """Imports a module from its text, which stands under a name that is no file's."""
+    """Imports a module from its text, under a name that is no file's."""
 
     def __init__(self, text: str, file: str):
         self.text, self.file = text, file
@@ -23,8 +23,8 @@ class _OfText(ExecutionLoader):
 
 
 def loaded(text: str, name: str, digest: str = "checked", package: str = "") -> ModuleType:
-    """The module with this text; ``digest`` tells it from others of the name in a traceback. What
-    it imports beside it is in the ``package``.
+    """The module with this text; ``digest`` tells it from others of the name in a traceback. Its
+    relative imports come from ``package``.
     """
     file = f"<gradform {name} {digest}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

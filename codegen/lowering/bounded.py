@@ -1,10 +1,10 @@
-"""Arguments held where the functions of them are finite, in branches that are not taken.
+"""Clamps arguments in branches that are not taken, so that functions of them are finite.
 
-Autograd multiplies what comes back through such a branch by 0: that is NaN where a derivative is
-infinite there, in every order. ``where(x > 0, log(where(x > 0, x, 1)), 0)`` has the same value, and
-its derivatives are finite wherever the mathematics is. A named value that is read in such branches
-alone is in these itself. Held is what the choice may be made for: what is made of the same inputs
-as the condition, or is an input itself.
+Autograd multiplies gradients through such a branch by 0: that is NaN where a derivative is infinite
+there, in every order. ``where(x > 0, log(where(x > 0, x, 1)), 0)`` has the same value, and its
+derivatives are finite wherever the mathematics is. A named value that is read in such branches
+alone is in these itself. Held are values that the choice may be made for: those made of the same
+inputs as the condition, and inputs.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def with_bounded_arguments(
     saved: Mapping[str, frozenset[str]] | None = None,
     choice: type[Choose] = Choose,
 ) -> Function:
-    """``function`` where autograd may differentiate it line by line; what was ``saved``, made of
-    other names, may be infinite or NaN itself where it is not read. What holds is a ``choice``.
+    """``function`` in a form that autograd may differentiate; ``saved`` values, made of other
+    names, may be infinite or NaN where they are not read. ``choice`` is the node that holds
+    arguments.
     """
     return _Bounded(function, saved or {}, choice).function
 
@@ -90,7 +91,7 @@ class Origins:
 
 
 class _Bounded:
-    """The steps from the last one back, so that where a value is read is known before it is met."""
+    """Walks the steps backwards, so that all reads of a value are known before it is met."""
 
     def __init__(
         self, function: Function, saved: Mapping[str, frozenset[str]], choice: type[Choose]
@@ -146,7 +147,7 @@ class _Bounded:
         return path if fits else ()
 
     def _in_full(self, test: Value, before: set[str]) -> Value:
-        """A condition without the names of what is computed later."""
+        """A condition without the names of values computed later."""
         later = {n: v for n, v in self.made.items() if n not in before and n not in self.again}
         while (names := names_in(test) & {*later}) and len(names_in(test)) < MOST_NAMES:
             test = with_replaced(

@@ -1,4 +1,4 @@
-"""A choice by where one value lies, read off how it is written.
+"""A choice by the range of one value, read off its form.
 
 In: a `Piecewise`. Out: a `Choice`, its pieces in order of that value, or None.
 """
@@ -19,8 +19,8 @@ BELOW, ABOVE = ("<", "<="), (">", ">=")
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice by where ``u`` lies: ``pieces`` from the lowest on, between ``bounds``, each a
-    number or made of scalars; ``whole`` is how it was written.
+    """A choice by the range of ``u``: ``pieces`` from the lowest on, between ``bounds``, each a
+    number or made of scalars; ``whole`` is the original.
     """
 
     u: Expr
@@ -29,7 +29,7 @@ class Choice:
     whole: Piecewise
 
     def inside(self, i: int) -> Callable[[Expr], Expr] | None:
-        """Piece ``i`` as a function of what ``u`` is, if it is made of that and of scalars."""
+        """Piece ``i`` as a function of ``u``, if it depends on that and scalars alone."""
         place = Dummy("u", real=True)
         e = self.pieces[i].xreplace({self.u: place, -self.u: -place})
         if any(t.axes or t.role != "scalar" for t in tensors_in(e)):
@@ -38,7 +38,7 @@ class Choice:
 
 
 def choice_of_one(e: Piecewise, magnitudes: Mapping[str, Expr]) -> Choice | None:
-    """The choice by where one value lies, if it is one."""
+    """The choice by the range of one value, if it is one."""
     tests = [t for _, c in e.args[:-1] for t in _tests(c)]
     if not tests or not all(isinstance(t, Relational) and deciding(t) for t in tests):
         return None
@@ -101,7 +101,7 @@ def _side(test: Relational) -> tuple[Expr, str, Expr] | None:
 
 
 def _ordered(bounds: set[Expr]) -> tuple[Expr, ...] | None:
-    """The bounds from the lowest on, if that is known."""
+    """The bounds in ascending order, if that is known."""
     if len(bounds) == 1:
         return tuple(bounds)
     a, b = bounds
@@ -136,7 +136,7 @@ def deciding(test: Relational) -> bool:
 
 
 def is_scalar(e: Expr) -> bool:
-    """A number, or made of scalar arguments alone."""
+    """True if it is a number, or made of scalar arguments alone."""
     return all(isinstance(s, Tensor) and s.role == "scalar" for s in e.free_symbols) and not e.has(
         Piecewise
     )

@@ -1,5 +1,4 @@
-"""Choices that a target has a function for: the larger of two, what is held between bounds, what
-bends at 0.
+"""Choices that a target has a function for: the larger of two, clamps, functions that bend at 0.
 
 In: an expression with choices. Out: the same with these in their places, under the names of
 ``pieces.py``. Used in the forward and the backward; the step-by-step functions choose as it is
@@ -30,9 +29,9 @@ from derive.language.symbols import Tensor, is_constant, tensors_in
 
 
 def with_pieces(e: Expr, magnitudes: Mapping[str, Expr]) -> Expr:
-    """``e`` with its choices under the names of ``pieces.py``, where they are such.
+    """``e`` with its choices replaced by the functions of ``pieces.py`` where they match.
 
-    ``magnitudes`` has what tensors are the absolute values of, by name.
+    ``magnitudes`` maps names of tensors to the operands of which they are the absolute values.
     """
     if not e.atoms(Piecewise):
         return e
@@ -49,15 +48,15 @@ def with_pieces(e: Expr, magnitudes: Mapping[str, Expr]) -> Expr:
 
 
 def compared(e: Expr) -> Expr:
-    """``e``, which stood in a condition, the same."""
+    """The same for ``e`` inside a condition."""
     while e.has(Branches, Compared):
         e = as_choices(e)
     return with_pieces(e, {})
 
 
 def _product(e: Mul, magnitudes: Mapping[str, Expr]) -> Expr:
-    """A factor that is a choice with 0 in it stays one, beside factors that may be infinite there;
-    one that is 1 or a scalar bends the others.
+    """A product with a choice. A factor that is a choice with 0 in it stays one, beside factors
+    that may be infinite there; one that is 1 or a scalar bends the others.
     """
     factors = []
     for factor in e.args:
@@ -103,7 +102,7 @@ def _rewritten(e: Piecewise, magnitudes: Mapping[str, Expr]) -> Expr:
 
 
 def _where_positive(found: Expr, choice: Choice) -> Expr:
-    """``found``, or what was written unless the scalars that it needs are positive."""
+    """``found``, or the original unless the scalars that it needs are positive."""
     needed = [high - low for low, high in zip(choice.bounds, choice.bounds[1:], strict=False)]
     needed += [p.base for p in found.atoms(Pow) if p.exp.is_negative and is_scalar(p.base)]
     return _guarded(found, choice.whole, needed)
@@ -149,7 +148,7 @@ def _extreme(e: Piecewise) -> Expr | None:
 
 
 def _quotient(above: Expr, over: Expr) -> Expr:
-    """The quotient, cancelled; SymPy (1.14) does not end where a choice is in it."""
+    """The quotient, cancelled; SymPy (1.14) does not terminate if it holds a choice."""
     whole = above / over
     named = {node: Dummy(real=True) for node in whole.atoms(ArrayNode, Piecewise)}
     return cancel(whole.xreplace(named)).xreplace({name: node for node, name in named.items()})
@@ -190,13 +189,13 @@ def _continued(e: Piecewise, magnitudes: Mapping[str, Expr]) -> Expr | None:
 
 
 def _together(f: Expr, place: Dummy) -> Expr:
-    """``f`` with the factor ``place`` outside, where all of its terms have it."""
+    """``f`` with the factor ``place`` taken out, where all of its terms have it."""
     inside = Add(*(term / place for term in Add.make_args(f)))
     return place * inside
 
 
 def _in_magnitudes(e: Expr, u: Expr, magnitudes: Mapping[str, Expr]) -> Expr:
-    """``e`` with u**2 instead of the square of what u is the absolute value of."""
+    """``e`` with u**2 instead of the square of u's operand, of which u is the absolute value."""
     inside = magnitudes.get(u.name) if isinstance(u, Tensor) else None
     inside = u.args[0] if isinstance(u, Abs) else inside
     if inside is None:

@@ -1,4 +1,4 @@
-"""Choices as they are written, and the conditions that decide."""
+"""Choices as they are written, and their conditions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from derive.language.notation.layout import Layout
 
 
 def lowered_choice(lowering: Context, e: Piecewise, frame, picked) -> Value:
-    """A choice, from the last branch to the first. Where a number decides, the code has one of
-    the branches and not a tensor that is made of them, so each is made what the whole is.
+    """A choice, from the last branch to the first. Where a number decides, the code has one of the
+    branches and not a tensor made of them, so each gets the dimensions of the whole.
     """
     if not lowering.rounds_as_autograd and (gated := gate(lowering, e, frame, picked)) is not None:
         return gated

@@ -1,4 +1,4 @@
-"""Numbers that are no fractions, by their formulas: one knows sqrt(2/pi), and not 0.797884..."""
+"""Irrational numbers by their formulas: readers know sqrt(2/pi), and not 0.797884..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from derive.language.float_range import IN_LOGARITHMS, unheld_number
 
 
 def constant(number: Expr) -> Constant:
-    """A number by its formula, of which the roots are one: sqrt(2/pi) is sqrt(2)/sqrt(pi)."""
+    """A number by its formula, with its roots combined: sqrt(2/pi) is sqrt(2)/sqrt(pi)."""
     roots = [f for f in Mul.make_args(number) if isinstance(f, Pow) and abs(f.exp) == S.Half]
     if len(roots) < 2:
         return Constant(str(number), float(number))
@@ -23,7 +23,7 @@ def constant(number: Expr) -> Constant:
 
 
 def check_held(number: Expr) -> None:
-    """A number that came out of the derivation can be computed with. Raises `QuestionError`."""
+    """Raise `QuestionError` if a number of the derivation cannot be computed with."""
     problem = unheld_number(number)
     if problem:
         raise QuestionError(f"the forward or its gradient has {problem}", IN_LOGARITHMS)

@@ -19,10 +19,10 @@ class Context(ABC):
 
     ``layouts`` has the layout of every tensor by name, ``order`` the axes in the order of
     dimensions. ``statements`` are needed for a `Pullback`: the derivative of their outermost
-    function. With ``saved`` only the tensors of these names are at hand; without, the rounding is
-    that of reverse-mode differentiation, one operation at a time: what is divided by numbers is
-    multiplied by one number instead. ``peaks`` says what tensors are the largest of, in a row, each
-    in the forms in which it may be met, ``magnitudes`` what tensors are the absolute values of.
+    function. With ``saved`` only the tensors of these names are available; without, the rounding is
+    that of reverse-mode differentiation, one operation at a time: divisions by numbers become one
+    multiplication. ``peaks`` maps row maxima to their operands, each in the forms in which it may
+    be met, ``magnitudes`` absolute values to theirs.
     """
 
     def __init__(
@@ -45,4 +45,4 @@ class Context(ABC):
 
     @abstractmethod
     def tensor(self, t: Tensor, frame, picked) -> Value:
-        """The same of a tensor."""
+        """The same for a tensor."""

@@ -2,8 +2,8 @@
 are left.
 
 Three tensors belong together: an input along ``T``, an output along ``To`` and a weight along
-``K``, of which entries meet where t = stride*to + dilation*k - padding. Of two of them the third
-is made; so a convolution, and its gradients, are recognised by the same equation, which is solved
+``K``, of which entries meet where t = stride*to + dilation*k - padding. Any two of them determine
+the third; so a convolution, and its gradients, are recognised by the same equation, which is solved
 for the axis that is read.
 """
 
@@ -50,7 +50,7 @@ class Meeting:
 
 
 def convolved(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:
-    """A sum as a convolution or one of its gradients; None where it is none."""
+    """A sum as a convolution or one of its gradients; None for others."""
     factors = Mul.make_args(e.operand)
     constants = [f for f in factors if is_constant(f)]
     varying = [f for f in factors if f not in constants]

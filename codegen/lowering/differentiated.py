@@ -1,7 +1,7 @@
 """Lines that torch may differentiate one by one: in forward mode, and under a compiled transform.
 
 Where the lines of a function decide by values that gradients flow to, the derivatives of the lines
-need not be those of what they compute: ``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))`` is
+need not be those of the function: ``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))`` is
 smooth, and neither of its parts is. Where the statements decide the same, lines and statements are
 on the same side of the kink.
 """
@@ -56,7 +56,7 @@ def lines_to_differentiate(program: Program) -> Function:
 
 def with_lines_to_differentiate(program: Program) -> Program:
     """``program`` with arguments held in branches that are not taken (``bounded.py``), and the
-    forward `taken_apart` where that is the function.
+    forward `taken_apart` if that is the function.
     """
     atoms = with_bounded_arguments(program.atoms)
     if lines_to_differentiate(program) is not program.forward:
@@ -69,8 +69,8 @@ def with_lines_to_differentiate(program: Program) -> Program:
 
 
 def taken_apart(function: Function) -> Function:
-    """``function`` with a product that is subtracted in one operation, where an input flows into
-    some of its three values alone, in two; in one that adds, where a factor is a difference.
+    """``function`` with fused operations split in two: a product that is subtracted, if an input
+    flows into only some of its three values; one that is added, if a factor is a difference.
 
     torch 2.13 ends the process where it compiles forward mode of the one operation.
     """
@@ -131,7 +131,7 @@ def decisions_of(function: Function, statements: Collection[str]) -> set:
 
 
 def _decided(value: Value) -> Iterator[tuple[tuple[Value, ...], object]]:
-    """By which values something is decided, and what says how. Torch's clamp keeps its bounds."""
+    """The deciding values, and a key of the decision. Torch's clamp keeps its bounds."""
     match value:
         case Choose():
             for test in (value.condition, *values_in(value.condition)):
@@ -154,7 +154,7 @@ def _decided(value: Value) -> Iterator[tuple[tuple[Value, ...], object]]:
 
 
 def at_equality(test: Compare) -> tuple:
-    """Two values, and the side that has their equality: ``a < b`` leaves it to ``a >= b``."""
+    """Two values, and the side that includes equality: ``a < b`` leaves it to ``a >= b``."""
     if test.relation in ("==", "!="):
         return "==", frozenset((test.left, test.right))
     first = test.relation in (">=", "<")

@@ -208,7 +208,7 @@ def _slope(lowering: Context, e: sloping, frame, picked) -> Value:
 
 
 def _rounded_down(lowering: Context, e: floor, frame, picked) -> Value:
-    """A size that is divided by another, as whole numbers are."""
+    """The integer quotient of two sizes."""
     if not is_number_or_size(e):
         operand = lowering.value(e.args[0], frame, picked)
         return Apply("floor", operand, dims=operand.dims)

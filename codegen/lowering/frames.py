@@ -1,4 +1,4 @@
-"""Frames and dimensions: putting what was computed where the next thing needs it.
+"""Frames and dimensions: aligns values with the dimensions where they are needed.
 
 A *frame* is the list of axes that a value is aligned with, at the right, as broadcasting aligns
 shapes. Everything here is about dimensions alone.
@@ -52,8 +52,8 @@ def fitted(value: Value, layout: Layout) -> Value:
 
 
 def arranged(value: Value, frame: Frame) -> Value:
-    """``value`` with its dimensions in the order of ``frame``, those of size 1 that it lacks
-    put in.
+    """``value`` with its dimensions in the order of ``frame``, with dimensions of size 1 for
+    missing axes.
     """
     _check_none_is_lost(value, frame)
     dims = value.dims
@@ -73,8 +73,8 @@ def arranged(value: Value, frame: Frame) -> Value:
 
 
 def _check_none_is_lost(value: Value, axes: Iterable[Axis]) -> None:
-    """Refuse a value that varies along an axis for which there is no place, or twice along one.
-    Raises `QuestionError`.
+    """Raise `QuestionError` if a value varies along an axis without a place in the frame, or twice
+    along one.
     """
     varies = [dim.axis for dim in value.dims if not dim.one]
     if len(set(varies)) < len(varies) or not axes_in(value) <= set(axes):
@@ -131,12 +131,12 @@ def widened(frame: Frame, more: Iterable[Axis], order: Sequence[Axis]) -> Frame:
 
 
 def axes_in(value: Value) -> set[Axis]:
-    """The axes along which a value has its whole length."""
+    """The axes along which a value has its full length."""
     return {dim.axis for dim in value.dims if not dim.one}
 
 
 def broadcast(layouts: Iterable[Layout]) -> Layout:
-    """The dimensions of values that were combined, aligned at the right."""
+    """The dimensions of a result of several values, aligned at the right."""
     result: list[Dim] = []
     for layout in layouts:
         for i, dim in enumerate(reversed(layout)):
@@ -148,7 +148,7 @@ def broadcast(layouts: Iterable[Layout]) -> Layout:
 
 
 def sizes_used(steps: Iterable[Step]) -> set[str]:
-    """The axes whose sizes the steps speak of, by name."""
+    """The axes whose sizes appear in the steps, by name."""
     return {name for step in steps for value in values_in(step) for name in _sizes_of(value)}
 
 

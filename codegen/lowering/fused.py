@@ -1,5 +1,5 @@
-"""A product that is added to something, as one operation: what is of full size is neither written
-nor read again in between.
+"""Fused multiply-add: a product that is added to something, as one operation, without a full-size
+intermediate.
 
 In the forward and the backward; the step-by-step functions compute one operation after the other,
 as autograd does.
@@ -24,7 +24,7 @@ HALVING = {Number(Fraction(n)): Number(Fraction(1, n)) for n in (2, 4, 8)}
 
 
 def fused(node: Node, numbers: Collection[str]) -> Node:
-    """``node`` with what is added to a product fused with it; the arguments called ``numbers`` are
+    """``node`` with additions to a product fused with it; the arguments called ``numbers`` are
     Python numbers.
     """
     changed = {}
@@ -49,8 +49,8 @@ def _inside(item, numbers: Collection[str]):
 
 
 def _sum(value: Plus, numbers: Collection[str]) -> Value:
-    """From left to right, as it is added up; a product does not come first where it need not, but
-    for a difference.
+    """The sum from left to right; a product does not come first if possible, except in a
+    difference.
     """
     terms = list(value.terms)
     plain = [
@@ -102,7 +102,7 @@ def _fused(addend: Value, term: Value, negative: bool, numbers: Collection[str])
 
 
 def _product(value: Value) -> tuple[Value | None, Value]:
-    """The two that are multiplied last, if ``value`` is that."""
+    """The last two factors, if ``value`` is a product."""
     if isinstance(value, Power) and value.exponent == TWO and isinstance(value.base, Load):
         return value.base, value.base
     if not isinstance(value, Times) or len(value.factors) < 2:

@@ -1,8 +1,8 @@
-"""The larger of two values, and what is 0 where a condition does not hold: decided from what is
+"""Maxima, and gates that are 0 where a condition does not hold: decided from the values that are
 compared.
 
 A gate is a comparison with a number, which every target has in one pass. The equations, for finite
-u and v and infinite ones, where sign(NaN) is 0 and a gate lets pass what a NaN decides:
+u and v and infinite ones, where sign(NaN) is 0 and a NaN that decides passes the gate:
 
 | kept where | gate | where u or v is NaN |
 |---|---|---|
@@ -12,8 +12,8 @@ u and v and infinite ones, where sign(NaN) is 0 and a gate lets pass what a NaN 
 | u >= v | sign(u - v) above -1 | kept |
 | u != t, t a number | abs(u - t) above 0 | kept |
 
-So a NaN never turns into a 0 that was none. The difference of two numbers is 0 only if they are
-equal, as long as the smallest ones are not flushed to 0.
+So a NaN never turns into a spurious 0. The difference of two numbers is 0 only if they are equal,
+as long as denormals are not flushed to 0.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ZERO, MINUS_ONE = Number(Fraction(0)), Number(Fraction(-1))
 
 
 def choice_of(test: Value, yes: Value, no: Value, dims: Layout, numbers: Collection[str]) -> Value:
-    """``yes`` where the test holds, else ``no``; the larger or smaller of two where that is it."""
+    """``yes`` where the test holds, else ``no``; the larger or smaller of two if equivalent."""
     if isinstance(test, Compare) and test.relation in OPPOSITE:
         whole = is_number(yes, numbers) and is_number(no, numbers)
         larger = test.relation in (">", ">=")
@@ -52,7 +52,7 @@ def choice_of(test: Value, yes: Value, no: Value, dims: Layout, numbers: Collect
 
 
 def extreme(largest: bool, left: Value, right: Value, numbers: Collection[str]) -> Value:
-    """The larger or smaller of two: with a number among them it is a bound, and joins one that is
+    """The larger or smaller of two: a number becomes the bound of a clamp, and joins one that is
     there.
     """
     dims = broadcast([left.dims, right.dims])
@@ -70,7 +70,7 @@ def extreme(largest: bool, left: Value, right: Value, numbers: Collection[str]) 
 
 
 def gate(lowering, e: Piecewise, frame: tuple[Axis, ...], picked: Picked) -> Value | None:
-    """A choice between 0 and something, as gates; None where it is none, or a small one."""
+    """A choice between 0 and something, as gates; None for others, and for a small one."""
     found = _kept(e)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Functions that every target has under a name because their formula loses digits or is slow.
+"""Functions that every target names because their formula loses digits or is slow.
 
 Used in the forward and the backward; the step-by-step functions compute what is written. A target
 gives each its name, as it does for SymPy's functions.
@@ -46,9 +46,7 @@ class logsigmoid(Function):
 
 
 class Pulled(Function):
-    """A gradient, the first argument, times the derivative of a function that has the value of the
-    second.
-    """
+    """A gradient, the first argument, times the derivative of a function whose value is the second."""
 
     of: str  # the function's name
 
@@ -87,7 +85,7 @@ class Idiom:
 
 
 def _log1p(e: Expr) -> Expr | None:
-    """Not where a scalar argument, as in 1 - p + eps, keeps a difference away from 0."""
+    """log1p, except where a scalar argument, as in 1 - p + eps, keeps a difference away from 0."""
     inside = e.args[0] if isinstance(e, log) else None
     if not isinstance(inside, Add) or 1 not in inside.args:
         return None
@@ -114,7 +112,7 @@ def _sigmoid(e: Expr) -> Expr | None:
 
 
 def _softplus(e: Expr) -> Expr | None:
-    """The larger of u and 0, and log(1 + exp(-|u|)): what log(1 + exp(u)) is, without overflow."""
+    """log(1 + exp(u)) without overflow: max(u, 0) + log(1 + exp(-|u|))."""
     terms = Add.make_args(e)
     for term in terms:
         factor, logarithm = term.as_independent(log, as_Add=False)
@@ -157,8 +155,8 @@ def _sigmoid_pulled(e: Expr) -> Expr | None:
 
 
 def _pulled(e: Expr, kind: type[Pulled], y: Expr) -> Expr | None:
-    """``e`` as what passes through ``kind`` at its value ``y``. What is larger than that stays
-    outside, and so does a choice, with what will stand in its branches.
+    """``e`` as a gradient pulled back through ``kind`` at its value ``y``. Larger factors stay
+    outside, and so does a choice, with the branches it will have.
     """
     if not isinstance(y, (Tensor, Function)):
         return None
@@ -182,7 +180,7 @@ idioms: tuple[Idiom, ...] = (
 
 
 def with_idioms(e: Expr) -> Expr:
-    """``e`` with the idioms in it under their names, where they are of a tensor."""
+    """``e`` with its idioms replaced by functions, where they are of a tensor."""
     for idiom in idioms:
 
         def rewritten(node: Expr, idiom=idiom) -> Expr:
@@ -196,8 +194,8 @@ def with_idioms(e: Expr) -> Expr:
 def with_logarithms_joined(
     values: Iterable[tuple[Tensor, Expr]], needed: Collection[str]
 ) -> list[tuple[Tensor, Expr]]:
-    """``values`` without those that are only the logarithm in a `softplus` or two, wherever they
-    are read, and are not ``needed`` themselves.
+    """``values`` without those that are only the logarithm in a `softplus` or two wherever they are
+    read, and are not ``needed`` themselves.
     """
     values = list(values)
     for tensor, e in values:

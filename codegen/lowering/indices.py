@@ -1,4 +1,4 @@
-"""Labels as indices: which entry a one-hot picks, and where one stands among the terms of a sum."""
+"""Labels as indices: entries picked by a one-hot, and one-hots among the terms of a sum."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def picked_entry(lowering: Context, value: Value, axis: Axis, index: Index) -> V
 
 
 def whole_one_hot(lowering: Context, e: OneHot, frame: Frame, picked: Picked) -> Value:
-    """A one-hot as a tensor: a comparison where its axis is read at an index, or is one that the
-    label lies along; else of full size.
+    """A one-hot as a tensor: a comparison where its axis is read at an index, or the label lies
+    along it; else of full size.
     """
     if isinstance(e, Identity) and not {*e.pair} & {*picked}:  # symmetric: nothing is transposed
         e = e.towards([max(e.pair, key=lowering.order.index)])

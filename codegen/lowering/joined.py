@@ -1,5 +1,5 @@
-"""Terms that are read from places of their own, each where the one before ends: one after the
-other, as ``torch.cat`` puts them.
+"""Concatenation: terms read from places of their own, each beginning where the one before ends, as
+in ``torch.cat``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from derive.language.symbols import Axis
 
 @dataclass(frozen=True)
 class Part:
-    """A term: a number times entries that are read along ``axis`` from ``start`` to ``stop``, and 0
+    """A term: a number times entries read along ``axis`` from ``start`` to ``stop``, and 0
     elsewhere.
     """
 
@@ -43,7 +43,7 @@ class Part:
 def joined(
     lowering: Context, terms: Sequence[Expr], frame: Frame, picked: Picked
 ) -> tuple[Value | None, list[Expr]]:
-    """The terms that fill an axis one after the other, as one value, and the others."""
+    """Concatenate the terms that fill an axis; the value, and the other terms."""
     parts = [part for term in terms if (part := _part(term)) is not None]
     for axis in dict.fromkeys(part.axis for part in parts):
         own = _in_a_row([part for part in parts if part.axis == axis])
@@ -77,7 +77,7 @@ def _part(term: Expr) -> Part | None:
 
 
 def _in_a_row(parts: list[Part]) -> list[Part]:
-    """``parts`` in the order in which each begins where another ends, if they fill the axis."""
+    """``parts`` in a row, each beginning where another ends, if they fill the axis."""
     row, place = [], Integer(0)
     while (part := next((p for p in parts if resolved(p.start - place) == 0), None)) is not None:
         if part in row:

@@ -1,4 +1,4 @@
-"""Square matrices: in the last two dimensions, behind those of a batch."""
+"""Square matrices: in the last two dimensions, after those of a batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of_matrix(lowering: Context, e: Node, frame: Frame, picked: Picked) -> Value
 
 
 def _rows_and_columns(lowering: Context, e: Node) -> Frame:
-    """As a tensor lies, where either way round will do."""
+    """The layout of a tensor, where either order will do."""
     if not isinstance(e, Unordered):
         return e.axes
     if isinstance(e.matrix, Tensor):
@@ -41,8 +41,8 @@ def _rows_and_columns(lowering: Context, e: Node) -> Frame:
 
 
 def _solved(lowering: Context, e: Solve, picked: Picked) -> Value:
-    """With one right side in each matrix of a batch, or with the last of what other axes the right
-    side has as its columns.
+    """A solution: one right side for each matrix of a batch, or columns along the last of the other
+    axes of the right side.
     """
     rows, columns = e.axes
     own, right = (axes_at(of, picked) for of in (e.matrix, e.right))
@@ -61,8 +61,8 @@ def _solved(lowering: Context, e: Solve, picked: Picked) -> Value:
 
 
 def with_triangles(step: Step, factors: Mapping[str, bool]) -> Step:
-    """``step``, whose solutions know of matrices that are lower triangular: of the ``factors``, by
-    name, True where the rows lie before the columns.
+    """``step`` with its solutions marked as triangular: of the ``factors``, by name, True where the
+    rows lie before the columns.
     """
 
     def change(value: Value) -> Value | None:

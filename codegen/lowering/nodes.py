@@ -1,5 +1,5 @@
-"""Array nodes: the one way into them, on which what is picked around a node is kept apart from the
-axes of its own.
+"""Array nodes: the only way to lower them, which keeps picks from outside apart from the node's own
+axes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ KINDS = {Max: "max", Peak: "peak", SubtractedPeak: "subtracted peak"}
 
 
 class Counted(Position):
-    """A position among whole numbers, which are compared as such: in a condition."""
+    """An integer position, compared as such: in a condition."""
 
 
 def counted(e: Expr) -> Expr:
-    """``e`` with its positions as whole numbers, where it is one itself."""
+    """``e`` with integer positions, if it is one itself."""
     if not e.is_integer:
         return e
     return e.replace(

@@ -1,5 +1,5 @@
-"""Sums over the entries of windows that are put back where they were read: they overlap, and what
-lies at one place is added up. Of a maximum one entry of each window is put back, at its index.
+"""Overlap-add: sums over window entries that are put back where they were read, where they overlap.
+Of a maximum one entry of each window is put back, at its index.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from derive.language.symbols import Axis, axes_of
 
 
 def overlapped(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:
-    """A sum over an axis that the entries of windows have, and their index too; None for others."""
+    """Overlap-add for a sum over an axis of both window entries and their index; else None."""
     factors = Mul.make_args(e.operand)
     for read in (f for f in factors if isinstance(f, At) and f.fill == 0):
         index = affine(read.index)
@@ -55,7 +55,7 @@ def _back(lowering: Context, read: At, entry: Axis, picked: Picked) -> Value:
 
 
 def placed(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | None:
-    """The same of windows of which a one-hot has one entry: that is put back at its index."""
+    """The same for windows of which a one-hot picks one entry: it is put back at its index."""
     base, entries, places = e.operand, {}, {}
     while isinstance(base, At) and base.fill == 0:
         index = affine(base.index)

@@ -1,4 +1,4 @@
-"""Under which conditions a value is read: a path through choices, and several of them as one."""
+"""Conditions under which a value is read: a path through choices, and several of them as one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def left_out(measure: Value, threshold: Value) -> Compare:
 
 def in_any(paths: Sequence[Path]) -> Path:
     """The path that holds where one of the ``paths`` does. Of a test and its opposite, which differ
-    at NaN alone, that one is kept which lets it pass.
+    at NaN alone, the one that passes NaN is kept.
     """
     plain = {frozenset(_positive_test(*test) for test in path): path for path in paths}
     for path in paths:

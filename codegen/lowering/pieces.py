@@ -44,7 +44,7 @@ class Piece:
 
 
 def _held(choice: Choice) -> Expr | None:
-    """The inner piece, or the one that is not the same everywhere, of u held between the bounds."""
+    """A clamp: the inner piece, or the one that is not constant, of u held between the bounds."""
     if len(choice.bounds) == 2:
         f, (low, high) = choice.inside(1), choice.bounds
         if f is None:
@@ -62,7 +62,7 @@ def _held(choice: Choice) -> Expr | None:
 
 
 def _rest(choice: Choice, i: int, at_bound: Expr, bound: Expr) -> Expr | None:
-    """The number s with which piece ``i`` is ``at_bound + s*(u - bound)``."""
+    """The number s for which piece ``i`` is ``at_bound + s*(u - bound)``."""
     f, place = choice.inside(i), Dummy("u", real=True)
     if f is None:
         return None
@@ -72,7 +72,7 @@ def _rest(choice: Choice, i: int, at_bound: Expr, bound: Expr) -> Expr | None:
 
 
 def _joined(choice: Choice) -> Expr | None:
-    """f(u) below the bound and g(u) above it, both 0 there, term by term."""
+    """f(u) below the bound plus g(u) above it, both 0 there, term by term."""
     if len(choice.bounds) != 1:
         return None
     (b,), (f, g) = choice.bounds, (choice.inside(0), choice.inside(1))
@@ -97,8 +97,8 @@ def as_bent(choice: Choice) -> Expr | None:
 
 
 def _eased(choice: Choice) -> Expr | None:
-    """An exponential that is 1 at the bound, of what stays below it; it is the last branch, which
-    is chosen of NaN.
+    """An exponential that is 1 at the bound, of the clamped value; it is the last branch, which NaN
+    takes.
     """
     if len(choice.bounds) != 1:
         return None
@@ -120,7 +120,7 @@ def _eased(choice: Choice) -> Expr | None:
 
 
 def as_sloping(choice: Choice) -> Expr | None:
-    """g above 0 and s*exp(u)*g below; of NaN it is g."""
+    """g above 0 and s*exp(u)*g below; g for NaN."""
     if choice.bounds != (0,) or not lowest_at_edge(choice):
         return None
     below, above = choice.pieces

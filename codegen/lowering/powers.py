@@ -55,7 +55,7 @@ class _Rules:
         self.signs = not any(_is_square_of_sign(p) for e in known for p in e.atoms(Pow))
 
     def full(self, e: Expr) -> Expr:
-        """``e`` without names of powers, magnitudes and signs; what is saved is an input behind."""
+        """``e`` without names of powers, magnitudes and signs; saved values count as inputs."""
         e = written_out(e, self.made)
         return e.xreplace({t: self.own.setdefault(t.name, t) for t in tensors_in(e)})
 

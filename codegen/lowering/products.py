@@ -1,6 +1,4 @@
-"""Products: in which order, what is divided before it meets the others, and what stands inside of a
-choice.
-"""
+"""Products: the order of factors, early divisions, and factors inside of a choice."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ TWO = Number(Fraction(2))  # dividing by it is exact
 
 
 def lowered_product(lowering: Context, e: Mul, frame, picked) -> Value:
-    """Small factors before large ones, and divided before they meet: what is of full size is
-    touched once.
+    """A product with small factors before large ones, and divided before they meet: full-size
+    values are touched once.
     """
     if e.as_coeff_Mul()[0].is_negative:
         if (absorbed := _sign_absorbed(-e)) is not None:
@@ -60,7 +58,7 @@ def lowered_product(lowering: Context, e: Mul, frame, picked) -> Value:
 
 
 def _together(values: list[Value]) -> list[Value]:
-    """Those along the same axes next to each other: together they are no larger than one."""
+    """Group values along the same axes: their product is no larger than one of them."""
     along = [(len(axes_in(v)), axes_in(v)) for v in values]
     return [
         values[i]
@@ -70,7 +68,7 @@ def _together(values: list[Value]) -> list[Value]:
 
 def _in_order(numerators: list[Value], denominators: list[Value]) -> list[tuple[Value, bool]]:
     """The factors from left to right, each with True where it divides: at the first of them that is
-    along all of its axes, if what follows makes it larger; else at the end.
+    along all of its axes, if the next ones make it larger; else at the end.
     """
     factors: list[tuple[Value, bool]] = []
     met: frozenset = frozenset()
@@ -108,13 +106,12 @@ def _off_diagonal(e: Mul) -> Expr | None:
 
 
 def _selected(lowering: Context, e: Mul, frame, picked) -> Value | None:
-    """A product with a choice one of whose branches is 0, its factors inside of that: where it
-    is 0 they are never met, and 0 times an infinity is no number.
+    """A product with a choice that has a zero branch, with its factors moved inside: where it is 0
+    they are never met, and 0 times an infinity would be NaN.
 
-    What is larger than the choice stays outside, so that it is touched once; not so if it
-    divides by data, or if the choice is between 0 and 1 and would have to be multiplied with.
-    The branches stay in their order: of what is no number neither the condition holds nor its
-    opposite.
+    Factors larger than the choice stay outside, so that they are touched once, unless they divide
+    by data, or the choice is between 0 and 1 and would have to be multiplied with. The branches
+    keep their order: for NaN neither the condition nor its opposite holds.
     """
     choices = (f for f in e.args if isinstance(f, Piecewise))
     choice = next((f for f in choices if any(branch == 0 for branch, _ in f.args)), None)
@@ -139,10 +136,10 @@ def _selected(lowering: Context, e: Mul, frame, picked) -> Value | None:
 def _one_number(
     numerators: list[Value], denominators: list[Value]
 ) -> tuple[list[Value], list[Value]]:
-    """Numbers and sizes, also those below the line, as one number in front: 2/(N - 1) * x.
+    """Numbers and sizes, also those in the denominator, as one number in front: 2/(N - 1) * x.
 
-    A product with a number is differentiated into a product with that number, and so it rounds
-    the same both ways.
+    A product with a number is differentiated into a product with that number, and so it rounds the
+    same both ways.
     """
     above = [v for v in numerators if _is_number(v)]
     below = [v for v in denominators if _is_number(v)]
@@ -172,7 +169,7 @@ def _may_be_infinite(e: Expr) -> bool:
 
 
 def _sign_absorbed(e: Expr) -> Expr | None:
-    """``-e`` with the sign inside of a difference that is summed: -Sum(a - b) = Sum(b - a)."""
+    """``-e`` with the sign moved into a summed difference: -Sum(a - b) = Sum(b - a)."""
     product = Mul.make_args(e)
     for total in (f for f in product if isinstance(f, Sum)):
         factors = Mul.make_args(total.operand)

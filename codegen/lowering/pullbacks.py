@@ -1,4 +1,4 @@
-"""The derivative of a statement's outermost function, which a target may know under a name."""
+"""The derivative of a statement's outermost function, which a target may have as a function."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from derive.language.symbols import Tensor, tensors_in
 
 
 def lowered_pullback(lowering: Context, t: Tensor, frame, picked) -> Value:
-    """The upstream gradient of a statement, times the derivative of its outermost function:
-    values along the same axes, whichever of them the code will have.
+    """The upstream gradient of a statement, times the derivative of its outermost function: along
+    the same axes, whichever of them the code will have.
     """
     statement = lowering.statements[t.name.removeprefix("d")]
     e, along = statement.expression, dict(zip(t.home, t.axes, strict=True))

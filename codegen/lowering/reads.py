@@ -1,6 +1,4 @@
-"""Entries read at an affine index: which part of an axis is read, in which steps, and what has to
-be added at its ends.
-"""
+"""Reads at an affine index: the range of an axis, its steps, and padding at the ends."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ def lowered_read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Valu
 
 
 def _read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Read:
-    """The operand, of which the axis that is read stands where the first of the new ones will; of
-    what is read itself, as it lies.
-    """
+    """The read with the axis placed where the first of its new ones will be."""
     index = affine(e.index)
     own = axes_at(e.operand, picked) - {e.axis}
     new = [axis for axis in outer_first(e, index) if axis not in own]
@@ -54,9 +50,7 @@ def operand_with(lowering: Context, e: At, others: Frame, along: int, picked: Pi
 def read_of(
     lowering: Context, operand: Value, along: int, e: At, dims: Layout, ends: Ends | None = None
 ) -> Read:
-    """The value of ``e``, its operand being there with the axis that is read ``along`` that
-    dimension.
-    """
+    """The value of ``e`` from its operand, with the axis that is read at dimension ``along``."""
     index = affine(e.index)
     ends = ends or ends_of(e.axis, index)
 
@@ -108,7 +102,7 @@ def ends_of(axis: Axis, index: Affine) -> Ends:
 
 
 def max_step(index: Affine) -> Expr:
-    """The step of the outer of the axes that are read along, 1 where there is none."""
+    """The step of the outer axis of the read, 1 if there is none."""
     return abs_of(index.coefficients[0][1]) if len(index.coefficients) == 1 else _outer(index)
 
 
@@ -119,8 +113,8 @@ def _outer(index: Affine) -> Expr:
 
 
 def outer_first(e: At, index: Affine) -> list[Axis]:
-    """The axes of an index, that with the widest steps first, and of equal ones the longest as far
-    as its declaration tells: windows, then the entries in each.
+    """The axes of an index, the widest steps first, and of equal ones the longest as far as its
+    declaration tells: windows, then the entries in each.
     """
 
     def rank(axis: Axis):
@@ -141,7 +135,7 @@ def is_negative(e: Expr) -> bool:
 
 
 def resolved(e: Expr) -> Expr:
-    """``e`` with the sizes that follow from others written out."""
+    """``e`` with derived sizes written out."""
     formulas = {axis: axis.formula for axis in e.atoms(Axis) if axis.formula is not None}
     formulas |= {axis: Integer(axis.length) for axis in e.atoms(Axis) if axis.length is not None}
     return resolved(e.xreplace(formulas)) if formulas else e.expand()

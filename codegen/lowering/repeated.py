@@ -27,14 +27,14 @@ LONGEST_NAME = 32  # a third of a line, as it stands there with others
 
 
 def better(steps: Sequence[Step], numbers: Collection[str], taken: Collection[str]) -> list[Step]:
-    """``steps`` with products that are added in one operation, and what is repeated named once."""
+    """``steps`` with fused multiply-adds, and with repeated values named once."""
     return named_once([fused(step, numbers) for step in steps], numbers, taken)
 
 
 def named_once(
     steps: Sequence[Step], numbers: Collection[str], taken: Collection[str]
 ) -> list[Step]:
-    """``steps`` with those values as lines of their own, each before the first that reads it.
+    """``steps`` with repeated values as lines of their own, each before its first reader.
 
     ``numbers`` are the arguments that are Python numbers, ``taken`` the names of the function.
     """
@@ -55,7 +55,7 @@ def named_once(
 
 
 def _repeated(steps: Sequence[Step], numbers: Collection[str]) -> Value | None:
-    """The longest value that stands twice and has a name, of tensors that stay what they are."""
+    """The longest value that occurs twice and has a name, of tensors that are not reassigned."""
     assigned = Counter(step.name for step in steps if isinstance(step, Assign))
     changing = {name for name, count in assigned.items() if count > 1}
     changing |= {step.name for step in steps if isinstance(step, AddAt)}
@@ -66,8 +66,8 @@ def _repeated(steps: Sequence[Step], numbers: Collection[str]) -> Value | None:
 
 
 def _printed(node: Value | Step) -> Iterator[Value]:
-    """All values that a value or a step is made of, but the derivative in a pullback: a target that
-    has a function for that does not compute it.
+    """All operands of a value or a step, except the derivative in a pullback: a target with a
+    function for it does not compute it.
     """
     for value in operands(node):
         if isinstance(node, Pullback) and value is node.derivative:
@@ -92,7 +92,7 @@ def _name(value: Value) -> str:
 
 
 def _words(value: Value) -> str:
-    """The same of the parts of one; too long for a name where there are no words."""
+    """The words of a name for a value; too long for a name if there are none."""
     none = "_" * (LONGEST_NAME + 1)
     if isinstance(value, Load):
         return value.name

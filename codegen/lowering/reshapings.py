@@ -1,4 +1,4 @@
-"""Axes that become one, and one that becomes several."""
+"""Reshapes: axes that become one, and one that becomes several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from derive.language.notation.layout import plain
 
 
 def reshaped(lowering: Context, e: Reshaping, frame: Frame, picked: Picked) -> Value:
-    """The operand with its reshaped axes last and in their order, merged or split there."""
+    """The operand with its reshaped axes last and in order, merged or split there."""
     others = tuple(
         axis for axis in lowering.order if axis in axes_at(e.operand, picked) - set(e.binds)
     )
@@ -30,6 +30,6 @@ def reshaped(lowering: Context, e: Reshaping, frame: Frame, picked: Picked) -> V
 
 
 def _place(lowering: Context, e: Reshaping, others: Frame) -> int:
-    """Before the first dimension that comes after the new ones."""
+    """The place before the first dimension that comes after the new ones."""
     new = min(lowering.order.index(axis) for axis in e.brings)
     return sum(lowering.order.index(axis) < new for axis in others)

@@ -15,7 +15,7 @@ from derive.language.notation.layout import plain
 
 
 def recurrent(lowering: Context, e: GoneAlong, frame: Frame, picked: Picked) -> Value:
-    """The operands with all axes of the node, gone along one of them."""
+    """The operands with all axes of the node, scanned along one of them."""
     own = tuple(axis for axis in lowering.order if axis in axes_at(e, picked))
     along, dims = own.index(e.axis), plain(own)
 

@@ -1,6 +1,4 @@
-"""The largest of each segment: of all entries with the same label, without a one-hot of full
-size.
-"""
+"""Segment maxima: over all entries with the same label, without a one-hot of full size."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from derive.language.symbols import MINUS_INFINITY, axes_of
 
 
 def by_segment(e: Max | ArgMax, picked: Picked) -> tuple[OneHot, Expr] | None:
-    """The one-hot and the entries of which ``e`` is the largest, or its place, for each label:
-    what is not of the segment is minus infinity.
+    """The one-hot and the entries, if ``e`` is their maximum, or its position, for each label:
+    entries outside of the segment are minus infinity.
     """
     if not isinstance(e.operand, Piecewise) or len(e.operand.args) != 2:
         return None
@@ -34,7 +32,7 @@ def by_segment(e: Max | ArgMax, picked: Picked) -> tuple[OneHot, Expr] | None:
 def largest_of_segments(
     lowering: Context, e: Max, kind: str, frame: Frame, picked: Picked
 ) -> Value | None:
-    """``e`` by the labels of its entries; None where it is of no segments."""
+    """``e`` by the labels of its entries; None if it is no segment maximum."""
     found = by_segment(e, picked)
     if found is None:
         return None
@@ -52,7 +50,7 @@ def place_in_segments(lowering: Context, e: ArgMax) -> Value | None:
 
 
 def _rows(lowering: Context, hot: OneHot, entries: Expr, picked: Picked):
-    """The labels, the entries with those of a label first, and the dimensions of what is made."""
+    """The labels, the entries with the label's dimension first, and the result's dimensions."""
     along = tuple(a for a in lowering.order if a in axes_of(hot.operand))
     rows = axes_at(entries, picked) - {*along}
     others = tuple(a for a in lowering.order if a in rows)

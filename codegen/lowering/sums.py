@@ -1,4 +1,4 @@
-"""Sums, in the four ways in which they are computed."""
+"""Sums, computed in one of four ways."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def lowered_sum(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Valu
 def reduced(
     lowering: Context, kind: str, operand: Expr, axes: Sequence[Axis], frame, picked
 ) -> Value:
-    """A reduction along dimensions; along an axis that the operand does not vary along, its sum is
-    as many times that, and its maximum is itself.
+    """A reduction along dimensions; along an axis that the operand lacks, its sum is multiplied by
+    the size, and its maximum is itself.
     """
     carried = axes_at(operand, picked)
     inner = widened(frame, carried, lowering.order) if carried & set(axes) else frame
@@ -85,8 +85,8 @@ def _gathered(
     frame: Frame,
     inside: Picked,
 ) -> Value:
-    """Sum over the label's positions: rows are added where the label says, along ``axis``, of which
-    it is picked ``inside``.
+    """A sum over the label's positions: rows are added where the label says, along ``axis``, which
+    is picked ``inside``.
     """
     index = inside[axis]
     label_axes = tuple(a for a in lowering.order if a in index.axes)
@@ -103,8 +103,8 @@ def _gathered(
 
 
 def _scattered(lowering: Context, axis: Axis, rest: Expr, ends, frame: Frame, at) -> Value:
-    """Sum over one of the axes of a label that has more: each entry is added where the label says,
-    along ``axis``, in the row that it stands in.
+    """Sum over one of several axes of a label: each entry is added where the label says, along
+    ``axis``, in its own row.
     """
     (end, summed), (index, picked) = ends, at
     rows = (axes_at(rest, picked) | index.axes) - {*summed}
@@ -158,9 +158,7 @@ def _smallest_product(operands: list[Value], pending: set[Axis]) -> tuple[Value,
 
 
 def _operand(lowering: Context, e: Expr, picked) -> Value:
-    """An operand of a matrix product: with its axes and nothing else; a tensor as it is
-    stored.
-    """
+    """An operand of a matrix product: with exactly its axes; a tensor as it is stored."""
     axes = axes_at(e, picked)
     if isinstance(e, Tensor) and not axes_of(e) & set(picked):
         value = lowering.tensor(e, tuple(e.axes), picked)
@@ -171,7 +169,7 @@ def _operand(lowering: Context, e: Expr, picked) -> Value:
 
 
 def _merged(factors: list[Expr], picked) -> list[Expr]:
-    """Factors, those with fewer axes multiplied into one that has them all."""
+    """Factors; those with fewer axes are multiplied into one that has them all."""
     groups: list[Expr] = []
     for factor in sorted(factors, key=lambda f: (-len(axes_at(f, picked)), f.sort_key())):
         home = next(

@@ -17,7 +17,7 @@ from derive.language.symbols import Tensor, axes_of
 
 @dataclass(frozen=True)
 class Difference:
-    """A sum of terms that stay together, which is subtracted where it is ``negative``."""
+    """A sum of terms that stay together, subtracted if ``negative``."""
 
     e: Expr
     negative: bool
@@ -34,9 +34,9 @@ def lowered_terms(lowering: Context, terms: Sequence[Expr | Difference], frame, 
 
 
 def differences_first(lowering: Context, e: Add) -> list[Expr | Difference]:
-    """The terms of a sum, differences before the others and each of them by itself: what nearly
-    cancels is large, and what is added to it before is rounded. An entry and the largest of its row
-    come first of all.
+    """The terms of a sum, with differences first, each by itself: terms that nearly cancel are
+    large, and anything added before is rounded. An entry and the largest of its row come first of
+    all.
     """
     terms = ordered_terms(e)
     rest, differences = list(terms), []

@@ -1,9 +1,9 @@
-"""Products of a gradient that is 0 where a choice leaves it out: 0 there, whatever multiplies it.
+"""Keeps products of a gradient 0 where a choice makes the gradient 0, whatever multiplies it.
 
-``where(x > 0, dy, 0)`` times ``1/x`` is 0 where x is 0, and not NaN: what a choice leaves out has
+``where(x > 0, dy, 0)`` times ``1/x`` is 0 where x is 0, and not NaN: a branch that is not taken has
 no part in a gradient. Where another factor may be infinite or NaN, the product is chosen as its
-factor was. This is said of the lines of a backward; what autograd may differentiate itself has its
-arguments held instead (``bounded.py``).
+factor was. This applies to the lines of a backward; where autograd may differentiate lines,
+arguments are held instead (``bounded.py``).
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Left:
 
 
 def with_zeros_kept(function: Function, saved: Mapping[str, frozenset[str]]) -> Function:
-    """``function`` in which what a choice leaves out stays 0; what was ``saved``, made of other
-    names, may be NaN.
+    """``function`` with zeros of choices kept in products; ``saved`` values, made of other names,
+    may be NaN.
     """
     return _Vanishing(with_exponents_held(function), saved).function
 
 
 class _Vanishing:
-    """The steps in their order, with what is known of the values before."""
+    """Walks the steps in order, with known facts about earlier values."""
 
     def __init__(self, function: Function, saved: Mapping[str, frozenset[str]]):
         self.origins = Origins(function, saved)
@@ -112,7 +112,7 @@ class _Vanishing:
         return frozenset()
 
     def _kept(self, value: Value, known: frozenset[Left]) -> Value:
-        """``value`` with its products chosen where that is needed, inside choices ``known``."""
+        """``value`` with its products chosen where needed, inside choices ``known``."""
         if isinstance(value, MulAdd):
             value = self._apart(value)
         known = known | (self._where_zero(value) if isinstance(value, (Gate, Choose)) else set())
@@ -133,7 +133,7 @@ class _Vanishing:
         return self._kept(part, known) if isinstance(part, Value) else part
 
     def _needed(self, value: Value, known: frozenset[Left]) -> Left | None:
-        """The choice that a product needs, since it is 0 times what may be infinite."""
+        """The choice that a product needs, because it is 0 times a value that may be infinite."""
         if not isinstance(value, Times):
             return None
         wild = [
@@ -159,7 +159,7 @@ class _Vanishing:
         return wild.dims == product.dims and bool(own & by or names_in(wild) <= self.inputs)
 
     def _apart(self, value: MulAdd) -> Value:
-        """A product that is added, as an operation of its own where it has to be chosen."""
+        """The product of a fused addition as an operation of its own, where it has to be chosen."""
         dims = broadcast([value.left.dims, value.right.dims])
         product = Times(((value.left, False), (value.right, False)), dims=dims)
         if self._needed(product, frozenset()) is None:
@@ -195,6 +195,6 @@ class _Vanishing:
 
 
 def _emptied(choice: Choose) -> Choose:
-    """The choice without what it keeps."""
+    """The choice with its kept branch removed."""
     kept = "yes" if choice.no == ZERO else "no"
     return replace(choice, **{kept: Number(Fraction(1))}, dims=choice.condition.dims)

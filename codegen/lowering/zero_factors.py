@@ -2,8 +2,8 @@
 
 The derivative of ``u**p`` by u has the factor p, the next one p - 1 as well. Where one of them is 0
 the power was a constant or a straight line, and its derivative is 0 at u = 0 too, where the lower
-power is infinite: there the exponent is held at 0. So does torch's own derivative of a power. A
-power with a name is held where it is computed, if every line that reads it has the factor.
+power is infinite: there the exponent is held at 0, as in torch's own derivative of a power. A power
+with a name is held where it is computed, if every line that reads it has the factor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Factors = tuple[Value, ...]
 
 
 def with_exponents_held(function: Function) -> Function:
-    """``function`` in which a power beside a factor that is 0 is finite."""
+    """``function`` with finite powers beside factors that are 0."""
     held = _Held()
     steps = []
     for step in function.steps:
@@ -55,7 +55,7 @@ class _Held:
         self.zeros: dict[str, list[Value]] = {}  # of every power with a name, beside all its uses
 
     def value(self, value: Value, beside: Factors) -> Value:
-        """``value``, which is multiplied by what stands ``beside``."""
+        """``value``, as multiplied by the factors ``beside``."""
         if isinstance(value, Load):
             self._note_use(value.name, beside)
         if isinstance(value, Power):
@@ -93,7 +93,7 @@ class _Held:
         return ()
 
     def named(self, step: Step) -> Step:
-        """A step that computes a power, with what stands beside it wherever it is read."""
+        """A step that computes a power, held if all its readers have the factor."""
         if not isinstance(step, Assign) or not isinstance(step.value, Power):
             return step
         return replace(step, value=_held_at(step.value, self.zeros.get(step.name, [])))
@@ -105,7 +105,7 @@ class _Held:
             self.zeros[name] = [z for z in self.zeros.get(name, zeros) if z in zeros]
 
     def _zeros(self, power: Power, beside: Factors) -> list[Value]:
-        """The factors that may be 0 by what the exponent is made of."""
+        """The factors that are 0 for some value of the exponent."""
         names = self._names(power.exponent)
         if isinstance(power.exponent, (Number, Choose)) or not names or is_positive(power.base):
             return []

@@ -1,4 +1,4 @@
-"""A question is answered: what was found is told piece by piece, and what went wrong in words."""
+"""Answers a question: sends results piece by piece, and errors in words."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Tell = Callable[..., None]
 
 
 def answer(question: str, send: Callable[[str], None]) -> None:
-    """Answer a question, as JSON; every message is sent when it stands. The last one is "done",
-    whatever happened.
+    """Answer a question, as JSON; every message is sent as soon as it is ready. The last one is
+    "done", whatever happened.
     """
     start = time.monotonic()
 
@@ -58,7 +58,7 @@ def _answered(question: Question, tell: Tell) -> None:
 
 
 def _forward(question: Question, path: Path, tell: Tell) -> type[Forward]:
-    """The one that is meant of those in the text; which there are is told."""
+    """The requested forward of the text; sends the list of all."""
     path.write_text(question.text, encoding="utf-8", errors="replace")
     try:
         found = load(path)

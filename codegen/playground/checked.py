@@ -1,4 +1,4 @@
-"""A backward that somebody wrote: the verdict on every line of it."""
+"""Checks a handwritten backward: the verdict on every line of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = "backward"  # what the text is called, where something in it is not und
 
 
 def told_of_check(forward: type[Forward], question: Question, tell: Callable[..., None]) -> None:
-    """Of what is wrong, the explanation is looked for as far as the time allows."""
+    """Send the verdict; errors are explained as far as the time allows."""
     if not question.backward.strip():
         raise QuestionError("there is no formula", "write one, as torch code", Place(SOURCE, 0))
     doing = Doing(lambda what: tell("stage", what=what))

@@ -1,4 +1,4 @@
-"""A derivation, told piece by piece: what a reader waits for comes first."""
+"""Sends a derivation piece by piece: the part that a reader waits for comes first."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Pages = tuple[Document, dict[str, object]]  # a document, and what is shown of i
 
 
 def _joined(pages: Pages, more: Pages, place: int) -> Pages:
-    """``more`` among the sections, which are not written once more for it."""
+    """``more`` inserted among the sections, which are not rendered again."""
     (document, shown), (other, others) = pages, more
     sections = (*document.sections[:place], *other.sections, *document.sections[place:])
     written = shown["sections"][:place] + others["sections"] + shown["sections"][place:]
@@ -76,7 +76,7 @@ def _joined(pages: Pages, more: Pages, place: int) -> Pages:
 def _second(
     proved: Proved, limit: float, doing: Doing, tell: Callable[..., None]
 ) -> SecondOrder | None:
-    """None where it is not proved, which is said."""
+    """Second derivatives; None where they are not proved, which is reported."""
     try:
         second = second_order(proved, doing, limit)
     except UnprovedError as error:
@@ -103,7 +103,7 @@ def _closed_form(proved: Proved) -> dict[str, object]:
 
 
 def _code(forward: type[Forward], proved: Proved, limit: float) -> dict[str, object]:
-    """The module, what it saves and what it costs; or why there is none."""
+    """The module, its saved tensors and its costs; or the reason why there is none."""
     outside = outside_of(forward.definition)
     try:
         pair, text = written(forward, outside, proved_inside(outside, proved, limit=limit))

@@ -8,7 +8,7 @@ from derive.language.notation.library import list_forwards
 
 
 def gallery() -> list[dict[str, str]]:
-    """Of every forward its name, what it is, and the text of its file."""
+    """Name, description and file text of every forward."""
     return [
         {
             "name": forward.__name__,

@@ -12,9 +12,9 @@ LONGEST = 64 * 1024  # characters of a text; what a person writes is shorter
 
 @dataclass(frozen=True)
 class Question:
-    """``ask`` is "derive" or "check". ``text`` holds forwards, of which ``name`` is meant (the last
-    one without it); ``backward`` is the text to check, ``of`` the input it is about, and ``let``
-    has pairs YOURS=OURS between commas. ``limit`` is in seconds.
+    """``ask`` is "derive" or "check". ``text`` holds forwards; ``name`` is the requested one (the
+    last one without it); ``backward`` is the text to check, ``of`` the input it is about, and
+    ``let`` has pairs YOURS=OURS between commas. ``limit`` is in seconds.
     """
 
     ask: str
@@ -39,7 +39,7 @@ class Question:
 
 
 def question_from(text: str) -> Question:
-    """Raises ValueError where ``text`` is no question."""
+    """Parse a question. Raises ValueError if ``text`` is none."""
     data = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("no question")

@@ -1,4 +1,4 @@
-"""The Program: what is computed, in which order and shape, decided to the end and in no language
+"""The Program: the computation in its order and shapes, with every decision made and in no language
 yet.
 
 In: nothing; it is a record. ``codegen.building`` fills it.
@@ -27,10 +27,10 @@ NUMBERS = ("scalar", "index", "size", "shape")  # the roles of arguments that ar
 class Parameter:
     """An argument: a tensor with its layout, or a number.
 
-    ``default`` is the number that it is where it is left out, for a tensor everywhere; for a number
-    it may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (which labels
-    count), 'statement', 'adjoint', and for what is no tensor 'scalar', 'index' (the label that is
-    ignored), 'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands for).
+    ``default`` is its value if it is left out, for a tensor that of every entry; for a number it
+    may be computed from sizes. ``role`` is 'input', 'given', 'label', 'kept' (a mask of labels),
+    'statement', 'adjoint', and for non-tensors 'scalar', 'index' (the label that is ignored),
+    'size' (the length of an axis) or 'shape' (the dimensions that an `Axes` stands for).
     """
 
     name: str
@@ -47,8 +47,8 @@ class Parameter:
 class Function:
     """A function of the generated module: arguments, lines, results.
 
-    ``checks`` are what it asks of its arguments and does to them before its own ``steps``;
-    ``sizes`` are (name, value): the sizes that these read off the shapes of the arguments.
+    ``checks`` check and convert its arguments before its own ``steps``; ``sizes`` are (name,
+    value): the sizes that these read off the shapes of the arguments.
     """
 
     name: str
@@ -75,13 +75,14 @@ class Program:
 
     ``sizes`` are (axis, name in code); ``several`` the names of those axes that stand for any
     number of dimensions, and ``ignored`` the labels that may be ignored. ``means`` are (statement,
-    axis): it divides by that size, which may be 0. ``ranges`` are what is asked of the labels, by
-    the sizes of the inputs. ``broadcast`` are the arguments that are
-    broadcast to their layouts. ``unsafe`` says in words what may be infinite or NaN, at first all
-    ``risks`` that the derivation found. Of equal largest entries of what is in ``first`` one has
-    the whole gradient. ``without_second`` says why torch's derivatives of the backward's lines
-    are none. ``derived`` are the sizes that follow from others, with the formulas in Python.
-    ``without_options`` is the program of calls that pass nothing optional, where it moves less.
+    axis): it divides by that size, which may be 0. ``ranges`` are the checks of the labels, by the
+    sizes of the inputs. ``broadcast`` are the arguments that are broadcast to their layouts.
+    ``unsafe`` lists possible infinities and NaN in words, at first all ``risks`` that the
+    derivation found. Of equal largest entries of a value in ``first`` one has the whole gradient.
+    ``without_second`` is the reason why torch's derivatives of the backward's lines are wrong.
+    ``derived`` are the sizes that follow from others, with the formulas in Python.
+    ``without_options`` is the program of calls that pass nothing optional, where it moves less
+    memory.
     """
 
     name: str
@@ -119,7 +120,7 @@ class Program:
 
     @property
     def upstreams(self) -> tuple[Parameter, ...]:
-        """The gradients that arrive: the backward takes them first."""
+        """The upstream gradients: the first parameters of the backward."""
         return tuple(p for p in self.backward.parameters if p.role == "adjoint")
 
     @property

@@ -1,6 +1,4 @@
-"""Values that are whole arrays: put in another order, added up, multiplied as matrices, picked
-from, spread, made.
-"""
+"""Values that are whole arrays: permuted, reduced, matrix products, gathered, scattered, created."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ class Arrange(Value):
 
 @dataclass(frozen=True)
 class Detached(Value):
-    """The operand as it is; what differentiates the code passes no gradient on to it."""
+    """The operand, detached: autograd passes no gradient to it."""
 
     operand: Value
 
 
 @dataclass(frozen=True)
 class Merge(Value):
-    """``count`` neighbouring dimensions of the operand, from ``first`` on, as one."""
+    """``count`` adjacent dimensions of the operand, from ``first`` on, merged into one."""
 
     operand: Value
     first: int
@@ -37,7 +35,7 @@ class Merge(Value):
 
 @dataclass(frozen=True)
 class Split(Value):
-    """One dimension of the operand as several, as long as the axes called ``into``."""
+    """One dimension of the operand, split into several, as long as the axes called ``into``."""
 
     operand: Value
     along: int
@@ -46,8 +44,8 @@ class Split(Value):
 
 @dataclass(frozen=True)
 class Reduce(Value):
-    """``kind`` ('sum', 'max') along dimensions of the operand, which stay with size 1 if
-    ``keep``.
+    """A reduction of ``kind`` ('sum', 'max') along dimensions of the operand, which stay with size
+    1 if ``keep``.
     """
 
     kind: str
@@ -58,8 +56,8 @@ class Reduce(Value):
 
 @dataclass(frozen=True)
 class Cumulate(Value):
-    """``kind`` ('sum', 'product', 'max', 'logarithm' of a sum of exponentials) of the entries up to
-    each along one dimension; from the end if ``reverse``.
+    """A cumulative ``kind`` ('sum', 'product', 'max', 'logarithm' of a sum of exponentials) along
+    one dimension; from the end if ``reverse``.
     """
 
     kind: str
@@ -153,7 +151,7 @@ class ContractAdd(Value):
 
 @dataclass(frozen=True)
 class ArgMaxOf(Value):
-    """The index of the first largest entry along one dimension, which goes away."""
+    """The index of the first largest entry along one dimension, which is removed."""
 
     operand: Value
     along: int
@@ -183,15 +181,15 @@ class Positions(Value):
 
 @dataclass(frozen=True)
 class AsNumber(Value):
-    """Indices as numbers to calculate with, in the dtype of the other tensors."""
+    """Indices as floating-point numbers, in the dtype of the other tensors."""
 
     operand: Value
 
 
 @dataclass(frozen=True)
 class OneHotOf(Value):
-    """The one-hot of an index as a whole tensor, along a new last dimension; only where no index
-    would do.
+    """The one-hot of an index as a whole tensor, along a new last dimension; only where an index
+    would not do.
     """
 
     index: Value
@@ -213,8 +211,8 @@ class Gathered(Value):
 
 @dataclass(frozen=True)
 class Scattered(Value):
-    """Zeros, to which each entry of ``source`` is added where ``index``, of the same dimensions,
-    says along the dimension ``along``; along the others it stays where it is.
+    """Zeros, to which each entry of ``source`` is added at ``index``, of the same dimensions, along
+    dimension ``along``; along the others it stays where it is.
     """
 
     index: Value
@@ -224,9 +222,9 @@ class Scattered(Value):
 
 @dataclass(frozen=True)
 class SegmentMax(Value):
-    """The largest of the rows of ``source`` that ``index`` gives each place along the first
-    dimension, minus infinity where it gives none; ``kind`` is that of a `Reduce`,
-    and ``size`` the axis of the first dimension.
+    """The largest of the rows of ``source`` for each value of ``index``, along the first dimension,
+    minus infinity where there are none; ``kind`` is that of a `Reduce`, and ``size`` the axis of
+    the first dimension.
     """
 
     kind: str
@@ -246,20 +244,20 @@ class SegmentArgMax(Value):
 
 @dataclass(frozen=True)
 class Expand(Value):
-    """The operand repeated to the whole of ``dims``."""
+    """The operand expanded to ``dims``."""
 
     operand: Value
 
 
 @dataclass(frozen=True)
 class Own(Value):
-    """The operand as a tensor of its own, whole and safe to change in place."""
+    """A contiguous copy of the operand, safe to change in place."""
 
     operand: Value
 
 
 @dataclass(frozen=True)
 class Zeros(Value):
-    """All zeros, with the number format and place of the tensor called ``like``."""
+    """All zeros, with the dtype and device of the tensor called ``like``."""
 
     like: str

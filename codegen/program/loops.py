@@ -1,4 +1,4 @@
-"""Values that follow from one another: what a recurrence computes, place after place."""
+"""Values of a recurrence, computed place after place."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Looped(Value):
 
 @dataclass(frozen=True)
 class Collected(Value):
-    """One of what a loop computed at each place, put together along the dimension ``along``, or of
-    the last place alone where that is None. ``number`` is which; ``reverse`` as the loop's.
+    """A value that a loop collected at each place, stacked along the dimension ``along``, or its
+    last one if that is None. ``number`` is its position; ``reverse`` as the loop's.
     """
 
     record: Value

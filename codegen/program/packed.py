@@ -1,7 +1,6 @@
-"""A `Program` as data for JSON, and back: every record once, those that it is made of before it.
+"""A `Program` as data for JSON, and back: every record once, after its parts.
 
-Nothing but the records of a Program is made of such data, each of what its fields are declared to
-hold.
+Nothing but the records of a Program is made of such data, with every field of its declared type.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ PLAIN = (str, int, float, bool, type(None))
 
 
 def packed(program: Program, axes: Iterable[Axis]) -> list[Any] | None:
-    """``axes`` are those of its forward; None where it is not to be had back from its data."""
+    """``axes`` are those of its forward; None if it cannot be restored from its data."""
     rows: dict[str, int] = {}
 
     def put(value: object) -> Any:
@@ -47,7 +46,7 @@ def packed(program: Program, axes: Iterable[Axis]) -> list[Any] | None:
 
 
 def unpacked(rows: object, axes: Iterable[Axis]) -> Program:
-    """The Program that `packed` was called with. Raises ValueError where ``rows`` are of none."""
+    """The Program that `packed` was called with. Raises ValueError for invalid ``rows``."""
     made: list[object] = []
     known = {axis.declaration: axis for axis in axes}
 

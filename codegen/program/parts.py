@@ -17,20 +17,20 @@ LARGEST_SINGLE = (2 - 2**-23) * 2.0**127  # of float32
 
 
 def operands(node: Value | Step) -> list[Value]:
-    """The values that a value or a step is directly made of."""
+    """The direct operands of a value or a step."""
     return list(_values_among(vars(node).values()))
 
 
 def values_in(node: Value | Step) -> Iterator[Value]:
-    """All values that a value or a step is made of, at any depth."""
+    """All values inside a value or a step, at any depth."""
     for value in operands(node):
         yield value
         yield from values_in(value)
 
 
 def with_replaced(node, change: Callable[[Value], Value | None]):
-    """``node``, a value or a step, with ``change`` of a value in its place where that is not None;
-    what is put there is not looked into.
+    """``node``, a value or a step, with every value replaced by its ``change``, unless that is
+    None; replacements are not searched.
     """
     if isinstance(node, tuple):
         return tuple(with_replaced(each, change) for each in node)
@@ -58,7 +58,7 @@ def _values_among(items) -> Iterator[Value]:
 
 
 def on_diagonal(index: Value) -> Positions | None:
-    """The positions that an index is, whatever dimensions it has beside."""
+    """The positions in an index that selects a diagonal, regardless of further dimensions."""
     while isinstance(index, (Arrange, Expand)):
         index = index.operand
     return index if isinstance(index, Positions) else None

@@ -99,12 +99,12 @@ class Quality:
 
 @dataclass(frozen=True)
 class Emitted:
-    """A module that is ready to be written: its file name, its text, and how good it is.
+    """A module that is ready to be written: its file name, its text, and its quality.
 
-    ``kernels`` are the texts of a language for loops, none where there is no loop, and None where
-    they were not asked for; ``slow`` says why there are none. ``program`` is what all languages
-    are printed from, as data (``program/packed.py``), if it can be had so. ``chain`` is the file of
-    statements beside it.
+    ``kernels`` are the texts of a language for loops, empty where there is no loop, and None where
+    they were not asked for; ``slow`` is the reason why there are none. ``program`` is the program
+    that all languages are printed from, as data (``program/packed.py``), if that is possible.
+    ``chain`` is the file of statements beside it.
     """
 
     file: str
@@ -119,13 +119,13 @@ class Emitted:
 
 
 def as_data(emitted: Emitted) -> dict[str, object]:
-    """For JSON, all but kernels and chain. Where it is written to is not for a record to say."""
+    """Data for JSON, without kernels and chain. The path of the output is no part of it."""
     quality, text, program = asdict(emitted.quality), emitted.text, emitted.program
     return {"text": text, "quality": quality, "program": program}
 
 
 def from_data(data: object, file: str) -> Emitted:
-    """The record that `as_data` was made of, for ``file``.
+    """The record from `as_data`, for ``file``.
 
     Raises ValueError where ``data`` is something else.
     """
@@ -136,12 +136,12 @@ def from_data(data: object, file: str) -> Emitted:
 
 
 def kernels_from(data: object) -> tuple[str, ...]:
-    """Raises ValueError where ``data`` is no list of texts."""
+    """The texts of kernels. Raises ValueError if ``data`` is no list of texts."""
     return _value(tuple[str, ...], data)
 
 
 def _value(kind: type, data: object):
-    """``data`` as a field of this kind: a record, several words, a word or a number."""
+    """``data`` as a field of this kind: a record, several strings, a string or a number."""
     if is_dataclass(kind):
         kinds = get_type_hints(kind)
         if not isinstance(data, dict) or data.keys() != kinds.keys():

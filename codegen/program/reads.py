@@ -1,4 +1,4 @@
-"""Values that are read at an affine index, joined, put back where they were read, and convolved."""
+"""Values read at an affine index, concatenated, put back where they were read, and convolved."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class IndexStep:
 
 @dataclass(frozen=True)
 class Read(Value):
-    """The operand's dimension ``along``, an axis called ``read``, at an index that is affine:
-    ``offset`` and ``steps``, over ``divisor``. Where that is the index of no entry it is ``fill``.
+    """The operand's dimension ``along``, an axis called ``read``, at an affine index: ``offset``
+    and ``steps``, over ``divisor``. Out of range it is ``fill``.
 
-    The first of the new dimensions stands where that was, the others come last. The operand is
-    exactly what is read with ``before`` and ``after`` more entries at its ends, fewer where these
+    The first of the new dimensions stands where that was, the others come last. The operand covers
+    exactly the read range with ``before`` and ``after`` more entries at its ends, fewer where these
     are less than 0; if it ``fits``, none is more, and the last one stands before ``stop``; if it
     ``grows``, none is less than 0.
     """
@@ -49,8 +49,8 @@ class Read(Value):
 
 @dataclass(frozen=True)
 class Joined(Value):
-    """Parts one after the other along a dimension, each with True where it is subtracted: what they
-    read, of which nothing lies outside; so their sum, were each of them 0 elsewhere.
+    """Parts concatenated along a dimension, each with True where it is subtracted: each is a read
+    with nothing out of range; equal to their sum, were each of them 0 elsewhere.
     """
 
     parts: tuple[tuple[Value, bool], ...]
@@ -59,9 +59,9 @@ class Joined(Value):
 
 @dataclass(frozen=True)
 class Overlapped(Value):
-    """The last dimension of the operand added up where its entries lie along another, ``along``:
-    entry k of row n at ``step*n + spacing*k + offset``, in as many as the axis ``length`` has. What
-    lies outside is left out.
+    """Overlap-add of the last dimension of the operand along another, ``along``: entry k of row n
+    at ``step*n + spacing*k + offset``, in as many as the axis ``length`` has. Entries outside are
+    left out.
     """
 
     operand: Value
@@ -88,8 +88,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Placed(Value):
-    """The operand added up where its entries lie: along each of the ``lines`` one of its entries,
-    that which ``label`` names, counted along all of them with the last one fastest.
+    """Overlap-add of one entry of each window: along each of the ``lines`` the entry that ``label``
+    names, counted along all of them with the last one fastest.
     """
 
     operand: Value
@@ -99,10 +99,10 @@ class Placed(Value):
 
 @dataclass(frozen=True)
 class Geometry:
-    """Along one dimension: entry k of a window at the place n meets entry
-    ``stride*n + dilation*k - before`` of the input, which lacks as many entries ``before`` and
-    ``after``: ``same``, if both are the same number, and not below 0; ``grows``, if none is below
-    0. The last two are names of axes.
+    """Geometry of a convolution along one dimension: entry k of a window at the place n meets entry
+    ``stride*n + dilation*k - before`` of the input, which is padded by ``before`` and ``after``:
+    ``same``, if both are the same number, and not below 0; ``grows``, if none is below 0. The last
+    two are names of axes.
     """
 
     stride: Value
@@ -117,7 +117,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Channels:
-    """The names of the other axes of a convolution: of batches and groups, and the channels of the
+    """Names of the other axes of a convolution: of batches and groups, and the channels of the
     input and the output in each group.
     """
 

@@ -1,8 +1,8 @@
-"""Values and steps of a function whose axis is split over the ranks of a group: what this rank has
-of it, and what the ranks tell each other.
+"""Values and steps of a function whose axis is split over the ranks of a group: this rank's part,
+and the collectives.
 
-``group`` is the axis that the group was made for. Everything else of a Program is what this rank
-computes of its own part; a dimension of a `Value` along a split axis has the length of the part.
+``group`` is the axis that the group was made for. Everything else of a Program is computed by this
+rank on its own part; a dimension of a `Value` along a split axis has the length of the part.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OwnSize(Value):
 
 @dataclass(frozen=True)
 class OwnPart(Value):
-    """Of the operand, which is whole, this rank's part along one dimension."""
+    """This rank's part, along one dimension, of a whole operand."""
 
     operand: Value
     along: int
@@ -40,7 +40,7 @@ class OwnPart(Value):
 
 @dataclass(frozen=True)
 class OwnLargest(Value):
-    """The largest along dimensions of its own part, which stay with size 1 if ``keep``; minus
+    """The largest along dimensions of this rank's part, which stay with size 1 if ``keep``; minus
     infinity where the part is empty.
     """
 
@@ -51,7 +51,7 @@ class OwnLargest(Value):
 
 @dataclass(frozen=True)
 class OwnMean(Value):
-    """The mean of its own part along dimensions, which stay with size 1; 0 where it is empty."""
+    """The mean of this rank's part along dimensions, which stay with size 1; 0 if it is empty."""
 
     operand: Value
     along: tuple[int, ...]
@@ -69,7 +69,7 @@ class Unshifted(Value):
 
 @dataclass(frozen=True)
 class OwnPick(Value):
-    """`Pick` of an index that counts on all ranks together: 0 where another rank has the entry."""
+    """`Pick` of a global index: 0 where another rank has the entry."""
 
     operand: Value
     along: int
@@ -80,14 +80,14 @@ class OwnPick(Value):
 
 @dataclass(frozen=True)
 class OwnPositions(Value):
-    """The positions of its own part among those of all ranks."""
+    """The global positions of this rank's part."""
 
     group: str
 
 
 @dataclass(frozen=True)
 class OwnOneHot(Value):
-    """`OneHotOf` an index that counts on all ranks together, at its own part."""
+    """`OneHotOf` a global index, at this rank's part."""
 
     index: Value
     group: str
@@ -95,7 +95,7 @@ class OwnOneHot(Value):
 
 @dataclass(frozen=True)
 class OwnGathered(Value):
-    """`Gathered` at the rows that are this rank's, of an index that counts on all ranks."""
+    """`Gathered` at this rank's rows, of a global index."""
 
     index: Value
     source: Value
@@ -104,7 +104,7 @@ class OwnGathered(Value):
 
 @dataclass(frozen=True)
 class OwnAddAt(Step):
-    """`AddAt` of an index that counts on all ranks together, where the entry is this rank's."""
+    """`AddAt` of a global index, where the entry is this rank's."""
 
     index: Value
     along: int
@@ -121,7 +121,7 @@ class WholeOneHot(OneHotOf):
 
 @dataclass(frozen=True)
 class WholeGathered(Gathered):
-    """Rows that are added along all of an axis that is split elsewhere."""
+    """Rows added along all of an axis that is split elsewhere."""
 
     group: str
 
@@ -139,8 +139,8 @@ class Ratio(Value):
 
 @dataclass(frozen=True)
 class Overwritten(Value):
-    """The ``operation``, whose result may be written over the tensor ``name``, one of its operands,
-    which nothing reads any more.
+    """The ``operation``, whose result may overwrite the tensor ``name``, one of its operands, which
+    nothing reads any more.
     """
 
     operation: Value
@@ -164,9 +164,9 @@ class Exchange(Step):
     """One collective of the ranks of ``group``; ``more`` are numbers that a rank needs for it.
 
     ``kind``: 'sum' and 'largest' of the parts, entry by entry; 'first' for the place of the first
-    largest; 'gathered' for the parts, one after the other; 'moments' for the mean, what moves a
-    value to it, and the squares about it; 'ratio' for that of two lengths; 'agreed' tells the
-    lengths of the parts alone. With a ``handle`` it is only begun here.
+    largest; 'gathered' for the parts, concatenated; 'moments' for the mean, the shift to it, and
+    the squares about it; 'ratio' for that of two lengths; 'agreed' exchanges the lengths of the
+    parts alone. With a ``handle`` it is only begun here.
     """
 
     kind: str

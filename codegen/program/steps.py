@@ -1,4 +1,4 @@
-"""The lines of a function: what is computed under a name, and what is asked of arguments before."""
+"""The lines of a function: named values, and checks of arguments before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from derive.language.notation.layout import Layout
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a function; ``name`` is what it computes."""
+    """One line of a function; ``name`` is the value that it computes."""
 
     name: str
 
@@ -23,22 +23,22 @@ class Assign(Step):
 
 @dataclass(frozen=True)
 class Default(Step):
-    """The argument ``name`` is ``value`` where it was left out."""
+    """Set the argument ``name`` to ``value`` if it was left out."""
 
     value: Value
 
 
 @dataclass(frozen=True)
 class Numeric(Step):
-    """The argument ``name`` is a number, of integers if ``whole``; a tensor is refused."""
+    """Check that the argument ``name`` is a number, an integer if ``whole``, and not a tensor."""
 
     whole: bool
 
 
 @dataclass(frozen=True)
 class Within(Step):
-    """``value``, a number, is refused outside of ``bounds``: each a sign and a limit, that from
-    below first. ``name`` says what it is, ``domain`` what it has to be.
+    """Check that ``value``, a number, is within ``bounds``: each a sign and a limit, the lower
+    bound first. ``name`` describes it, ``domain`` is its required domain.
     """
 
     value: Value
@@ -48,9 +48,9 @@ class Within(Step):
 
 @dataclass(frozen=True)
 class SplitLabel(Step):
-    """The label ``name`` becomes an index wherever it is, and ``kept`` says where it counts, as 0
-    and 1: where it is not the argument ``ignored``. ``sizes`` are those of the axes that it
-    indexes; ``dims`` are its own dimensions.
+    """Make the label ``name`` a valid index everywhere, and ``kept`` a mask of 0 and 1: 0 where it
+    is the argument ``ignored``. ``sizes`` are those of the axes that it indexes; ``dims`` are its
+    own dimensions.
     """
 
     kept: str
@@ -61,11 +61,10 @@ class SplitLabel(Step):
 
 @dataclass(frozen=True)
 class Fits(Step):
-    """The argument ``name`` is refused unless it is a tensor along ``dims``, each with the size
-    that is ``known`` of it, if one is. ``optional``: or None. ``kind`` is that of its entries:
-    'first' where its format becomes that of all, 'same' where it has to be of that, 'parameter'
-    where it may be of float32 beside one of half, such as the gain of a norm, 'saved'
-    where it may also be of the one that is computed in, 'index' and 'number' where it becomes one.
+    """Check that the argument ``name`` is a tensor along ``dims``, each with its ``known`` size, if
+    any. ``optional``: or None. ``kind`` is that of its entries: 'first' sets the dtype of all,
+    'same' must have that dtype, 'parameter' may be float32 beside a 16-bit one, such as the gain of
+    a norm, 'saved' may also have the dtype of the computation, 'index' and 'number' are converted.
     ``owners`` are the arguments that the known sizes are from: (name, their sizes).
     """
 
@@ -78,9 +77,7 @@ class Fits(Step):
 
 @dataclass(frozen=True)
 class Spread(Step):
-    """The argument ``name`` is repeated along ``dims`` as broadcasting does. ``optional``: or
-    None.
-    """
+    """Broadcast the argument ``name`` to ``dims``. ``optional``: or None."""
 
     dims: Layout
     optional: bool
@@ -88,8 +85,8 @@ class Spread(Step):
 
 @dataclass(frozen=True)
 class ReadSizes(Step):
-    """The sizes of those axes of the argument ``name`` that are ``new``; an `Axes` is read as the
-    sizes of all its dimensions.
+    """Read the sizes of the ``new`` axes of the argument ``name``; an `Axes` is read as the sizes
+    of all its dimensions.
     """
 
     dims: Layout
@@ -98,8 +95,8 @@ class ReadSizes(Step):
 
 @dataclass(frozen=True)
 class ReadShape(Step):
-    """The argument ``name`` is refused unless it is a shape: the sizes of the dimensions of an
-    `Axes` called ``axes``.
+    """Check that the argument ``name`` is a shape: the sizes of the dimensions of an `Axes` called
+    ``axes``.
     """
 
     axes: str
@@ -107,8 +104,8 @@ class ReadShape(Step):
 
 @dataclass(frozen=True)
 class InSingle(Step):
-    """``tensors`` in float32 where their format is of 16 bits; ``mixed``: where that of
-    any of them is.
+    """Convert ``tensors`` to float32 if their dtype has 16 bits; ``mixed``: if that of any of them
+    has.
     """
 
     tensors: tuple[str, ...]
@@ -117,8 +114,8 @@ class InSingle(Step):
 
 @dataclass(frozen=True)
 class MergeDims(Step):
-    """``tensors``, each with its dimensions, with one dimension for all those of the `Axes` called
-    ``name``, where these are not one already.
+    """Merge, in each of ``tensors`` with its dimensions, those of the `Axes` called ``name``,
+    unless they are one already.
     """
 
     tensors: tuple[tuple[str, Layout], ...]
@@ -126,17 +123,17 @@ class MergeDims(Step):
 
 @dataclass(frozen=True)
 class NameSize(Step):
-    """``name`` is the size of an axis."""
+    """Name the size of an axis ``name``."""
 
     value: Value
 
 
 @dataclass(frozen=True)
 class Refuse(Step):
-    """A condition on sizes: ``left`` differs from ``right`` (zero, for a divisor), or equals it
-    where ``equal``.
+    """Raise unless ``left`` differs from ``right`` (zero, for a divisor), or equals it if
+    ``equal``: a condition on sizes.
 
-    ``name`` is the statement that needs it, ``use`` says what for: 'divides by it'. ``axes`` are
+    ``name`` is the statement that needs it, ``use`` the purpose: 'divides by it'. ``axes`` are
     (axis, name in code).
     """
 
@@ -149,8 +146,8 @@ class Refuse(Step):
 
 @dataclass(frozen=True)
 class NotZero(Step):
-    """The function ``name`` divides by ``divisor``, a number too: it is refused where that
-    is zero, as dividing a tensor by it would not be. ``unless``: or where that argument is passed.
+    """Raise if ``divisor`` of the function ``name`` is zero: it may be a number, and dividing a
+    tensor by it would not raise. ``unless``: not if that argument is passed.
     """
 
     divisor: Value
@@ -159,13 +156,13 @@ class NotZero(Step):
 
 @dataclass(frozen=True)
 class Needed(Step):
-    """The argument ``name`` is refused where it is left out."""
+    """Raise if the argument ``name`` is left out."""
 
 
 @dataclass(frozen=True)
 class InRange(Step):
-    """The label ``name`` is refused where it is outside of an axis that it indexes; ``lengths`` are
-    those of these axes.
+    """Raise if the label ``name`` is outside of an axis that it indexes; ``lengths`` are those of
+    these axes.
     """
 
     lengths: tuple[Value, ...]
@@ -173,16 +170,14 @@ class InRange(Step):
 
 @dataclass(frozen=True)
 class Fill(Step):
-    """The argument ``name`` is ``value``, a number everywhere, where it was left out."""
+    """Fill the argument ``name`` with ``value`` everywhere if it was left out."""
 
     value: Expand
 
 
 @dataclass(frozen=True)
 class AddAt(Step):
-    """Add ``value`` to one entry in each row of the tensor ``name``, in place: the one ``index``
-    names.
-    """
+    """Add ``value`` in place to one entry in each row of the tensor ``name``: the one at ``index``."""
 
     index: Value
     along: int

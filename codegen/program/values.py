@@ -1,4 +1,4 @@
-"""Values that are computed entry by entry, and what they begin with: numbers, sizes, arguments."""
+"""Pointwise values, and their leaves: numbers, sizes, arguments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from derive.language.notation.layout import Layout
 
 @dataclass(frozen=True)
 class Value:
-    """Something computed; ``dims`` are the dimensions it has, aligned at the right as
-    broadcasting does.
-    """
+    """A computed value; ``dims`` are its dimensions, aligned at the right as in broadcasting."""
 
     dims: Layout = field(kw_only=True, default=())
 
@@ -26,8 +24,8 @@ class Number(Value):
 
 @dataclass(frozen=True)
 class Constant(Value):
-    """A named number (``pi``), or the root or exponential of numbers, as SymPy writes it, and
-    its value.
+    """A named number (``pi``), or the root or exponential of numbers, as SymPy writes it, with its
+    value.
     """
 
     text: str
@@ -44,7 +42,7 @@ class SizeOf(Value):
 @dataclass(frozen=True)
 class Quotient(Value):
     """The length of a part of the axis called ``flat``: its length divided by that of the other
-    parts, ``by`` in words. It is refused where it is not whole.
+    parts, ``by`` in words. Raises unless it is an integer.
     """
 
     dividend: Value
@@ -63,8 +61,8 @@ class WholeQuotient(Value):
 
 @dataclass(frozen=True)
 class Derived(Value):
-    """The length of an axis by a ``formula`` of others: ``dividend`` over ``divisor``. It is
-    refused where it is not a whole number above 0.
+    """The length of an axis by a ``formula`` of others: ``dividend`` over ``divisor``. Raises
+    unless it is an integer above 0.
     """
 
     dividend: Value
@@ -96,7 +94,7 @@ class Plus(Value):
 
 @dataclass(frozen=True)
 class Times(Value):
-    """A product from left to right: each factor with True where it divides. The first one
+    """A product from left to right: each factor with True where it divides, but the first
     multiplies.
     """
 
@@ -123,7 +121,7 @@ class Power(Value):
 
 @dataclass(frozen=True)
 class Apply(Value):
-    """A pointwise function, by SymPy's name of it, of an operand and what else it takes."""
+    """A pointwise function, by its SymPy name, of an operand and further arguments."""
 
     function: str
     operand: Value
@@ -132,12 +130,12 @@ class Apply(Value):
 
 @dataclass(frozen=True)
 class Pullback(Value):
-    """The gradient at the argument of a function: ``upstream`` times the derivative of
-    ``function`` there.
+    """The gradient at the argument of a function: ``upstream`` times the derivative of ``function``
+    there.
 
-    ``function`` is SymPy's name of it, or 'Pow'. A target that knows the derivative under a name
-    computes it from ``argument`` and ``output`` (None where they are not at hand), the others from
-    ``derivative``.
+    ``function`` is its SymPy name, or 'Pow'. A target that has a function for the derivative
+    computes it from ``argument`` and ``output`` (None where they are not available), the others
+    from ``derivative``.
     """
 
     function: str
@@ -149,7 +147,7 @@ class Pullback(Value):
 
 @dataclass(frozen=True)
 class Compare(Value):
-    """``left < right`` and the like, pointwise; ``relation`` is the sign."""
+    """A pointwise comparison such as ``left < right``; ``relation`` is the sign."""
 
     left: Value
     relation: str
@@ -158,7 +156,7 @@ class Compare(Value):
 
 @dataclass(frozen=True)
 class Combine(Value):
-    """``and``, ``or`` and ``not`` of conditions, pointwise."""
+    """Pointwise ``and``, ``or`` and ``not`` of conditions."""
 
     operator: str
     operands: tuple[Value, ...]
@@ -175,9 +173,7 @@ class Choose(Value):
 
 @dataclass(frozen=True)
 class Extreme(Value):
-    """The larger of two, or the smaller where not ``largest``, pointwise; NaN where one of them
-    is.
-    """
+    """The pointwise larger of two, or the smaller if not ``largest``; NaN where one of them is."""
 
     largest: bool
     left: Value
@@ -186,8 +182,8 @@ class Extreme(Value):
 
 @dataclass(frozen=True)
 class Clamp(Value):
-    """The operand, ``low`` where it is below that, and ``high`` where it would still be above that:
-    numbers, or None for no bound. NaN stays NaN.
+    """The operand, raised to ``low`` and then lowered to ``high``: numbers, or None for no bound.
+    NaN stays NaN.
     """
 
     operand: Value

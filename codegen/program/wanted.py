@@ -9,8 +9,8 @@ from codegen.program.values import Load
 
 
 def wanted_by(function: Function) -> tuple[frozenset[str], ...]:
-    """For each step of ``function`` the results that are computed with it: all, where it costs
-    nothing, as another name of a result does.
+    """For each step of ``function`` the results that need it: all, if it costs nothing, as another
+    name of a result.
     """
     everything = frozenset(function.results)
     needed_for = {name: frozenset([name]) for name in function.results}

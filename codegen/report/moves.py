@@ -1,7 +1,7 @@
 """Bytes that a folder's Triton kernels read and write, counted in the compiled kernels.
 
-That takes Triton, and minutes: the counts are kept beside the kernels, each with a hash of what it
-was counted in, which says where it is out of date.
+Counting takes Triton, and minutes: the counts are kept beside the kernels, each with a hash of the
+counted text, which shows whether it is out of date.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AGAIN = "counted for other kernels: run make moves"
 @dataclass(frozen=True)
 class Moved:
     """A kernel for rows of so many ``entries``: bytes that it reads and writes for each of them,
-    and the least; registers and bytes that spill, for each thread; and why it moves more.
+    and the minimum; registers and spilled bytes for each thread; and the reason why it moves more.
     """
 
     kernel: str
@@ -37,7 +37,7 @@ class Moved:
 
 
 def hash_of(folder: Path, name: str) -> str:
-    """That of the kernels of a module, in a folder, without what is around them."""
+    """The hash of a module's kernels in a folder, without the code around them."""
     text = (folder / f"{name}.py").read_text()
     kernels = re.findall(r"^@.*?(?=\n\n\n)", text, re.M | re.S)
     texts = [*kernels, *((folder / file).read_text() for file in SHARED)]
@@ -45,14 +45,14 @@ def hash_of(folder: Path, name: str) -> str:
 
 
 def moves_in(folder: Path) -> dict[str, tuple[str, list[Moved]]]:
-    """By its name, the hash for which a module was counted, and its kernels."""
+    """The counted hash and kernels of each module, by name."""
     file = folder / FILE
     found = json.loads(file.read_text()) if file.exists() else {}
     return {name: (digest, [Moved(*row) for row in rows]) for name, (digest, rows) in found.items()}
 
 
 def put_moves(folder: Path, found: dict[str, tuple[str, list[Moved]]]) -> None:
-    """A line for each kernel."""
+    """Write a line for each kernel."""
     modules = []
     for name, (digest, kernels) in sorted(found.items()):
         rows = ",\n".join(f"    {json.dumps(astuple(kernel))}" for kernel in kernels)

@@ -1,8 +1,8 @@
 """The table of quality, as a page: ``generated/REPORT.md``.
 
-What is counted and proved is the same everywhere, and the page is checked for it byte for byte.
-What is measured (errors, seconds) differs from machine to machine: a measurement that stands in the
-page stays as long as the text of the module that was measured is the same, which its hash says.
+Counts and proofs are the same everywhere, and the page is checked for them byte for byte.
+Measurements (errors, seconds) differ from machine to machine: one on the page stays as long as the
+text of the measured module is the same, which its hash says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DIGITS = 12  # of the hash of a module
 
 @dataclass(frozen=True)
 class Measured:
-    """A row of the table of what is measured: every field is text."""
+    """A row of the table of measurements: every field is text."""
 
     name: str
     module: str
@@ -36,8 +36,8 @@ class Measured:
 
 
 def report(results: Sequence[Emitted], before: str | None, folder: Path = Path()) -> str:
-    """The page for ``results``; ``before`` is the one that stands there, or None. What kernels move
-    was counted in a ``folder``, or nowhere.
+    """The page for ``results``; ``before`` is the existing one, or None. Bytes moved by kernels
+    were counted in a ``folder``, or nowhere.
     """
     moved = [row for result in results for row in rows_of(folder, Path(result.file).stem)]
     environment = jinja2.Environment(
@@ -90,7 +90,7 @@ def _is_measured(row: Measured) -> bool:
 
 
 def _counted(quality: Quality) -> dict[str, str]:
-    """The cells of a row of the table of what is counted."""
+    """The cells of a row in the table of counts."""
     return {
         "name": quality.name,
         "full": quality.full,

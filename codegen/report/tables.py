@@ -12,7 +12,7 @@ from codegen.program.quality import Emitted
 
 
 def table(results: Sequence[Emitted]) -> Table:
-    """Names and outputs, closed forms, what was proved, and how far from autograd the code is."""
+    """Names and outputs, closed forms, proofs, and distances from autograd."""
     found = Table(show_lines=True)
     for title, options in {
         "function": {"no_wrap": True},

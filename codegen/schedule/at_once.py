@@ -1,6 +1,6 @@
-"""A loss together with its gradients in one function: all that arrives at it is one number, by
-which the gradients are multiplied later. Where the caller says how losses are reduced, the sum and
-what it is divided by are computed in it as well; so are the masks of labels that are ignored.
+"""A loss together with its gradients in one function: its upstream gradient is one number, by which
+the gradients are multiplied later. Where the caller chooses the reduction, the sum and its divisor
+are computed in it as well; so are the masks of ignored labels.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ NOTHING = Around()
 def with_gradients(
     program: Program, wanted: Sequence[str], around: Around = NOTHING
 ) -> tuple[Function, Flat] | None:
-    """The forward with the gradients ``wanted`` behind it, for an upstream gradient of 1; None
-    where the output is no number, where there are several, or where the backward asks for more.
+    """The forward followed by the gradients ``wanted``, for an upstream gradient of 1; None if the
+    output is not a number, if there are several, or if the backward needs more.
     """
     forward, backward = program.forward, program.backward
     upstream = backward.parameters[0]
@@ -79,12 +79,12 @@ def with_gradients(
 
 
 def _steps(forward: Function, backward: Function) -> list[Step]:
-    """Those of both, each once."""
+    """The steps of both, each once."""
     return [*forward.steps, *(s for s in backward.steps if s not in forward.steps)]
 
 
 def _numbered(divisors: Sequence[Sequence[Step]]) -> list[list[Step]]:
-    """The lines of every divisor, the last of which has the number in its name."""
+    """The lines of every divisor, with its number in the name of the last."""
     return [
         [*steps[:-1], replace(steps[-1], name=f"{steps[-1].name}_{i}")]
         for i, steps in enumerate(divisors, 1)
@@ -159,7 +159,7 @@ class _Around(Flattening):
         return value
 
     def _changed(self, e: Element) -> Element | None:
-        """An element with what is around it: masks are tests of labels, what arrives a number."""
+        """An element for the joint function: masks are tests of labels, upstreams numbers."""
         if e.kind == "compare" and e.args[0].name in self.masks and e.args[1] == ZERO:
             test = self._counts(e.args[0])
             return test if e.name == "!=" else Element("not", (test,))

@@ -9,9 +9,9 @@ from codegen.schedule.elements import Axes
 
 @dataclass(frozen=True)
 class Walk:
-    """Sweeps that are parallel along ``rows``, of the axes ``order`` in which memory lies: how many
-    these are, how many arrays of full size they move, and along how many axes a row is ``reduced``
-    to a number.
+    """Sweeps that are parallel along ``rows``, of the axes ``order`` in which memory lies: their
+    number, the arrays of full size that they move, and the number of axes along which a row is
+    ``reduced`` to a number.
     """
 
     rows: Axes
@@ -23,10 +23,9 @@ class Walk:
 
 @dataclass(frozen=True)
 class Costs:
-    """``sweep`` for each; ``last_axis`` is how much dearer one is whose rows are pieces of lines of
+    """Costs: ``sweep`` for each; ``last_axis`` the extra cost if rows are pieces of lines of
     memory; ``long_row`` for each axis more in a row, and ``few_rows`` where that is reduced along
-    more axes than there are axes of rows; ``unshared`` how much dearer one is that nothing is
-    parallel in.
+    more axes than there are axes of rows; ``unshared`` the extra cost without parallelism.
     """
 
     sweep: float

@@ -1,4 +1,4 @@
-"""A function where an axis has the length 1: its loops are gone.
+"""Specializes a function to an axis of length 1: its loops are gone.
 
 An axis that stands for any number of dimensions often stands for none; loops over the last axis of
 memory would then run once each time, and no vector would be filled.

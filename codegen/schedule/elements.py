@@ -1,7 +1,7 @@
-"""One entry of a value, by the indices of named axes: what stands inside of a loop.
+"""Scalar expressions inside loops: one entry of a value, by the indices of named axes.
 
 An `Element` is a tree. Its leaves are numbers, sizes, indices and entries of arrays; a view of an
-array is no more than other indices of its entries.
+array is only other indices of its entries.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Axes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Element:
-    """``kind`` says what it is, of ``args``, with a ``name`` or a number where it needs one.
+    """An operation ``kind`` on ``args``, with a ``name`` or a number where it needs one.
 
     Leaves: 'number' (``number``), 'scalar' (an argument that is a number), 'size' (the length of an
-    axis), 'index' (where a loop over the axis ``name`` stands), 'entry' (of the array ``name``, at
-    ``args``, an index for each of its axes), 'label' (the same of an array of whole numbers).
-    Others: 'add', 'subtract', 'multiply', 'divide', 'negate', 'power', 'call' (of the function
-    ``name``), 'compare' (by the relation ``name``), 'and', 'or', 'not', 'choose' (condition, yes,
-    no), 'guard' (the same, where only what is chosen is read), 'real' (a whole number as another),
-    'floor divide' and 'remainder' (of indices), 'counts' (whether a label is not the argument
-    ``name``), 'counted' (the label, 0 where it does not count).
+    axis), 'index' (of the loop over the axis ``name``), 'entry' (of the array ``name``, at
+    ``args``, an index for each of its axes), 'label' (the same of an integer array). Others: 'add',
+    'subtract', 'multiply', 'divide', 'negate', 'power', 'call' (of the function ``name``),
+    'compare' (by the relation ``name``), 'and', 'or', 'not', 'choose' (condition, yes, no), 'guard'
+    (the same, but only the chosen branch is read), 'real' (an integer as a float), 'floor divide'
+    and 'remainder' (of indices), 'counts' (whether a label is not the argument ``name``), 'counted'
+    (the label, 0 where it does not count).
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Element:
     number: Fraction | float | None = None
 
     def parts(self) -> Iterator[Element]:
-        """It and all that it is made of."""
+        """The element and all elements inside it."""
         yield self
         for arg in self.args:
             yield from arg.parts()
@@ -46,7 +46,7 @@ class Element:
         return [part for part in self.parts() if part.kind in ("entry", "label")]
 
     def replaced(self, change: Callable[[Element], Element | None]) -> Element:
-        """With every part for which ``change`` has something else replaced by that."""
+        """The element with every part replaced by its ``change``, unless that is None."""
         other = change(self)
         if other is not None:
             return other
@@ -79,7 +79,7 @@ def choose(condition: Element, yes: Element, no: Element) -> Element:
 
 
 def guarded(condition: Element, yes: Element, no: Element) -> Element:
-    """As `choose`, and what is not chosen is not read."""
+    """As `choose`, but the other branch is not read."""
     return Element("guard", (condition, yes, no))
 
 
@@ -99,7 +99,7 @@ RELATIONS = {
 
 
 def scalars_of(elements: Iterable[Element]) -> set[str]:
-    """The arguments that are numbers among them."""
+    """The names of scalar arguments in the elements."""
     return {e.name for e in elements if e.kind in ("scalar", "counts", "counted")}
 
 
@@ -125,7 +125,7 @@ def minus(a: Element) -> Element:
 
 @cache
 def axes_in(element: Element) -> frozenset[str]:
-    """The axes over which a loop has to stand for it to be known."""
+    """The axes of the loops that an element needs."""
     if element.kind == "index":
         return frozenset({element.name})
     return frozenset().union(*(axes_in(arg) for arg in element.args))
@@ -178,7 +178,7 @@ def cost(element: Element, inside: frozenset[str]) -> int:
 
 
 def power_cost(exponent: Element) -> int:
-    """Of a power: small whole ones are products."""
+    """The cost of a power: small integer exponents are products."""
     n = exponent.number
     if n in (2, 3):
         return int(n) - 1
@@ -188,7 +188,7 @@ def power_cost(exponent: Element) -> int:
 
 
 def with_indices(element: Element, at: Mapping[str, Element]) -> Element:
-    """The element where other indices replace those of some axes."""
+    """The element with the indices of some axes replaced."""
     if not at:
         return element
     found = element.replaced(lambda e: at.get(e.name) if e.kind == "index" else None)
@@ -196,7 +196,7 @@ def with_indices(element: Element, at: Mapping[str, Element]) -> Element:
 
 
 def decided(e: Element) -> Element:
-    """Without conditions that are made of numbers: 1 and 0 stand for those that hold or do not."""
+    """The element with conditions on numbers decided, by 1 and 0 for those that hold or do not."""
     args = tuple(map(decided, e.args))
     first = args[0] if args else None
     if e.kind == "compare" and all(arg.kind == "number" for arg in args):

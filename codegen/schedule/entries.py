@@ -1,4 +1,4 @@
-"""An entry of a value of a Program, by the indices of its dimensions: views vanish into these."""
+"""An entry of a Program's value, by the indices of its dimensions: views only change indices."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ BUILT = {  # of functions that are made of others: of their arguments
 
 
 class Entries(Views, Reads, Library):
-    """One method for each class of values. ``made`` says for every name of the function which node
-    or array it is, ``known`` what is made of numbers alone; ``picks`` are (label, axis);
-    ``places`` are the names of whole numbers that are computed.
+    """One method for each class of values. ``made`` maps every name of the function to its node or
+    array, ``known`` those made of numbers alone; ``picks`` are (label, axis); ``places`` are the
+    names of computed integers.
     """
 
     arrays: dict[str, Array]
@@ -56,11 +56,11 @@ class Entries(Views, Reads, Library):
     # -- axes -----------------------------------------------------------------
 
     def axes(self, layout: Layout) -> Axes:
-        """Those that it has, each that others were flattened into as those."""
+        """The axes of a layout, with flattened ones as their parts."""
         return tuple(a for dim in layout if not dim.one for a in self.unflattened(dim.axis.name))
 
     def indices(self, layout: Layout) -> dict[str, tuple[Element, ...]]:
-        """For every dimension that is not of size 1 where it is read: at its own loops."""
+        """For every dimension that is not of size 1 the index of its own loops."""
         return {
             dim.axis.name: tuple(map(index, self.unflattened(dim.axis.name)))
             for dim in layout
@@ -76,7 +76,7 @@ class Entries(Views, Reads, Library):
         return place
 
     def unpacked(self, axis: str, place: Element) -> tuple[Element, ...]:
-        """An index of an axis as those of what was flattened into it."""
+        """An index of a flattened axis as those of its parts."""
         parts = self.unflattened(axis)
         found = []
         for part in reversed(parts):

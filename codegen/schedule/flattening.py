@@ -1,8 +1,8 @@
-"""A function of a Program as a list of nodes: loops over named axes, and what is done to whole
+"""A function of a Program as a list of nodes: loops over named axes, and operations on whole
 arrays.
 
-Views vanish into indices, every reduction gets a node of its own, and a name is bound once. An axis
-into which others were flattened is met as those.
+Views become index arithmetic, every reduction gets a node of its own, and a name is bound once. A
+flattened axis is replaced by its parts.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def flat(
 ) -> Flat:
     """The nodes of a function; ``known`` are names in it that stand for numbers.
 
-    Raises `QuestionError` for what no loop computes.
+    Raises `QuestionError` for operations that no loop computes.
     """
     return Flattening(program, function, known).flat()
 
 
 def parts_of_axes(program: Program) -> dict[str, tuple[str, ...]]:
-    """The axes that were flattened into one, by its name. A Program has their lengths; which of
-    several axes of one length is meant is seen where they are put together, or taken apart.
+    """The parts of each flattened axis, by its name. A Program has their lengths; which of several
+    axes of one length is meant is seen where they are merged or split.
 
     Raises `QuestionError` where that differs from place to place.
     """
@@ -168,7 +168,7 @@ class Flattening(Entries):
         self.made[name] = self.add(Node(self.free(name), self.axes(value.dims), element))
 
     def add(self, node: Node | Whole) -> str:
-        """Raises `QuestionError` for a loop in a loop over the same axis: both have one index."""
+        """Add a node. Raises `QuestionError` for nested loops over one axis: they share an index."""
         if isinstance(node, Node) and len({*node.space}) < len(node.space):
             twice = next(axis for axis in node.space if node.space.count(axis) > 1)
             raise QuestionError(
@@ -182,14 +182,14 @@ class Flattening(Entries):
         return node.name
 
     def free(self, name: str) -> str:
-        """For a step of this name, or what has a fresh one."""
+        """A free name for a step of this name, or for a value with a fresh one."""
         taken = {node.name for node in self.nodes} | self.arrays.keys() | self.numbers
         while name in taken:
             name = f"{name}_"
         return name
 
     def fresh(self, name: str) -> str:
-        """For what is no step: layouts are by the names of steps, too."""
+        """A fresh name for a value other than a step: layouts are by the names of steps, too."""
         while name in self.named or name != self.free(name):
             name = f"{name}_"
         return name
@@ -198,12 +198,12 @@ class Flattening(Entries):
         return self.fresh(f"{name}_{next(self.counter)}")
 
     def _Fill(self, step: step_kinds.Fill):
-        """Done before the loops: the argument is a tensor from here on."""
+        """Nothing: the argument is a tensor, filled before the loops."""
 
     _Default = _NotZero = _SplitLabelDone = _Fill
 
     def _SplitLabel(self, step: step_kinds.SplitLabel):
-        """Done before the loops too; there is one array more."""
+        """Also done before the loops; adds an array."""
         self.arrays[step.kept] = Array(step.kept, self.axes(step.dims), step.dims, "exact")
         self.layouts[step.kept] = step.dims
 

@@ -12,7 +12,7 @@ CHEAP = 8  # operations: what is read from memory or a row again instead of bein
 
 
 def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
-    """Those that a result is made of."""
+    """The nodes that a result depends on."""
     needed, found = set(results), []
     for node in reversed(nodes):
         if node.name in needed:
@@ -22,7 +22,7 @@ def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whol
 
 
 def without_copies(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
-    """With a reduction under the name of what is no more than that, if nothing else reads it."""
+    """Nodes without copies: a reduction takes the name of its copy, if nothing else reads it."""
     users = _users(nodes)
     of = {node.name: node for node in nodes if isinstance(node, Node) and node.kind}
     names: dict[str, str] = {}
@@ -38,7 +38,7 @@ def without_copies(nodes: Sequence[Node | Whole], results: set[str]) -> list[Nod
 
 
 def inlined(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
-    """Without the nodes that are cheaper to compute where they are read than to keep, or that are
+    """Inline the nodes that are cheaper to recompute where they are read than to keep, or that are
     read at one place in the loops that would compute them.
     """
     inlined: dict[str, Node] = {}

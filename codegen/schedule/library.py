@@ -38,7 +38,7 @@ PLACES = (arrays.ArgMaxOf, arrays.SegmentArgMax)  # whole numbers
 
 
 class Library:
-    """Stores what such values are made of, and names them."""
+    """Stores the operands of library operations, and names them."""
 
     arrays: dict[str, Array]
     numbers: set[str]
@@ -69,13 +69,13 @@ class Library:
         raise NotImplementedError
 
     def is_of_library(self, value: Value) -> bool:
-        """Numbers are none: no line makes arrays of them."""
+        """True if a library computes it; never for numbers, which no line makes arrays of."""
         if isinstance(value, Apply) and value.function in FUNCTIONS:
             return not is_number(value, self.numbers | self.known.keys())
         return type(value) in LIBRARY
 
     def of_library(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
-        """An entry of what has no name of its own."""
+        """An entry of a library result without a name of its own."""
         word = value.function if isinstance(value, Apply) else LIBRARY[type(value)]
         fresh = self.numbered(word)
         self.layouts[fresh] = value.dims
@@ -88,7 +88,7 @@ class Library:
         return name in self.places or (array is not None and array.entries == "whole")
 
     def whole(self, value: Value, name: str) -> str | None:
-        """The name of what a library makes of ``value``; None where a loop computes it."""
+        """The name of a library's result for ``value``; None where a loop computes it."""
         if not self.is_of_library(value):
             return None
         value = self._of_arrays(value, name)
@@ -114,8 +114,8 @@ class Library:
         return frozenset(loads - self.numbers - self.known.keys())
 
     def stored(self, value: Value, name: str) -> Value:
-        """The value as an array in memory; what is made of no array, or of whole numbers alone, as
-        it is.
+        """The value as an array in memory; values made of no array, or of integers alone, as they
+        are.
         """
 
         def named(e: Value) -> Value | None:

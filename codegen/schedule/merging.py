@@ -1,4 +1,4 @@
-"""Neighbouring axes that are always met together as one: a loop over both is one loop."""
+"""Merges adjacent axes that are always indexed together: a loop over both is one loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[str, str]
 @dataclass(frozen=True)
 class Joined:
     """Two axes as one, in loops that run over both. The ``layouts`` are those of arrays that have
-    it; of others, entry k * S + s is the one at k and s.
+    it; in other arrays, entry k * S + s is the one at k and s.
     """
 
     pair: Pair
@@ -57,8 +57,8 @@ def is_met(e: Element, axes: Axes, pair: Pair) -> bool:
 
 
 def merged(flat: Flat) -> Flat:
-    """The same computation where such axes are one, named by both (``N*C``): `Flat.joined` says of
-    which axes. Their own sizes may still stand in elements.
+    """The same computation with such axes merged, named by both (``N*C``): `Flat.joined` has their
+    parts. Their own sizes may still stand in elements.
     """
     pair = next((pair for pair in _neighbours(flat) if _is_always_met(flat, pair)), None)
     return flat if pair is None else merged(_joined(flat, pair))
@@ -69,8 +69,8 @@ def _layouts(flat: Flat) -> dict[str, Axes]:
 
 
 def _neighbours(flat: Flat) -> Iterator[Pair]:
-    """Those of all that loops run over, but for a pair whose letters are the name of another axis
-    or number: N and C, where NC is one.
+    """Adjacent axes in all loops, except a pair whose letters are the name of another axis or
+    number: N and C, where NC is one.
     """
     looped = {axis for node in flat.nodes if isinstance(node, Node) for axis in node.space}
     layouts = [*_layouts(flat).values()]
@@ -119,8 +119,8 @@ def _joined(flat: Flat, pair: Pair) -> Flat:
 
 
 def with_joined_sizes(sweep: Sweep, joined: Mapping[str, Axes]) -> Sweep:
-    """The same loops, where what is divided by the sizes of such axes, one after the other, is
-    divided by their product.
+    """The same loops, with successive divisions by the sizes of such axes replaced by one, by their
+    product.
     """
 
     def change(e: Element) -> Element | None:

@@ -1,15 +1,15 @@
 """Sums over rows that are centred by a mean over the same rows: all in one pass.
 
-A mean asks for a pass, a sum of what it leaves (its rounding) for a second one, and the squares of
-that for a third. With v = u - shift, where the shift is one number for each column,
+A mean needs a pass, a sum of the residuals (its rounding) a second one, and their squares a third.
+With v = u - shift, where the shift is one number for each column,
 
     mean                          = shift + Sum(v)/n
     Sum(u - mean)                 = Sum(v) - n*(mean - shift)
     Sum((u - mean - Sum(u - mean)/n)**2) = Sum(v**2) - Sum(v)**2/n
 
-are sums of v and v**2, exactly so in real numbers. What is lost in the last line is a factor of
-1 + t**2 in the last place, where the shift is t standard deviations from the mean: it is the median
-of three entries of the column.
+are sums of v and v**2, exactly so in real numbers. The last line loses a factor of 1 + t**2 in the
+last place, where the shift is t standard deviations from the mean: it is the median of three
+entries of the column.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TWO = number(Fraction(2))
 
 @dataclass(frozen=True)
 class Moments:
-    """The sum of ``of``, the mean of it, the sum of what that leaves and of its squares."""
+    """The sum of ``of``, its mean, and the sums of the residuals and of their squares."""
 
     of: Element
     total: Node
@@ -56,7 +56,7 @@ class Moments:
 
 
 def in_one_pass(flat: Flat, costs: Costs) -> Flat:
-    """The same, where such sums that run over rows are sums of what is shifted."""
+    """The same, with such sums over rows taken of shifted values."""
     over_rows = _partial(flat, costs)
     while (found := _moments(flat, over_rows)) is not None:
         flat = _shifted(flat, found)
@@ -93,7 +93,7 @@ def _moments(flat: Flat, over_rows: Callable[[str], bool]) -> Moments | None:
 
 
 def _sum_of(e: Element, like: Node, of: Mapping[str, Node]) -> Node | None:
-    """The sum of which an element is the mean over the axes that ``like`` runs along."""
+    """The sum behind an element that is a mean over the axes that ``like`` runs along."""
     divisors = []
     while e.kind == "divide":
         e, divisor = e.args
@@ -145,7 +145,7 @@ def _shifted(flat: Flat, own: Moments) -> Flat:
 
 
 def _median(e: Element, along: Axes) -> Element:
-    """Of the first entry, the last one and one between."""
+    """The median of the first entry, the last one and one between."""
 
     def at(place: Callable[[Element], Element]) -> Element:
         return with_indices(e, {axis: place(size(axis)) for axis in along})

@@ -15,7 +15,7 @@ from derive.language.errors import QuestionError
 
 
 def loops_of(program: Program) -> tuple[tuple[Moves, ...], tuple[Moves, ...]]:
-    """Of the forward and of the backward; nothing where one is not made of loops."""
+    """Traffic of the forward and the backward; empty for one that is not made of loops."""
     try:
         flats = [flat(program, function) for function in (program.forward, program.backward)]
     except QuestionError:
@@ -38,7 +38,7 @@ def _moves(flat: Flat, plan: Plan, full: int) -> Moves:
 
 
 def _read_in_full(stage: Sweep | Whole, axes, full: int, flat: Flat) -> Iterator[str]:
-    """The arrays of full size that a stage reads; one from which entries are picked is not."""
+    """The arrays of full size that a stage reads, except those from which entries are picked."""
     if isinstance(stage, Whole):
         yield from (name for name in stage.reads if len(axes[name]) >= full)
         return

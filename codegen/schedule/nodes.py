@@ -12,8 +12,8 @@ from derive.language.notation.layout import Layout
 
 @dataclass(frozen=True)
 class Node:
-    """``value`` at every index of ``axes``; with a ``kind`` ('sum', 'max') the reduction of it over
-    ``along`` as well.
+    """``value`` at every index of ``axes``; with a ``kind`` ('sum', 'max') also reduced over
+    ``along``.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Whole:
-    """``value`` as an operation on whole arrays, which a library does: a product of matrices, an
-    addition by index, the places of maxima. It stands under ``name``, and ``reads`` these arrays;
-    its ``entries`` are as those of an `Array`.
+    """``value`` as an operation on whole arrays, which a library does: a matrix product, an
+    index-add, an argmax. Its result is ``name``, and it ``reads`` these arrays; its ``entries`` are
+    as those of an `Array`.
     """
 
     name: str
@@ -48,9 +48,9 @@ class Whole:
 
 @dataclass(frozen=True)
 class Array:
-    """Something in memory, along ``axes``. Its entries are 'real', in the dtype of the inputs;
-    'exact', in that of the computation, which is wider beside inputs of 16 bits; or 'whole'
-    numbers.
+    """An array in memory, along ``axes``. Its entries are 'real', in the dtype of the inputs;
+    'exact', in that of the computation, which is wider than inputs of 16 bits; or 'whole',
+    integers.
     """
 
     name: str
@@ -61,13 +61,13 @@ class Array:
 
 @dataclass(frozen=True)
 class Flat:
-    """The nodes of a function in an order in which they can be computed. ``results`` says for each
-    result what it is: the name of a node, an array, or a number.
+    """The nodes of a function in an order in which they can be computed. ``results`` maps each
+    result to the name of a node, an array, or a number.
 
-    ``arrays`` are the arguments; ``picks`` are (label, axis) for what is picked by a label;
-    ``parts`` are those of axes into which others were flattened; ``rounded`` are the outputs and
-    gradients, which have the dtype of the inputs; ``joined`` are axes that are several as one;
-    ``ignored`` are labels by which entries are masked, each with the argument that masks.
+    ``arrays`` are the arguments; ``picks`` are (label, axis) of values picked by a label; ``parts``
+    are those of flattened axes; ``rounded`` are the outputs and gradients, which have the dtype of
+    the inputs; ``joined`` are axes that are several as one; ``ignored`` are labels by which entries
+    are masked, each with the argument that masks.
     """
 
     arrays: tuple[Array, ...]

@@ -1,8 +1,8 @@
-"""A sweep whose rows are read in chunks, each as seldom as can be.
+"""A sweep whose rows are read in chunks, as few times as possible.
 
-A sum whose terms have the largest entry of the row as no more than a factor exp(-max) need not wait
-for it: both are followed together, and the sum so far is scaled when the largest so far changes.
-What a row would keep is computed again where it is read, as a chunk is gone by then.
+A sum whose terms contain the largest entry of the row only in a factor exp(-max) need not wait for
+it: both are computed online, and the sum so far is rescaled when the largest so far changes. Values
+that a row would keep are recomputed where they are read, as a chunk is gone by then.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ NOTHING = number(-float("inf"))  # the largest of no entries
 
 
 def in_chunks(sweep: Sweep) -> Sweep:
-    """The same, where each nest says which of its sums go with which maximum: whenever that grows
-    from a to b, a sum so far is multiplied by exp(a - b), or by 1 where both are the same.
+    """The same, with each sum assigned to the maximum of its nest: whenever that grows from a to b,
+    a sum so far is multiplied by exp(a - b), or by 1 where both are the same.
     """
     nodes, pairs = _followed(sweep.nodes)
     stored = {*sweep.stored}
@@ -55,7 +55,7 @@ def _is_by_entry(node: Node, sweep: Sweep) -> bool:
 
 
 def computed_again(node: Node, gone: Mapping[str, Node]) -> Node:
-    """A node that reads none of those that are ``gone``."""
+    """The node with reads of ``gone`` nodes replaced by their values."""
 
     def change(e: Element) -> Element | None:
         if e.kind != "entry" or e.name not in gone:
@@ -68,7 +68,7 @@ def computed_again(node: Node, gone: Mapping[str, Node]) -> Node:
 
 
 def _followed(nodes: tuple[Node, ...]) -> tuple[list[Node], dict[str, str]]:
-    """The nodes with sums that go with a maximum, and which these are: by the sum."""
+    """The nodes with sums to compute online, and the maximum of each: by the sum."""
     plain = {node.name: node for node in nodes if not node.kind}
     reductions = {node.name: node for node in nodes if node.kind}
     expanded = {name: computed_again(node, plain) for name, node in reductions.items()}
@@ -93,7 +93,7 @@ def _followed(nodes: tuple[Node, ...]) -> tuple[list[Node], dict[str, str]]:
 
 
 def _peak_of(node: Node, reductions: Mapping[str, Node]) -> Node | None:
-    """The maximum with which a sum can be followed."""
+    """The maximum with which a sum can be computed online."""
     for name in sorted(node.reads & reductions.keys()):
         peak = reductions[name]
         alike = ({*peak.axes}, {*peak.along}) == ({*node.axes}, {*node.along})
@@ -156,7 +156,7 @@ class _Following:
         )
 
     def guarded(self, e: Element) -> Element | None:
-        """With a shift of 0 as long as nothing was found: -oo less -oo is no number."""
+        """With a shift of 0 until an entry was found: -oo less -oo is NaN."""
         if e.kind == "choose" and self.is_shift(e):
             return e
         return choose(compare(e, "==", NOTHING), ZERO, e) if e == self.peak else None

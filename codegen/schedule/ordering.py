@@ -1,4 +1,4 @@
-"""The order of axes in which memory lies."""
+"""The memory order of axes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codegen.schedule.nodes import Node
 
 
 def ordered(axes: Iterable[str], nodes: Sequence[Node]) -> Axes:
-    """Axes in the order in which memory lies; where arrays differ, in that of those met first."""
+    """Axes in memory order; where arrays differ, in that of those met first."""
     wanted = {*axes}
     seen = [
         [arg.name for arg in e.args if arg.kind == "index" and arg.name in wanted]

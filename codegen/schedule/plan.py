@@ -1,9 +1,9 @@
-"""The record of a schedule: which loops there are, in no language yet.
+"""The record of a schedule: its loops, in no language yet.
 
-A sweep walks once through memory. Its loop over the axes P is parallel; all that has one value for
-each index of P is computed row by row. A reduction over P itself is complete when the sweep has
-ended, so that what reads it stands in a later one. Inside a row a *level* is how many reductions
-along it lie before a value: what is of one level, and of the same axes, shares one pass.
+A sweep walks once through memory. Its loop over the axes P is parallel; values with one entry for
+each index of P are computed row by row. A reduction over P itself is complete when the sweep has
+ended, so its readers stand in a later one. Inside a row a *level* is the number of reductions along
+it before a value: values of one level and of the same axes share one pass.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codegen.schedule.nodes import Flat, Node, Whole
 @dataclass(frozen=True)
 class Nest:
     """Loops over ``axes``, the last one innermost, that compute ``nodes`` at once; with no axes,
-    values that the row has one of. ``online`` are (maximum, sum) that are followed together.
+    values of which a row has one. ``online`` are (maximum, sum) that are computed together.
     """
 
     axes: Axes
@@ -28,13 +28,13 @@ class Nest:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One walk through memory: ``parallel`` are its rows, of which the last axis is cut into
-    ``tiles`` where that is the one along which memory lies.
+    """One walk through memory: ``parallel`` are its rows; the last of these axes is cut into
+    ``tiles`` if memory lies along it.
 
     ``stored`` are the values that it leaves in memory, ``partial`` those of them that each thread
     has a part of, as they are summed over some of the ``parallel`` axes; ``kept`` are those that a
     row keeps for a later nest of its own. ``left`` are sums that stay in parts, and ``parts`` those
-    that it reads so, where a target has that.
+    that it reads so, in targets with that.
     """
 
     parallel: Axes
@@ -52,7 +52,7 @@ class Sweep:
 
     @property
     def rows(self) -> Axes:
-        """The parallel axes that no row has a piece of."""
+        """The parallel axes that are not cut into pieces."""
         return self.parallel[: -1 if self.tiles else None]
 
     @property
@@ -62,15 +62,15 @@ class Sweep:
         return frozenset().union(*(n.reads for n in nodes)) - {n.name for n in nodes}
 
     def over(self, name: str) -> Axes:
-        """The rows over which a partial sum runs; it has a value for each of the others."""
+        """The rows that a partial sum runs over; it has a value for each of the others."""
         node = next(node for node in self.nodes if node.name == name)
         return tuple(axis for axis in self.parallel if axis in node.along)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The stages of a function, in their order, and the ``nodes`` by their names. ``flat`` is what
-    they are planned for, in which axes are `joined`.
+    """The stages of a function, in order, and the ``nodes`` by name. ``flat`` is the planned
+    function, in which axes are `joined`.
     """
 
     flat: Flat
@@ -78,8 +78,8 @@ class Plan:
     nodes: Mapping[str, Node | Whole]
 
     def entries(self) -> dict[str, str]:
-        """Those of every array, and of all that stages leave in memory, as an `Array` has them. A
-        result that a later stage reads is not rounded before that.
+        """The kind of entries, as in `Array`, of every array and of all stored values. A result
+        that a later stage reads is not rounded before that.
         """
         flat = self.flat
         found = {array.name: array.entries for array in flat.arrays}

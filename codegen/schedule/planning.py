@@ -17,7 +17,7 @@ from codegen.schedule.rows import is_of_rows, sweep_of
 
 
 def planned(flat: Flat, costs: Costs = CPU) -> Plan:
-    """The loops of a function that compute all of its results, over as few axes as can be."""
+    """The loops that compute all results of a function, over as few axes as possible."""
     flat = merged(flat)
     results = {made for _, made in flat.results}
     nodes = inlined(without_copies(needed(flat.nodes, results), results), results)
@@ -26,7 +26,7 @@ def planned(flat: Flat, costs: Costs = CPU) -> Plan:
 
 
 def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> list[Sweep | Whole]:
-    """The sweeps of ``nodes``, with what libraries do between them."""
+    """The sweeps of ``nodes``, with library operations between them."""
     if not nodes:
         return []
     if all(isinstance(node, Whole) for node in nodes):
@@ -66,7 +66,7 @@ def _is_swept(node: Node | Whole, rows: Axes) -> bool:
 
 
 def _times(nodes: Sequence[Node | Whole], rows: Axes) -> dict[str, int]:
-    """In which sweep a node can be computed, or before which."""
+    """The earliest sweep in which each node can be computed, or before which."""
     times: dict[str, int] = {}
     of = {node.name: node for node in nodes}
     for node in nodes:
@@ -82,8 +82,8 @@ def _times(nodes: Sequence[Node | Whole], rows: Axes) -> dict[str, int]:
 def _late(
     nodes: Sequence[Node | Whole], rows: Axes, earliest: dict[str, int]
 ) -> dict[str, int] | None:
-    """The same as late as those who read it allow, so that less is left in memory for them; None
-    where that is no other time, or a library stands between.
+    """The same, as late as the readers allow, so that less is stored for them; None if that is the
+    same time, or a library operation is between.
     """
     if not earliest or any(isinstance(node, Whole) for node in nodes):
         return None
@@ -115,7 +115,7 @@ def _is_at_hand(node: Node, before: Node, rows: Axes) -> bool:
 def _best_rows(
     nodes: Sequence[Node | Whole], results: set[str], costs: Costs
 ) -> tuple[Axes, dict[str, int]]:
-    """The axes to walk along in parallel, and when, with the fewest passes over memory."""
+    """The parallel axes, and the sweep of each node, with the fewest passes over memory."""
     loops = [node for node in nodes if isinstance(node, Node)]
     largest = max(loops, key=lambda node: len(node.space))
     order = ordered(largest.space, loops)

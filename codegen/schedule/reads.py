@@ -1,4 +1,4 @@
-"""Entries read at an affine index: a load at another place, with a check of where that ends."""
+"""Entries read at an affine index: a load at another place, with a bounds check."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Reads:
         return less(place, offset.args[0]) if offset.kind == "negate" else plus(place, offset)
 
     def _at_Joined(self, value: Joined, at: Indices) -> Element:
-        """The sum of the parts, each of which is 0 outside of its own."""
+        """The sum of the parts, each of which is 0 outside of its range."""
         total = ZERO
         for part, negative in value.parts:
             own = self.entry(_checked(part), at)
@@ -115,7 +115,7 @@ class Reads:
 
 
 def _checked(part: Value) -> Value:
-    """A part that is 0 where it is not its turn: what is cut off of it is checked instead."""
+    """A part that is 0 out of its range: a check replaces cutting."""
     if isinstance(part, Read):
         return replace(part, fits=False)
     factors = tuple((_checked(f), divides) for f, divides in getattr(part, "factors", ()))

@@ -1,4 +1,4 @@
-"""One sweep: which passes over a row there are, and what a row keeps between them."""
+"""One sweep: its passes over a row, and the buffers that a row keeps between them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def sweep_of(
     read_later: set[str],
     online: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """``online`` are maxima by the sums that are followed with them; None where rows are not read
-    in chunks, of which each then has no other row beside it.
+    """The sweep of ``nodes``. ``online`` maps sums to the maxima that they are computed with; None
+    if rows are not read in chunks, as a chunked row is the only one of its program.
     """
     order = ordered({axis for node in nodes for axis in node.space}, nodes)
     tiles = online is None and bool(rows) and order[-1] == rows[-1]
@@ -55,7 +55,7 @@ def _followed(nest: Nest, online: Mapping[str, str]) -> Nest:
 
 
 def _nests(axes: Axes, nodes: Sequence[Node], most: Mapping[str, int]) -> Iterator[Nest]:
-    """One, or several where it would have more reductions than a pass adds up at once."""
+    """One nest, or several if it would have more reductions than a pass can accumulate."""
     counts, now = Counter(), []
     for node in nodes:
         if axes and counts[node.kind] == most.get(node.kind):
@@ -82,7 +82,7 @@ def _kept(nests: Sequence[Nest], rows: Axes, read_later: set[str]) -> Iterator[s
 
 
 def _joined(nests: Sequence[Nest]) -> list[Nest]:
-    """Neighbours without loops are one."""
+    """Merge adjacent nests without loops."""
     joined: list[Nest] = []
     for nest in nests:
         if joined and not nest.axes and not joined[-1].axes:
@@ -98,7 +98,7 @@ def _levels(
     read_later: set[str],
     online: Mapping[str, str],
 ) -> dict[str, int]:
-    """After how many passes over the row a node is computed: as late as those who read it."""
+    """The number of passes over the row before each node: as late as its readers allow."""
     of = {node.name: node for node in nodes}
     earliest: dict[str, int] = {}
 

@@ -11,7 +11,7 @@ from derive.language.errors import QuestionError
 
 
 class Views:
-    """One method for each class of views; ``parts`` are those of what was flattened."""
+    """One method for each class of views; ``parts`` are those of flattened axes."""
 
     function: Function
     parts: dict[str, Axes]

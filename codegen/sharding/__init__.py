@@ -25,10 +25,10 @@ FOUR = ("forward", "backward", "atoms", "chain")
 @dataclass(frozen=True)
 class Sharded:
     """``program`` has the functions of one rank, under the new name. ``exchanges`` are the
-    collectives of each function, by its kind; ``rewritten`` the identities by which there are fewer
-    of them. ``plain`` is the pair for calls that pass nothing optional, where all ranks see alike
-    whether something is: the tensors ``absent`` are left out, the scalars ``zero`` are 0, and of
-    the labels ``counting`` no entry is ignored.
+    collectives of each function, by its kind; ``rewritten`` the identities that reduced them.
+    ``plain`` is the pair for calls that pass nothing optional, if all ranks see alike whether
+    something is: the tensors ``absent`` are left out, the scalars ``zero`` are 0, and of the labels
+    ``counting`` no entry is ignored.
     """
 
     program: Program
@@ -44,8 +44,7 @@ class Sharded:
 def sharded(
     program: Program, axes: Sequence[str], way: str = SHARD, reduction: str = ""
 ) -> Sharded:
-    """``way``: over ranks, or in chunks. The ``reduction`` stands in the name where it is not the
-    default.
+    """``way``: over ranks, or in chunks. The name has the ``reduction`` unless it is the default.
 
     Raises `QuestionError` for an unknown axis, and for what crosses the parts.
     """
@@ -82,7 +81,7 @@ def sharded(
 
 
 def _of_rank(program: Program, changed: Program, groups: Groups, kinds: Sequence[str]) -> Sharded:
-    """``changed`` with functions of ``program`` as a rank computes them."""
+    """``changed`` with functions of ``program`` for one rank."""
     functions, exchanges, rewritten = {}, {}, frozenset()
     for kind in kinds:
         found = split(program, getattr(program, kind), groups)
@@ -103,7 +102,7 @@ def _is_split(program: Program, name: str, groups: Groups) -> bool:
 
 
 def _lengths_here(step: InRange, program: Program, groups: Groups) -> InRange:
-    """Only what this rank knows the lengths of: the others are asked for later."""
+    """The check for the lengths that this rank knows: the others are checked later."""
     layouts = {p.name: p.layout for p in program.forward.parameters}
     known = [
         v

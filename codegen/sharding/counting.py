@@ -20,8 +20,8 @@ WORDS = {
 
 
 def told(exchanges: Sequence[Exchange], again: bool = False) -> tuple[str, ...]:
-    """Each collective: 'sum of N + N', with the axes of each tensor that travels; ``again`` where
-    the lengths of the parts are known before.
+    """Each collective: 'sum of N + N', with the axes of each tensor that travels; ``again`` if the
+    lengths of the parts are known before.
     """
     return tuple(
         _in_words(exchange) for exchange in exchanges if not (again and exchange.kind == "agreed")

@@ -1,4 +1,4 @@
-"""One function of a Program, as a rank computes it."""
+"""One function of a Program, for one rank."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from derive.language.notation.layout import Layout
 
 @dataclass(frozen=True)
 class Split:
-    """A function for one rank; ``exchanges`` are its collectives in their order, ``rewritten`` the
-    identities by which it was rewritten, so that there are fewer of them.
+    """A function for one rank; ``exchanges`` are its collectives in order, ``rewritten`` the
+    identities that reduced their number.
     """
 
     function: Function
@@ -45,7 +45,7 @@ class Split:
 
 
 def split(program: Program, function: Function, groups: Groups) -> Split:
-    """Raises `QuestionError` for what crosses the parts of an axis and has no collective."""
+    """Split a function. Raises `QuestionError` for what crosses the parts without a collective."""
     writer = _Writer(program, function, groups)
     found = writer.steps()
     sizes = writer.lengths.read(found)
@@ -86,8 +86,8 @@ class _Writer:
         return self.found
 
     def checks(self) -> Iterator[Step]:
-        """Those of its own arguments; what asks for the length of an axis on all ranks is found
-        among the steps: that is known later.
+        """Checks of the rank's own arguments; those that need the length of an axis on all ranks
+        move to the steps: it is known later.
         """
         forward, checks, asked = self.program.forward, [*self.function.checks], self.lengths
         if self.function is not self.program.backward:  # all three look at the same arguments
@@ -221,7 +221,7 @@ class _Writer:
             self.found.append(InRange(step.name, tuple(lengths)))
 
     def exchange(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
-        """The name of what the ranks make of a value together."""
+        """Add a collective for a value; the name of its result."""
         key = (kind, group, value, along)
         if key not in self.told:
             name = self.fresh(f"{self.now}_{kind}")

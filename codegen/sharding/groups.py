@@ -15,9 +15,9 @@ Split = tuple[str, ...]  # for each dimension the axis whose group it is split o
 
 @dataclass(frozen=True)
 class Groups:
-    """``axes`` were asked for; ``of`` says of an axis over whose group it is split: itself, what
-    it is flattened into as the first part, or the first part of what it is made of. The parts are
-    computed ``at_once``, or one after the other.
+    """``axes`` are those requested; ``of`` maps an axis to the group that splits it: itself, the
+    axis it is flattened into as the first part, or its own first part. The parts are computed
+    ``at_once``, or one after the other.
     """
 
     axes: tuple[str, ...]
@@ -40,7 +40,7 @@ class Groups:
 
 
 def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
-    """Raises `QuestionError` for an axis that cannot be split."""
+    """The groups of axes. Raises `QuestionError` for an axis that cannot be split."""
     for axis in axes:
         _can_be_split(program, axis)
         if axes.count(axis) > 1:

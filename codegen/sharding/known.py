@@ -22,7 +22,7 @@ ADJOINT = "adjoint"  # the role of what a backward is given for the output
 
 
 def known_before(forward: Function, backward: Function, groups: Groups) -> tuple[Function, ...]:
-    """The two, where the forward also sums what the backward would have to of what both have."""
+    """Both functions, with sums of saved values moved from the backward to the forward."""
     told = {*forward.results} | {p.name for p in forward.parameters}
     written = {name for step in backward.steps for name in line(step).writes}
     known = {p.name for p in backward.parameters if p.role != ADJOINT} & told - written
@@ -59,7 +59,7 @@ def known_before(forward: Function, backward: Function, groups: Groups) -> tuple
 
 
 def _with(parameters: Sequence[Parameter], tensor: Parameter) -> tuple[Parameter, ...]:
-    """Behind the other tensors: numbers are passed last."""
+    """Insert after the other tensors: numbers are passed last."""
     numbers = tuple(p for p in parameters if p.role in NUMBERS)
     return (*(p for p in parameters if p.role not in NUMBERS), tensor, *numbers)
 
@@ -69,7 +69,7 @@ def _crosses(value: Reduce, groups: Groups) -> bool:
 
 
 def _owners(dims: Layout, checks: Sequence[Step]) -> tuple | None:
-    """The arguments whose sizes those of ``dims`` are; None where one is of no other argument."""
+    """The arguments that the sizes of ``dims`` are from; None if one is from no other argument."""
     found: dict[str, list[str]] = {}
     for dim in dims:
         if isinstance(dim.axis, Axes):  # it would have to be merged with those of the others
@@ -82,7 +82,7 @@ def _owners(dims: Layout, checks: Sequence[Step]) -> tuple | None:
 
 
 def _checked(name: str, dims: Sequence[Dim], checks: Sequence[Step]) -> Sequence[Step]:
-    """The checks, with those of another value that was saved."""
+    """The checks, with those of one more saved value."""
     own = Fits(name, tuple(dims), (True,) * len(dims), _owners(dims, checks), "saved", False)
     at = next((i for i, step in enumerate(checks) if isinstance(step, InSingle)), None)
     if at is None:

@@ -31,7 +31,7 @@ ABOUT_NUMBERS = (Default, Numeric, Within)
 
 
 class Lengths:
-    """The lengths that one function of a Program speaks of."""
+    """The lengths used in one function of a Program."""
 
     def __init__(self, program: Program, function: Function, groups: Groups):
         self.program, self.function, self.groups = program, function, groups
@@ -46,7 +46,7 @@ class Lengths:
     def of_axis(self, axis: str) -> Value:
         """The length of an axis on all ranks together.
 
-        Raises `QuestionError` where that is not known.
+        Raises `QuestionError` if it is unknown.
         """
         group = self.groups.of.get(axis) or self.codes.get(self.sizes.get(axis, ""))
         if not group:
@@ -107,7 +107,7 @@ class Lengths:
         return any(self.of_all(v) not in (None, v) for v in values_in(step))
 
     def with_all(self, step: Step) -> Step:
-        """The step that asks for the length on all ranks together."""
+        """The step with lengths replaced by those over all ranks."""
         if isinstance(step, Refuse):
             left, right = rewritten(step.left, self.of_all), rewritten(step.right, self.of_all)
             return replace(step, left=left, right=right)
@@ -124,7 +124,7 @@ class Lengths:
 
     def of_part(self, checks: Iterable[Step]) -> Iterator[Step]:
         """Checks of the arguments of one rank. A dimension along another name of a split axis, or
-        along what is put together of it, is as long as all parts: that is not known there, and the
+        along an axis gathered from it, is as long as all parts: that is unknown there, and the
         length of a part is not read from it.
         """
         read = {p.name for p in self.function.parameters}  # of the split lengths, or given
@@ -169,9 +169,9 @@ class Lengths:
         return known
 
     def divided(self, value: Value) -> Value:
-        """A length that another one is divided into. Where an axis is split with the first of the
-        parts that it is made of, what lies behind that is as long for all, also where a rank has
-        none.
+        """A length that another one is divided into. Where an axis is split with the first of its
+        parts, the length of the parts behind it is the same for all ranks, also for one without
+        entries.
         """
         group = self.codes.get(value.flat, "") if isinstance(value, Quotient) else ""
         if group and isinstance(value.divisor, Load):  # a number, of all ranks together
@@ -179,7 +179,7 @@ class Lengths:
         return Ratio(value.dividend, value.divisor, group) if group else value
 
     def read(self, steps: Sequence[Step]) -> list[tuple[str, Value]]:
-        """The sizes that are read off shapes, with those that the ``steps`` of a rank name."""
+        """Sizes read off shapes, with those named in the ``steps`` of a rank."""
         found = [(name, self.divided(self.read_off(value))) for name, value in self.function.sizes]
         known = {name for name, _ in found} | {p.name for p in self.function.parameters}
         named = [self.of_axis(axis) for step in steps for axis, _ in getattr(step, "axes", ())]
@@ -193,7 +193,7 @@ class Lengths:
         return found
 
     def read_off(self, value: Value) -> Value:
-        """The length of a part is read where the axis has its own name."""
+        """The length of a part, which is read where the axis has its own name."""
         if not isinstance(value, LengthOf):
             return value
         axis = self.layouts[value.tensor][value.along].axis.name

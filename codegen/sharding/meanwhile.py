@@ -21,7 +21,7 @@ LARGE = 2  # dimensions of what is worth beginning a collective for: a row is do
 
 
 def meanwhile(steps: Sequence[Step], taken: set[str]) -> list[Step]:
-    """``taken`` are the names that the function has already."""
+    """Overlap collectives with work; ``taken`` are the function's names."""
     done: list[Step] = []
     for step in steps:
         if not (isinstance(step, Exchange) and step.kind in TOGETHER):

@@ -1,12 +1,12 @@
-"""A mean and what is measured from it, in one collective.
+"""A mean and the differences from it, in one collective.
 
 ``u = x - mean(x)`` and a sum of ``u**2`` would be two collectives after one another. But each rank
 can measure from the mean of its own part: with n_r entries, mean m_r and squares q_r of a part,
 
     sum of (x - m)**2 = sum over r of (q_r + n_r*(m_r - m)**2),  m = sum over r of n_r*m_r / n
 
-(Chan, Golub and LeVeque, 1979), so the m_r and q_r travel together, and each rank moves what it has
-by m_r - m. Nothing cancels: all that is subtracted is near the mean.
+(Chan, Golub and LeVeque, 1979), so the m_r and q_r travel together, and each rank shifts its values
+by m_r - m. Nothing cancels: all subtracted values are near the mean.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from codegen.sharding.groups import Groups
 @dataclass(frozen=True)
 class Centred:
     """``name`` is ``operand`` less its mean along ``along``, of which one dimension is split over
-    ``group``; ``mean`` is the statement that has the mean, '' for none. ``lines`` are the places
-    of the steps that compute both, ``again`` how often it is measured from its own mean once more,
-    and ``squares`` the sum of its squares, None where nobody asks for it.
+    ``group``; ``mean`` is the statement with the mean, '' for none. ``lines`` are the places of the
+    steps that compute both, ``again`` the number of further centrings, and ``squares`` the sum of
+    its squares, None if it is not needed.
     """
 
     name: str
@@ -67,7 +67,7 @@ def centred(steps: Sequence[Step], groups: Groups) -> Iterator[Centred]:
 
 
 def _mean(value: Value) -> Reduce | None:
-    """The sum of which a value is the mean."""
+    """The sum behind a value that is a mean."""
     if not isinstance(value, Times):
         return None
     totals = [v for v, divides in value.factors if not divides]
@@ -81,8 +81,8 @@ def _mean(value: Value) -> Reduce | None:
 
 
 def _measured(value: Value, means) -> tuple[Value, Reduce, str] | None:
-    """The operand, the sum of it, and the statement of the mean, where a value is a difference to
-    its own mean.
+    """The operand, its sum, and the statement of the mean, if a value is a difference from its own
+    mean.
     """
     if not isinstance(value, Plus) or [minus for _, minus in value.terms] != [False, True]:
         return None
@@ -96,7 +96,7 @@ def _measured(value: Value, means) -> tuple[Value, Reduce, str] | None:
 
 
 def _again(steps: Sequence[Step], start: int) -> list[int]:
-    """The steps right behind in which it is measured from its own mean again."""
+    """The steps right after it that centre it again."""
     found, name = [], steps[start].name
     for i in range(start + 1, len(steps)):
         step = steps[i]

@@ -1,8 +1,8 @@
-"""In which order the lines of a function stand, so that few collectives are needed: what is summed
-at the same time travels together.
+"""Orders the lines of a function so that few collectives are needed: sums taken at the same time
+travel together.
 
 Lines keep their order where one depends on the other. A sum waits until nothing else can be done,
-since others may join it; a largest does not, because sums usually depend on it.
+since others may join it; a maximum does not, because sums usually depend on it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TOGETHER = ("largest", "sum")  # travel in one buffer
 
 @dataclass(frozen=True)
 class Line:
-    """A step, with what it reads and writes, and the groups whose sizes it has to know."""
+    """A step, with its reads and writes, and the groups whose sizes it needs."""
 
     step: Step
     reads: frozenset[str]
@@ -94,7 +94,7 @@ def ordered(steps: Sequence[Step]) -> list[Step]:
 
 
 def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
-    """Without what nothing reads any more."""
+    """Dead code elimination: the steps that a result needs."""
     read, kept = {*results}, []
     for step in reversed(steps):
         mine = line(step)

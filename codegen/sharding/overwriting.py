@@ -27,7 +27,7 @@ SAME_MEMORY = (Arrange, Detached, Merge, TakenApart, Own)  # may be a view of wh
 
 
 def overwriting(steps: Sequence[Step], function: Function) -> list[Step]:
-    """``function``: its arguments are not written over, nor what it returns."""
+    """Overwrite dead values; never arguments of ``function``, nor its results."""
     floats = {p.name for p in function.parameters if p.role not in {*NUMBERS, "label", "kept"}}
     own: set[str] = set()  # what was computed here into memory of its own
     done: list[Step] = []
@@ -88,7 +88,7 @@ def _is_read(name: str, later: Sequence[Step], now: str) -> bool:
 
 
 def _views(step: Step) -> Iterator[set[str]]:
-    """The names whose memory a step may go on to use."""
+    """Sets of names that may share memory after a step."""
     if isinstance(step, Assign):
         yield _seen(step.value)
     elif isinstance(step, Exchange):

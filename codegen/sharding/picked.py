@@ -1,5 +1,5 @@
-"""A pick is as good before an operation as after it: the entry of a difference is the difference of
-the entries. So what is picked of split values does not have to wait for what the ranks tell.
+"""Moves picks before operations: the entry of a difference is the difference of the entries. So
+picks of split values need not wait for a collective.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from derive.language.notation.layout import Layout
 
 
 def pushed(pick: Pick, defined: Mapping[str, Value]) -> Value | None:
-    """The pick inside of the operation that computes its operand, ``defined`` by name, where one
-    operand of that alone has the axis; None where there is no such operation.
+    """The pick moved inside of the operation that computes its operand, ``defined`` by name, where
+    a single operand of that has the axis; None if there is no such operation.
     """
     inner = pick.operand
     if isinstance(inner, Load):

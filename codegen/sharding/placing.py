@@ -23,13 +23,13 @@ from derive.language.notation.layout import Dim, Layout
 
 @dataclass(frozen=True)
 class Placed:
-    """A value as this rank computes it, and where it is split."""
+    """A value as this rank computes it, with its split."""
 
     value: Value
     split: Split = ()
 
     def at(self, axis: str) -> str:
-        """The group that it is split over along an axis."""
+        """The group that splits it along an axis."""
         pairs = zip(self.value.dims, self.split, strict=True)
         return next((s for dim, s in pairs if s and dim.axis.name == axis), "")
 
@@ -40,9 +40,9 @@ Tells = Callable[[str, str, Value, int, Layout], Value]
 
 
 class Placing:
-    """Places the values of one function, by the ``rules`` for each kind. ``exchange`` takes what
-    the ranks have to tell each other, and gives it a name. ``splits`` says how named tensors are
-    split, ``defined`` by what they are computed.
+    """Places the values of one function, by the ``rules`` for each kind. ``exchange`` adds a
+    collective, and names its result. ``splits`` has the splits of named tensors, ``defined`` their
+    values.
     """
 
     def __init__(self, name: str, groups: Groups, lengths: Lengths, rules: Rules, exchange: Tells):
@@ -71,10 +71,10 @@ class Placing:
         )
 
     def counted(self, axis: str, group: str) -> str:
-        """The group, where an index along ``axis`` counts what the ranks split.
+        """The group, if an index along ``axis`` counts in the split axis.
 
-        Raises `QuestionError` where it counts something else: of what an axis is made of, the ranks
-        know their part of the one that was asked for.
+        Raises `QuestionError` where it counts in another one: of the parts of an axis, the ranks
+        know their share of the requested one.
         """
         sizes = self.lengths.sizes
         if group and sizes[axis] != sizes[group]:
@@ -84,7 +84,7 @@ class Placing:
     # -- splitting and gathering ------------------------------------------------
 
     def whole(self, placed: Placed, along: int) -> Placed:
-        """Put together along one dimension."""
+        """Gathered along one dimension."""
         group = placed.split[along]
         if not group:
             return placed
@@ -101,7 +101,7 @@ class Placing:
         return Placed(value, _set(placed.split, along, group))
 
     def fitted(self, placed: Placed, wanted: Split) -> Placed:
-        """Split where ``wanted`` says, and nowhere else."""
+        """Split as in ``wanted``, and nowhere else."""
         for along, group in enumerate(wanted):
             if placed.split[along] and placed.split[along] != group:
                 placed = self.whole(placed, along)
@@ -110,17 +110,17 @@ class Placing:
         return placed
 
     def canonical(self, placed: Placed) -> Placed:
-        """Split as a tensor of its layout is, under a name."""
+        """Split like a named tensor of its layout."""
         return self.fitted(placed, self.groups.split(placed.value.dims))
 
     def aligned(self, met: Sequence[Placed], kept: Iterable[str] = ()) -> list[Placed]:
-        """Operands that meet, each axis split in all of them or in none."""
+        """Operands of one operation, each axis split in all of them or in none."""
         axes = self.axes_split(met, {*kept})
         return [self.fitted(placed, split_along(placed.value.dims, axes)) for placed in met]
 
     def axes_split(self, met: Sequence[Placed], kept: set[str]) -> dict[str, str]:
-        """The axes along which values that meet are split, with the group of each: over a group
-        one axis is, of several the one that is ``kept``, and has the group's name.
+        """The axes along which the operands of an operation are split, with the group of each: a
+        group splits one axis, of several the one that is ``kept``, and has the group's name.
         """
         found: dict[str, dict[str, tuple[bool, bool]]] = {}
         for placed in met:

@@ -1,4 +1,4 @@
-"""On which identities of parts a module relies, each proved before it is written."""
+"""Identities of parts that a module relies on, each proved before it is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PICKED = (OwnPick, OwnGathered, OwnAddAt)
 
 
 def relied_on(sharded: Sharded) -> tuple[str, ...]:
-    """In words. Raises `UnprovedError` where one is not proved."""
+    """The identities in words. Raises `UnprovedError` if one is not proved."""
     names = dict.fromkeys(_names(sharded))
     if sharded.plain is not None:
         names |= dict.fromkeys(_names(sharded.plain))

@@ -91,7 +91,7 @@ def contracted(placing: Placing, value: arrays.Contract) -> Placed:
 
 
 def contracted_add(placing: Placing, value: arrays.ContractAdd) -> Placed:
-    """The product is a value of its own: it may have to be added up over the ranks."""
+    """The product becomes a value of its own: it may have to be summed over the ranks."""
     one = value.factor == Number(Fraction(1))
     factors = ((value.factor, False),) * (not one) + ((value.product, False),)
     scaled = values.Times(factors, dims=value.product.dims)
@@ -200,14 +200,14 @@ def _put(split: Split, along: int, group: str) -> Split:
 
 
 def _without(value: Value, along: int) -> Value:
-    """Something with the dimensions of ``value`` but one: only these are looked at."""
+    """A value with the dimensions of ``value`` but one: only these matter."""
     return replace(value, dims=value.dims[:along] + value.dims[along + 1 :])
 
 
 def gone_along(
     placing: Placing, value: arrays.Cumulate | arrays.Scanned | arrays.Stepped
 ) -> Placed:
-    """Each rank goes along whole rows."""
+    """Each rank scans whole rows."""
     axis = value.dims[value.along].axis.name
     parts = []
     for operand in operands(value):

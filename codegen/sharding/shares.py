@@ -1,11 +1,11 @@
-"""A sum of shares, ``sum of (a / sum(a)) * v``, is ``(sum of a*v) / sum(a)``: both sums may then
-travel together. It is taken for shares alone: what is added up is then at most the largest ``v``
-times the sum that is formed anyway, so nothing overflows that did not before.
+"""Postpones division: a sum of shares, ``sum of (a / sum(a)) * v``, is ``(sum of a*v) / sum(a)``;
+both sums may then travel together. It applies to shares alone: the terms of the sum are then at
+most the largest ``v`` times the sum that is formed anyway, so there is no new overflow.
 
 A sum of their logarithms, ``sum of f*(a - log(sum of exp(a)))`` where the largest ``a`` is 0, is
-``sum of f*a - log(sum of exp(a))*sum of f``, for the same reason. It is taken for these alone:
-``a`` is at most 0 and the logarithm at least 0, so the two terms have one sign and nothing cancels,
-as it would where a mean is subtracted.
+``sum of f*a - log(sum of exp(a))*sum of f``, for the same reason. It applies to these alone: ``a``
+is at most 0 and the logarithm at least 0, so the two terms have one sign and nothing cancels, as it
+would where a mean is subtracted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from derive.language.notation.layout import Dim, Layout
 
 def divided_later(product: Contract, defined: Mapping[str, Value]) -> Value | None:
     """The product of ``a`` and ``v``, divided by the sum; None where neither operand, ``defined``
-    by name, is a share along all that is summed.
+    by name, is a share along all summed dimensions.
     """
     for operand in (product.left, product.right):
         share = defined.get(operand.name) if isinstance(operand, Load) else None
@@ -46,8 +46,8 @@ def divided_later(product: Contract, defined: Mapping[str, Value]) -> Value | No
 
 
 def of_logarithms(value: Reduce, defined: Mapping[str, Value]) -> Value | None:
-    """The sum with what is subtracted taken out of it; None where no factor, ``defined`` by name,
-    is the logarithm of shares along all that is summed.
+    """The sum with the logarithm moved out of it; None where no factor, ``defined`` by name, is the
+    logarithm of shares along all summed dimensions.
     """
     product = value.operand
     factors = product.factors if isinstance(product, Times) else ((product, False),)
@@ -110,7 +110,7 @@ def _logarithm_of_shares(
 
 
 def _difference(value: Value, defined: Mapping[str, Value]) -> tuple[Value, Value] | None:
-    """The two terms of what has the name ``value``, where it is a difference entry by entry."""
+    """The two terms of a value or name that is a pointwise difference."""
     found = defined.get(value.name) if isinstance(value, Load) else None
     if not isinstance(found, Plus) or [minus for _, minus in found.terms] != [False, True]:
         return None
@@ -132,7 +132,7 @@ def _times(factors: Sequence[Value], dims: Layout) -> Value:
 
 
 def _met(layouts: Sequence[Layout]) -> Layout:
-    """The dimensions of what is computed of tensors entry by entry."""
+    """The dimensions of a pointwise result."""
     longest = max(map(len, layouts), default=0)
     found = []
     for back in range(longest, 0, -1):

@@ -1,4 +1,4 @@
-"""A value with other operands, and the values that are computed entry by entry."""
+"""Values with other operands, and the classes of pointwise values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POINTWISE = (
 
 
 def with_operands(value: Value, new: Sequence[Value], dims: Layout | None = None) -> Value:
-    """``value`` made of ``new`` instead of its operands, in their order."""
+    """``value`` with its operands replaced by ``new``, in order."""
     left = list(new)
     changed = {
         field.name: _filled(getattr(value, field.name), left)
@@ -55,7 +55,7 @@ def _filled(item, left: list[Value]):
 
 
 def rewritten(value: Value, rule: Callable[[Value], Value | None]) -> Value:
-    """``value`` with every part for which ``rule`` gives another one replaced, the outermost
+    """``value`` with every part replaced that ``rule`` gives another value for, the outermost
     first.
     """
     found = rule(value)
@@ -66,7 +66,7 @@ def rewritten(value: Value, rule: Callable[[Value], Value | None]) -> Value:
 
 
 def values_of(step: Step) -> Iterator[Value]:
-    """All values of a step, with what it sends."""
+    """All values of a step, including those that it sends."""
     yield from values_in(step)
     for sent in step.sent if isinstance(step, Exchange) else ():
         if sent.value is not None:
@@ -75,8 +75,8 @@ def values_of(step: Step) -> Iterator[Value]:
 
 
 def stripped(value: Reduce) -> Reduce | None:
-    """The sum of what is only brought into place before it, without the dimensions of size 1; None
-    where it is of something else.
+    """The sum below mere changes of layout, without the dimensions of size 1; None for other
+    values.
     """
     inner, summed = value.operand, {value.operand.dims[i].axis for i in value.along}
     if value.kind != "sum":

@@ -1,4 +1,4 @@
-"""The languages of kernels, and what each of them can do.
+"""The languages of kernels, and their capabilities.
 
 To add one: one folder beside this file, and one name in `_Kernels`.
 """
@@ -28,8 +28,8 @@ class Tries(Protocol):
     """A target that can be tried at the limits of float32 and at hard points."""
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-        """In words, what is unsafe: what of the program's own words shows when it is tried, and
-        what goes wrong in float32 and at hard points.
+        """Unsafe cases in words: those of the program's own words that trials confirm, and problems
+        in float32 and at hard points.
         """
 
     def function(self, text: str, program: Program) -> Callable:
@@ -38,33 +38,33 @@ class Tries(Protocol):
 
 class Kernels(Protocol):
     """A language for loops, which run instead of lines of a lean module. Their files lie in a
-    ``folder`` beside that; the names of those of a module have these ``ends``.
+    ``folder`` beside that; the file names of a module have these ``ends``.
     """
 
     folder: str
     ends: tuple[str, ...]
 
     def ready(self) -> None:
-        """Get this process, and those that it starts, ready to run them, before all else. Raises
-        `QuestionError` where they cannot be compared here.
+        """Prepare this process and its children to run kernels, before all else. Raises
+        `QuestionError` if they cannot be compared here.
         """
 
     def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
-        """The kernels, and the module of Python that launches them in place of functions of
-        ``module``, the lean module of these ``pairs``; nothing where there is no loop.
+        """The kernels, and the Python module that launches them instead of functions of ``module``,
+        the lean module of these ``pairs``; empty if there is no loop.
 
-        Raises `QuestionError` for what it cannot print.
+        Raises `QuestionError` for operations that it cannot print.
         """
 
     def shared(self) -> dict[str, str]:
         """The files that all kernels of a folder share, by their names."""
 
     def beside(self, texts: tuple[str, ...]) -> Compares:
-        """Runs the module with the kernels ``texts``."""
+        """Run the module with the kernels ``texts``."""
 
 
 class _Kernels(Mapping[str, Kernels]):
-    """A language is imported when it is asked for: most commands print none."""
+    """Imports a language on demand: most commands print none."""
 
     places = {"cpp": "CppTarget", "triton": "TritonTarget"}
 

@@ -1,4 +1,4 @@
-"""Runs the kernels of a module in C++ beside autograd, and beside the lines that they stand for."""
+"""Compares the kernels of a C++ module with autograd, and with the lines that they replace."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _step_apart(module, training_step, definition: Definition, program: Program)
 
 
 def _stepped(training_step, leaves: Mapping[str, object], picks: Tensor):
-    """The loss, and what a step takes off each parameter for a rate of 1; and the step."""
+    """The loss, and the change of each parameter in a step at rate 1; and the step."""
     own = {
         name: value.clone(memory_format=torch.contiguous_format)
         for name, value in leaves.items()

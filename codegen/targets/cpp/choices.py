@@ -1,4 +1,4 @@
-"""Gradients that may be left out of a kernel: what is computed for which of them."""
+"""Gradients that a kernel may leave out, and the values computed for each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ WANT = "want_"
 
 @dataclass(frozen=True)
 class Choices:
-    """``open`` are the results that may be left out; ``needed`` says for each value for which
-    results it is computed.
+    """``open`` are the results that may be left out; ``needed`` maps each value to the results that
+    it is computed for.
     """
 
     open: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def flag_of(name: str) -> str:
 def choices_of(
     nodes: Mapping[str, Node | Whole], results: Iterable[str], left_out: Iterable[str]
 ) -> Choices:
-    """Of ``nodes`` in an order in which they can be computed."""
+    """The choices of ``nodes``, in an order in which they can be computed."""
     needed = {name: {name} & {*results} for name in nodes}
     for name in reversed([*nodes]):
         for read in nodes[name].reads & needed.keys():

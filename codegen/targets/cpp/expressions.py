@@ -13,8 +13,8 @@ from derive.language.errors import QuestionError
 
 
 class Expressions(expressions.Expressions):
-    """Prints elements. ``places`` says how an entry of an array is written: a function of its
-    indices as texts; ``at_hand`` what has a variable already.
+    """Prints elements. ``places`` maps arrays to the text of an entry: a function of its indices as
+    texts; ``at_hand`` maps elements to their variables.
     """
 
     LANGUAGE, SIGNS, LEVELS, FUNCTIONS, POWERS = "C++", SIGNS, LEVELS, FUNCTIONS, POWERS
@@ -25,7 +25,7 @@ class Expressions(expressions.Expressions):
         self.at_hand: dict[Element, str] = {}
 
     def text(self, e: Element, level: int = 0) -> str:
-        """An expression of type Real, of a whole number, or of a condition."""
+        """An expression of type Real, an integer, or a condition."""
         return self.at_hand[e] if e in self.at_hand else super().text(e, level)
 
     def real(self, e: Element, level: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""Lines of C++ that are no longer than a page is wide."""
+"""Breaks C++ lines at the width of a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INSIDE = 8  # columns by which a line that goes on is indented
 
 
 def folded(text: str) -> list[str]:
-    """Its lines; a long one ends behind a comma, or before a sign between two values."""
+    """The lines of a text; a long one ends after a comma, or before a binary operator."""
     return [line for whole in text.split("\n") for line in _folded(whole)]
 
 
@@ -36,7 +36,7 @@ def _folded(line: str) -> list[str]:
 
 
 def called(head: str, given: Iterable[str], tail: str) -> str:
-    """``head(given)tail`` on one line, or with what is given on lines of its own."""
+    """``head(given)tail`` on one line, or with the arguments on lines of their own."""
     inside = ", ".join(given)
     line = f"{head}({inside}){tail}"
     if len(line) <= WIDTH:

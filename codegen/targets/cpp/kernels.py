@@ -1,4 +1,4 @@
-"""A function of a Program as C++ kernels, one for each run of sweeps that no library interrupts."""
+"""A function of a Program as C++ kernels, one for each run of sweeps between library operations."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from codegen.targets.tables.names import with_joined
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel(tables.Kernel):
-    """A function in C++: ``arguments`` are (type, name), with Real where that is a template's: In
-    and Out of it are arrays in the dtype of the inputs, which may have 16 bits.
+    """A function in C++: ``arguments`` are (type, name), with Real for a template's: In and Out of
+    it are arrays in the dtype of the inputs, which may have 16 bits.
 
-    ``special`` are, by a condition, those that do the same where that holds, the first one that
-    does; its flags are conditions of its template: which gradients are wanted. ``variants`` are
-    those that leave some out: (which are wanted, by the flags); ``counts`` say how many entries the
-    gradients have that may be left out.
+    ``special`` are specializations by condition, of which the first that holds is called; its flags
+    are conditions of its template: which gradients are wanted. ``variants`` leave some gradients
+    out: (the wanted ones, by the flags); ``counts`` are the numbers of entries of gradients that
+    may be left out.
     """
 
     arguments: tuple[tuple[str, str], ...]
@@ -47,10 +47,10 @@ def kernels_of(
     left_out: Sequence[str] = (),
     several: Sequence[str] = (),
 ) -> list[Kernel | Whole]:
-    """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes. Where one kernel computes it all, the results ``left_out`` may be, and it
-    is shorter for each of ``several`` sizes, of axes that stand for any number of dimensions, that
-    is 1.
+    """The kernels of a function, and the library operations between them. ``codes`` are the names
+    of sizes by their axes. If one kernel computes everything, the results ``left_out`` may be, and
+    it is shorter for each of ``several`` sizes, of axes that stand for any number of dimensions,
+    that is 1.
     """
     writer = Kernels(name, flat, codes, left_out)
     pieces = writer.pieces()
@@ -84,7 +84,7 @@ MOST = 3  # gradients of which each alone is a variant: with more there is one f
 
 
 def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:
-    """Some of the gradients: what people ask for where they do not ask for all."""
+    """Common subsets of the gradients, for callers who do not need all."""
     if len(results) < 2:
         return []
     alone = [(result,) for result in results] if len(results) <= MOST else []
@@ -110,7 +110,7 @@ class Kernels:
         self.names = Names([*self.arrays, *self.nodes], flat.scalars, self.codes)
 
     def runs(self) -> list[list[Sweep] | Whole]:
-        """The stages, with neighbouring sweeps together."""
+        """The stages, with adjacent sweeps together."""
         runs: list[list[Sweep] | Whole] = []
         for stage in self.stages:
             if isinstance(stage, Whole):
@@ -222,7 +222,7 @@ class Kernels:
         return again and bool({*node.axes} & {*own.axes})
 
     def _own_memory(self, local: Sequence[str], exact: Sequence[str], loops: Loops) -> list[str]:
-        """For what lies between sweeps; a gradient may do so too, where it is not wanted."""
+        """Lines for memory between sweeps; also for gradients that are not wanted."""
         pairs = [(f"Real* {named(name)}", name, "Real") for name in local]
         for name in self.choices.open:
             if self.choices.needed[name] != {name}:
@@ -239,13 +239,13 @@ class Kernels:
         return found.axes
 
     def axes_of_labels(self, elements: Sequence[Element]) -> set[str]:
-        """Those that labels, which are read, index."""
+        """The axes that labels in these elements index."""
         read = {e.name for e in elements if e.kind == "label"}
         picks = [axis for label, axis in self.flat.picks if label in read]
         return {part for axis in picks for part in self.flat.parts.get(axis, (axis,))}
 
     def _labels_checked(self, elements: Sequence[Element], loops: Loops) -> list[str]:
-        """A label outside of its axis would be read from anywhere."""
+        """Bounds checks of labels, which would read from anywhere."""
         read = {e.name for e in elements if e.kind == "label"}
         lines = []
         for label, axis in self.flat.picks:
@@ -266,6 +266,6 @@ def nodes_in(sweeps: Sequence[Sweep]) -> list[Node]:
 def used_axes(
     elements: Sequence[Element], nodes: Sequence[Node], memory: Mapping[str, Axes]
 ) -> set[str]:
-    """Those of which the loops know the length."""
+    """The axes whose lengths the loops use."""
     axes = {e.name for e in elements if e.kind == "size"}
     return axes.union(*(node.space for node in nodes), *memory.values())

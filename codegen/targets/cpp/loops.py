@@ -39,10 +39,9 @@ class Part:
 class Loops:
     """Writes one sweep after another.
 
-    ``memory`` are the axes of every array in memory, by its name; ``current`` is the sweep that is
-    written, ``of`` are its nodes, ``tile`` the axis that is cut into pieces; ``keeps`` says whether
-    something is kept outside of all sweeps, ``inside`` are values of which one is needed where
-    lines run.
+    ``memory`` are the axes of every array in memory, by its name; ``current`` is the current sweep,
+    ``of`` are its nodes, ``tile`` the axis that is cut into pieces; ``keeps`` is True if memory is
+    kept outside of all sweeps, ``inside`` are values of which one is needed where lines run.
     """
 
     current: Sweep
@@ -66,7 +65,7 @@ class Loops:
 
     @contextmanager
     def block(self, head: str, tail: str = "}"):
-        """Lines in braces, and on one line if there is only one that is short."""
+        """Lines in braces, or on one line if it is short and single."""
         before, self.lines = self.lines, []
         self.line(f"{head} {{")
         self.depth += 1
@@ -123,9 +122,7 @@ class Loops:
             self.print.at_hand[part] = name
 
     def numbers(self, e: Element) -> list[Element]:
-        """The largest parts that are made of numbers alone. Where an entry lies is counted in whole
-        numbers, and so no part.
-        """
+        """The largest parts made of numbers alone. Indices are integers, and so no part."""
         if is_number(e):
             return [e]
         if e in self.print.at_hand or e.kind in ("entry", "label"):
@@ -143,7 +140,7 @@ class Loops:
     # -- what a row keeps -----------------------------------------------------
 
     def row_axes(self, node: Node) -> Axes:
-        """The axes of a row's own array."""
+        """The axes of an array in a row."""
         outer = self.current.parallel[: -1 if self.tile else None]
         return tuple(axis for axis in node.axes if axis not in outer)
 
@@ -151,7 +148,7 @@ class Loops:
         return [self.piece if axis == self.tile else self.print.size(axis) for axis in axes]
 
     def in_row(self, node: Node, axes: Axes, name: str = ""):
-        """An entry of what belongs to the row; from indices of all its axes, or of the row's."""
+        """The text of an entry in a row's array; from indices of all its axes, or of the row's."""
         places = [node.axes.index(axis) for axis in axes]
 
         def text(indices):
@@ -183,11 +180,11 @@ class Loops:
         return f"if constexpr ({found}) " if found else ""
 
     def needed(self, nodes: Sequence[Node]) -> str:
-        """The condition under which one of some values is."""
+        """The condition under which one of these nodes is needed."""
         return self.choices.condition([node.name for node in nodes], self.inside)
 
     def if_needed(self, nodes: Sequence[Node], count: object, otherwise: object = 0) -> str:
-        """``count``, where one of some values is needed."""
+        """``count``, if one of these nodes is needed."""
         found = self.needed(nodes)
         if not found:
             return str(count)
@@ -200,13 +197,13 @@ class Loops:
         return node.name in self.current.partial
 
     def added_inside(self, nest: Nest) -> list[Node]:
-        """The reductions that the innermost loop runs over, sums first."""
+        """The reductions in the innermost loop, sums first."""
         last = nest.axes[-1]
         found = [n for n in nest.nodes if n.kind and last not in n.axes]
         return sorted(found, key=lambda node: node.kind != "sum")
 
     def added_in_blocks(self, nest: Nest) -> list[Node]:
-        """The sums that have several entries in a row."""
+        """The sums with several entries in a row."""
         return [
             n
             for n in nest.nodes
@@ -214,7 +211,7 @@ class Loops:
         ]
 
     def added_up(self, nest: Nest) -> list[Node]:
-        """The reductions that have one value in a row, to which each of several loops adds."""
+        """The reductions with one value in a row that several loops add to."""
         several = len(nest.axes) > 1
         found = [n for n in nest.nodes if n.kind and self.is_scalar(n, nest)]
         return [n for n in found if several and not self.is_partial(n)]
@@ -229,7 +226,7 @@ class Loops:
                 self.over_row(node, lambda place, n: f"{place} = -infinity;")
 
     def over_row(self, node: Node, text) -> None:
-        """A line for every entry that the row has of an array, wherever that lies."""
+        """A line for every entry of an array in the row, wherever it is stored."""
         axes = self.row_axes(node)
         for axis in axes[:-1]:
             self.line(self.when(node) * (axis == axes[0]) + self.outer(axis))
@@ -255,7 +252,7 @@ class Loops:
         return self.in_row(node, self.row_axes(node))
 
     def added(self, node: Node, text: str) -> None:
-        """The value is put to what was found before, at the entry of the loops that run."""
+        """Accumulate a value at the current entry."""
         place = self.target(node)
         now = f"+= {text}" if node.kind == "sum" else f"= larger({place}, {text})"
         self.line(f"{self.when(node)}{place} {now};")
@@ -269,7 +266,7 @@ class Loops:
         return self.in_row(node, self.row_axes(node), f"{name}_block")(here)
 
     def settled(self, node: Node, nest: Nest, text: str) -> None:
-        """The value of a loop over the last axis is put where it belongs."""
+        """Store the value of a loop over the last axis."""
         if node in self.added_up(nest):
             total = f"{named(node.name)}_total"
             now = f"+= {text}" if node.kind == "sum" else f"= larger({total}, {text})"
@@ -280,7 +277,7 @@ class Loops:
             self.added(node, text)
 
     def of_row(self, node: Node, text: str) -> None:
-        """A value that the row has one of; it has a name if it is read."""
+        """A value of which the row has one; it is named if it is read."""
         name = named(node.name)
         stored = node.name in self.current.stored
         if stored and not any(node.name in n.reads for n in self.of.values()):
@@ -329,7 +326,7 @@ class Loops:
         ]
 
     def loop(self, nest: Nest, depth: int, known: set[str]) -> None:
-        """The loops from one on."""
+        """Write the loops from ``depth`` on."""
         axis = nest.axes[depth]
         self.lifted(nest, known)
         blocks = self.added_in_blocks(nest) if depth == 0 else []
@@ -378,7 +375,7 @@ class Loops:
         return f"reduced<Real, {sums}, {most}>"
 
     def put(self, nest: Nest, found: Sequence[Node], text: str) -> None:
-        """The results of a loop where they belong."""
+        """Store the results of a loop."""
         if not found:
             self.line(f"{text};")
         elif self.call(found).startswith("reduced"):
@@ -422,7 +419,7 @@ class Loops:
                 self.known(call, f"{call.name}_now")
 
     def entry(self, nest: Nest, node: Node) -> None:
-        """It has a name where something else in the loop reads it."""
+        """Write an entry; it gets a name if the loop reads it again."""
         text = self.print.real(node.value)
         places = []
         if node.name in self.current.stored:
@@ -460,7 +457,7 @@ class Loops:
                     yield divisor
 
     def divides(self, divisor: Element) -> None:
-        """It is inverted here."""
+        """Compute the inverse of a divisor here."""
         if inverted(divisor) not in self.print.at_hand:
             name = f"by_{self.print.said(divisor)}"
             name = self.names.free(name if name.isidentifier() else "by_divisor")
@@ -468,7 +465,7 @@ class Loops:
             self.print.at_hand[inverted(divisor)] = name
 
     def known(self, part: Element, otherwise: str) -> None:
-        """It has a name from here on, which is ``otherwise`` if the element says none."""
+        """Name an element from here on, ``otherwise`` if it has no name of its own."""
         if part not in self.print.at_hand:
             text = self.print.text(part)
             name = self.print.named(part, otherwise)
@@ -477,7 +474,7 @@ class Loops:
             self.print.at_hand[part] = name
 
     def steady(self, nest: Nest, known: set[str]) -> Iterator[tuple[Node, Element]]:
-        """Parts of what a pass computes that loops do not change, unless they have a name."""
+        """Loop-invariant parts of the values of a pass, unless they have a name."""
         for node in nest.nodes:
             for part in self.largest(node.value, lambda e: self.is_steady(e, nest, known)):
                 plain = is_number(part) or part.kind == "index" or part in self.print.at_hand
@@ -525,8 +522,8 @@ class Loops:
             self.shared()
 
     def dear_choice(self) -> Element | None:
-        """The condition by which sides are chosen that cost the most of those that no loop changes,
-        unless both are cheap to compute: then every loop is written for each of them.
+        """The loop-invariant condition that chooses between the most costly sides, unless both are
+        cheap to compute: then every loop is written for each of them.
         """
         found = Counter()
         for node in self.of.values():
@@ -538,7 +535,7 @@ class Loops:
         return most if wasted > CHEAP else None
 
     def lifted_out(self) -> None:
-        """Numbers that a sweep reads from memory are read before it, and sizes inverted."""
+        """Read a sweep's numbers from memory before it, and invert sizes."""
 
         def is_there(e: Element) -> bool:
             return not any(read.args or read.name in self.of for read in e.entries)
@@ -591,7 +588,7 @@ class Loops:
         return sorted({axis for node in self.of.values() for axis in node.space})
 
     def shared(self) -> None:
-        """The rows of a sweep, shared among threads."""
+        """Write the rows of a sweep, shared among threads."""
         rows, parts = self.current.parallel, self.parts()
         whole = self.tile is not None and self.is_whole()
         counts = [self.print.size(axis) for axis in rows]
@@ -659,7 +656,7 @@ class Loops:
         )
 
     def row_indices(self) -> None:
-        """The places along several axes that a row stands for."""
+        """Recover the indices along several axes from the row."""
         rows = self.current.parallel
         if len(rows) == 1 and not self.tile:
             return
@@ -677,5 +674,5 @@ class Loops:
 
 
 def _factor(index: str) -> str:
-    """An index as it stands beside others."""
+    """An index as a factor, in parentheses if needed."""
     return f"({index})" if any(sign in index for sign in (" - ", " + ", " / ", " % ")) else index

@@ -38,8 +38,8 @@ def _of_loss(page: KernelPage) -> tuple[str, ...]:
 
 
 def _of_function(pair: Pair, page: KernelPage) -> tuple[str, ...]:
-    """The statements of a Function; none where something else than a kernel is all of the forward,
-    or of the backward, and Python decides.
+    """The statements of a Function; empty if its forward or backward is more than one kernel, and
+    Python decides.
     """
     program, numbers = pair.program, {p.name for p in page.inner if p.role in NUMBERS}
     loops = {id(loops.function): loops for loops in page.loops}
@@ -60,7 +60,7 @@ def _of_function(pair: Pair, page: KernelPage) -> tuple[str, ...]:
 
 
 def _launched(page: KernelPage, loops: Loops, takes: list[str], gives: list[str]) -> list[str]:
-    """The statements of one function, or nothing."""
+    """The statements of one function, or none."""
     lines = KernelLines(page, loops, STEP)
     (kernel,) = loops.kernels if len(loops.pieces) == 1 else (None,)
     if kernel is None or kernel.computed or lines.number_lines():
@@ -86,7 +86,7 @@ def _launched(page: KernelPage, loops: Loops, takes: list[str], gives: list[str]
 
 
 def _sizes(lines: list[str]) -> list[str] | None:
-    """The statements for lines of Python; None for one that they cannot say."""
+    """The statements for lines of Python; None if C++ has none for one of them."""
     found: list[str] = []
     known: set[str] = set()
     for line in lines:

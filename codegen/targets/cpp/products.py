@@ -1,4 +1,4 @@
-"""Products of matrices and additions by index as lines of C++, where all sizes are known."""
+"""Matrix products and index-adds as lines of C++, where all sizes are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from derive.language.notation.layout import Layout
 
 @dataclass(frozen=True)
 class Operand:
-    """An array with its axes, none of which is made of others."""
+    """An array with its axes, none of them flattened."""
 
     name: str
     axes: Axes
@@ -39,15 +39,15 @@ def has_lines(value: Value) -> bool:
 
 
 class Products:
-    """Writes what stands between the sweeps. ``size`` prints the length of an axis, ``parts`` are
-    those of axes into which others were flattened.
+    """Writes library operations between the sweeps. ``size`` prints the length of an axis,
+    ``parts`` are those of flattened axes.
     """
 
     def __init__(self, size, parts: Mapping[str, Axes]):
         self.size, self.parts = size, parts
 
     def lines(self, whole: Whole) -> list[str]:
-        """Raises `QuestionError` for what is none of the two."""
+        """The lines of a product or index-add. Raises `QuestionError` for others."""
         if isinstance(whole.value, Contract):
             return [*self.product(whole, whole.value)]
         if isinstance(whole.value, Gathered):
@@ -70,8 +70,8 @@ class Products:
     # -- a product of matrices ------------------------------------------------
 
     def product(self, whole: Whole, value: Contract) -> Iterator[str]:
-        """Rows are axes of ``left``, columns those of ``right``, which the result has last; what
-        is none of one matrix has a loop around it.
+        """Rows are axes of ``left``, columns those of ``right``, which the result has last; other
+        axes get a loop around the product.
         """
         left, right = self.operand(value.left), self.operand(value.right)
         result = Operand(whole.name, whole.axes)
@@ -108,8 +108,8 @@ class Products:
         yield f"    product<{numbers}>({', '.join(places)});"
 
     def together(self, group: Sequence[str], operands: Sequence[Operand]) -> list[str]:
-        """The last axes of a group that lie one after the other wherever they are: one loop runs
-        over all of them.
+        """The last axes of a group that are adjacent in all operands: one loop runs over all of
+        them.
         """
         found = list(group[-1:])
         for axis in reversed(group[:-1]):

@@ -1,4 +1,4 @@
-"""The C++ target: kernels for the functions of a Program, and what calls them."""
+"""The C++ target: kernels for the functions of a Program, and the code that calls them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STORED = {"Out<Real>": "Stored<Real>"}  # the entries of an argument, beside Rea
 
 @dataclass(frozen=True)
 class Printed:
-    """A kernel as its template prints it."""
+    """A kernel in the form of its template."""
 
     template: str
     signature: str
@@ -57,10 +57,10 @@ class CppTarget:
         """Nothing to check: the comparison reports a missing compiler."""
 
     def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
-        """The kernels of a forward, and what launches them instead of lines of ``module``, which
-        is the lean module of ``pairs``; nothing where there is no loop in it.
+        """The kernels of a forward, and the module that launches them instead of lines of
+        ``module``, the lean module of ``pairs``; empty if there is no loop in it.
 
-        Raises `QuestionError` for what no loop computes.
+        Raises `QuestionError` for operations that no loop computes.
         """
         program, taken = pairs[0].program, names_taken(pairs)
         own = [pair.under_own_name() for pair in pairs]
@@ -117,8 +117,8 @@ class CppTarget:
 
 
 def _as_printed(kernel: Kernel) -> list[Printed]:
-    """It, and before it those that do the same in special cases; behind it the choice of what
-    leaves out gradients that have no place. Python calls it in both formats.
+    """The kernel, with its special cases before it; behind it the dispatch to variants that leave
+    out gradients. Python calls it in both dtypes.
     """
     found = [replace(each, exported=()) for _, k in kernel.special for each in _as_printed(k)]
     parameters = [f"{kind} {name}" for kind, name in kernel.arguments]
@@ -146,7 +146,7 @@ def _as_printed(kernel: Kernel) -> list[Printed]:
 
 
 def _variant(kernel: Kernel, wanted: Sequence[bool], arguments: str) -> str:
-    """The call of the variant of a kernel that computes what is ``wanted`` alone."""
+    """The call of the kernel variant that computes only ``wanted`` gradients."""
     pairs = zip(kernel.counts, wanted, strict=True)
     asked = " && ".join(name if want else f"!{name}" for (name, _), want in pairs)
     flags = ", ".join(["Real", *(str(want).lower() for want in wanted)])

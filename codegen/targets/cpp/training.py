@@ -1,6 +1,6 @@
-"""One step of gradient descent as one function in C++: a batch is picked, the loss and its
-gradients are computed, and the parameters are changed in place. All sizes are known to the
-compiler, and one thread does it.
+"""One step of gradient descent as one function in C++: it picks a batch, computes the loss and its
+gradients, and updates the parameters in place. All sizes are known to the compiler, and it runs in
+one thread.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ INSIDE = 8  # columns before what stands in a call
 
 @dataclass(frozen=True)
 class Training:
-    """A step as its template prints it. ``batch`` is the size of the axis along which examples lie;
-    ``data`` and ``parameters`` are arguments, ``scalars`` those that are numbers, and ``numbers``
-    the same in C++; ``sizes`` are (name, what it is made of), ``size`` is the name of that
-    of the batch, and ``given`` those that the compiler
-    is given: (name, where it stands in Python).
+    """A step in the form of its template. ``batch`` is the size of the axis of examples; ``data``
+    and ``parameters`` are arguments, ``scalars`` those that are numbers, and ``numbers`` the same
+    in C++; ``sizes`` are (name, formula), ``size`` is the name of the batch's, and ``given`` those
+    that the compiler is given: (name, its source in Python).
     """
 
     batch: str
@@ -162,7 +161,7 @@ class _Writer:
         return "int64_t" if self.arrays[name].entries == "whole" else "Real"
 
     def sizes(self, names: Names) -> list[tuple[str, str]]:
-        """Those of axes that are made of others come last."""
+        """The sizes in order; those computed from others come last."""
         found = [(names.of_codes[code], f"SIZE_{code}") for code in self.plain]
         return found + [
             (names.size(axis), names.product(parts)) for axis, parts in self.whole.items()
@@ -184,7 +183,7 @@ def places_of(program: Program) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Call:
-    """The function in Python that makes a step, as its template prints it."""
+    """The Python function that makes a step, in the form of its template."""
 
     signature: str
     batch: str
@@ -198,7 +197,7 @@ class Call:
 
 
 def call_of(program: Program, step: Training, module: str) -> Call:
-    """``module`` is what the lean module is called."""
+    """The call of a step; ``module`` is the name of the lean module."""
     forward = program.forward.parameters
     tensors = [p for p in forward if p.role in ("input", "label")]
     numbers = [p for p in forward if p.name in step.scalars]

@@ -1,4 +1,4 @@
-"""The autograd Function of a lean module as text: what it keeps, how it calls the functions."""
+"""The autograd Function of a lean module as text: saved values, and calls of the functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METHOD, INNER = STEP * 2, STEP * 3  # the margins of a method's lines, and of th
 
 
 class AutogradFunction(PlainFunctions):
-    """The Function, beside what it calls."""
+    """The Function, beside the functions that it calls."""
 
     def context(self) -> FunctionText:
         """The text that saves values on ``ctx``."""
@@ -54,13 +54,11 @@ class AutogradFunction(PlainFunctions):
         return FunctionText(f"def setup_context({given}):", (), tuple(lines))
 
     def _noted(self, name: str) -> str:
-        """The number that ctx holds, under a name that is none of its own."""
+        """A name for a number on ctx that differs from ctx's own."""
         return f"{self.called['ctx']}.{free(name, OF_CTX)}"
 
     def _measured(self, name: str) -> Value:
-        """A size by the lengths of the arguments: of one that shows it, or as it follows from
-        others.
-        """
+        """A size in terms of the arguments' lengths: read off one, or computed from others."""
         for p in self.tensors:
             for i, dim in enumerate(p.layout):
                 if self.sizes[dim.axis.name] == name and not dim.one:
@@ -73,7 +71,7 @@ class AutogradFunction(PlainFunctions):
         )
 
     def _once(self, kept: Sequence[str]) -> str:
-        """The gradients, which refuse to be differentiated again by what they are made of."""
+        """The gradients, which raise if they are differentiated again through the saved values."""
         results = [*self.program.backward.results]
         of = [*(p.name for p in self.program.upstreams), *(n for n in kept if n not in self.made)]
         said = repr(f"{self.name}: no second derivatives: {self.program.without_second}")
@@ -81,7 +79,7 @@ class AutogradFunction(PlainFunctions):
         return wrapped(f"{unpacked(results)} = _runtime.once", arguments, indent=len(METHOD))
 
     def _made_again(self, arguments: Sequence[str]) -> str:
-        """A call of the forward; what it returns is in brackets where a line does not hold it."""
+        """A call of the forward; its results are in brackets if they do not fit a line."""
         names = [*["_"] * len(self.outputs), *self.made]
         called, head = f"{self.name}_forward", f"{', '.join(names)} = "
         if len(f"{INNER}{head}{called}(") <= LONGEST:

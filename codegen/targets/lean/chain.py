@@ -27,7 +27,7 @@ Field = tuple[str, str]
 
 
 def chain_text(program: Program, outside: Outside) -> str:
-    """The text of the file."""
+    """The text of the chain file."""
     page = ChainPage(program, outside)
     functions = [(program.atoms, page.atoms()), (program.chain, page.chain())]
     return rendered(
@@ -40,7 +40,7 @@ def chain_text(program: Program, outside: Outside) -> str:
 
 
 class ChainPage(PlainFunctions):
-    """The two functions, and what they return."""
+    """The page of the two functions, and their results."""
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
         return isinstance(step, (*DONE_OUTSIDE, of.NotZero))
@@ -73,14 +73,14 @@ class ChainPage(PlainFunctions):
         return tuple((name, self._shape(layouts.get(name))) for name in function.results)
 
     def _shape(self, layout: Layout | None) -> str:
-        """The dimensions as a comment; an `Axes` is one of them by then."""
+        """The dimensions as a comment; an `Axes` is one dimension by then."""
         if layout is None:
             return ""
         dims = ["1" if dim.one else self.sizes[dim.axis.name] for dim in layout]
         return f"  # ({dims[0]},)" if len(dims) == 1 else f"  # ({', '.join(dims)})"
 
     def atoms(self) -> FunctionText:
-        """Every statement."""
+        """The function of all statements."""
         function = self.program.atoms
         lines = [
             *self._formats(returned=False),
@@ -94,7 +94,7 @@ class ChainPage(PlainFunctions):
         )
 
     def chain(self) -> FunctionText:
-        """The gradient of every statement and input."""
+        """The function of the gradients of all statements and inputs."""
         function, atoms = self.program.chain, self.program.atoms
         upstreams = self.program.upstreams
         own = self.called["atoms"]

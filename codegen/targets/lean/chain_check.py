@@ -17,8 +17,8 @@ from derive.language.notation.definition import Definition
 
 
 def chain_difference(module: ModuleType, definition: Definition, program: Program) -> float:
-    """The largest difference of a statement, or of the gradient of one or of an input, to what
-    autograd says, relative to autograd's largest entry.
+    """The largest difference of a statement, or of the gradient of one or of an input, from
+    autograd's, relative to autograd's largest entry.
     """
     return largest_of(_Comparing(module, definition, program), definition)
 
@@ -40,7 +40,7 @@ def plain_arguments(definition: Definition, values: dict, dims: Dims) -> dict[st
 
 
 class _Comparing:
-    """Both functions, beside the statements."""
+    """Compares both functions with the statements."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program):
         self.atoms, self.chain = (getattr(module, f.name) for f in (program.atoms, program.chain))
@@ -85,7 +85,7 @@ class _Comparing:
                     yield oracle.difference(what, found, **{how: True})
 
     def _in_dims(self, found: tuple, name: str, dims: Dims) -> Tensor:
-        """A result in all dimensions that an `Axes` stands for, where it has one for them."""
+        """A result with all dimensions of each `Axes`, which it has merged."""
         tensor, layout = getattr(found, name), self.layouts[name]
         whole = [
             n for dim in layout for n in ([1] * len(dims[dim.axis]) if dim.one else dims[dim.axis])

@@ -1,4 +1,4 @@
-"""Compares a lean module with autograd over the statements, in every way that it is used."""
+"""Compares a lean module with autograd over the statements, in every use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER = Rational(5, 4)  # of its default a scalar is tried at this too
 def largest_difference(
     module: ModuleType | OfEntries, definition: Definition, program: Program
 ) -> float:
-    """The largest difference of an output or a gradient of the public function to autograd's, for
+    """The largest difference of an output or a gradient of the public function from autograd's, for
     each word of a reduction, relative to autograd's largest entry.
     """
     return max(
@@ -38,7 +38,7 @@ def largest_difference(
 
 
 class _Comparing:
-    """The public function with one word, beside the statements."""
+    """Compares the public function, with one word, with the statements."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program, word):
         self.function = getattr(module, program.name)
@@ -88,7 +88,7 @@ class _Comparing:
 
 
 def _moved(definition: Definition, dims: Dims) -> dict[str, float]:
-    """The scalars at other values than their defaults, as far as these are permitted."""
+    """The scalars at values other than their defaults, as far as allowed."""
     sizes = definition.sizes_from({axis: prod(lengths) for axis, lengths in dims.items()})
     numbers = definition.defaults_at(sizes)
     found = {}
@@ -101,9 +101,8 @@ def _moved(definition: Definition, dims: Dims) -> dict[str, float]:
 
 
 def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
-    """Use the public function in every way in which it calls a pair, twice differentiated too
-    where it permits that.
-    Raises `WrongUse`; in words, what is infinite or NaN.
+    """Try the public function in every way in which it calls a pair, twice differentiated too where
+    it permits that. Returns infinite or NaN results, in words. Raises `WrongUse`.
     """
 
     def load(text: str) -> OfEntries:
@@ -113,7 +112,7 @@ def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
 
 
 class OfEntries:
-    """The public function where every entry is returned, of a ``module``."""
+    """The public function of a ``module``, returning every entry."""
 
     def __init__(self, module: ModuleType, pair: Pair):
         self.module = module

@@ -1,8 +1,9 @@
-"""Lines that torch may differentiate again where a choice leaves out what has no finite derivative.
+"""Lines that torch may differentiate again where a choice excludes points without a finite
+derivative.
 
-Autograd multiplies what comes back through a branch that is not taken by 0, which is NaN where a
+Autograd multiplies gradients through a branch that is not taken by 0, which is NaN where a
 derivative is infinite. So arguments are held in such branches (``lowering/bounded.py``), and a root
-that is read away from 0 alone is made of a constant at 0. A value of full size is held only while a
+that is only read away from 0 is made of a constant at 0. A value of full size is held only while a
 gradient is asked for, so that training pays nothing.
 """
 
@@ -46,7 +47,7 @@ Numbers = Mapping[str, object]  # the defaults of arguments that are numbers
 
 @dataclass(frozen=True)
 class Graded(Value):
-    """``differentiated`` while autograd records, else ``plain``, the same wherever it is read."""
+    """``differentiated`` while autograd records, else ``plain``, for all readers."""
 
     differentiated: Value
     plain: Value
@@ -54,7 +55,7 @@ class Graded(Value):
 
 @dataclass(frozen=True)
 class RootOffZero(Value):
-    """The square root, which is differentiated only where it is not 0."""
+    """The square root, differentiated only where it is not 0."""
 
     square: Value
 
@@ -77,7 +78,7 @@ def with_arguments_held(program: Program) -> Program:
 
 
 def _at_no_cost(function: Function, program: Program) -> Iterator[Step]:
-    """The steps, with a line before for each value of full size that is held."""
+    """The steps, with a line before each held value of full size."""
     taken = {s.name for s in function.steps} | {p.name for p in function.parameters}
     named: dict[Value, str] = {}
     numbers = _defaults(program)
@@ -121,7 +122,7 @@ def _defaults(program: Program) -> Numbers:
 
 
 def _number(value: Value, numbers: Numbers) -> float:
-    """The number that a value is, by default; NaN where it is none."""
+    """The numeric value of a constant, or of a default; NaN for others."""
     if isinstance(value, Number):
         return float(value.value)
     default = numbers.get(value.name) if isinstance(value, Load) else None
@@ -129,7 +130,7 @@ def _number(value: Value, numbers: Numbers) -> float:
 
 
 class _Roots:
-    """The roots of a program that gradients flow to only where they are not 0."""
+    """The roots of a program whose gradients flow only where they are not 0."""
 
     def __init__(self, program: Program):
         every = (program.forward, program.atoms, program.backward)
@@ -145,7 +146,7 @@ class _Roots:
         return bool(reads) and all(reads)
 
     def _reads(self, value: Value, name: str, away: bool = False) -> Iterator[bool]:
-        """For each place where a gradient flows to the root whether it is not 0 there."""
+        """For each read that a gradient flows through, True if the root is not 0 there."""
         match value:
             case Compare() | Combine() | Detached():
                 return
@@ -174,7 +175,7 @@ class _Roots:
         return None if any(map(math.isnan, sides)) else RELATIONS[test.relation](*sides)
 
     def held(self, function: Function) -> Function:
-        """``function`` with these roots made of 1, and 0 again, where they are 0."""
+        """``function`` with these roots made of 1, and then set to 0, where they are 0."""
         steps = (
             replace(s, value=RootOffZero(s.value.base, dims=s.value.dims))
             if s.name in self.names and _is_root(s)

@@ -43,13 +43,13 @@ COSTLY = (
 
 
 def with_little_kept(program: Program) -> Program:
-    """``program`` with a backward that computes values of full size again."""
+    """``program`` with a backward that recomputes values of full size."""
     return _Kept(_with_outputs_read(program)).program_with_little_kept()
 
 
 def _with_outputs_read(program: Program) -> Program:
-    """``program`` with a backward that reads an output instead of a value that is only another name
-    of it: one tensor cannot be returned both with a gradient and without.
+    """``program`` with a backward that reads an output instead of an alias of it: one tensor cannot
+    be returned both with a gradient and without.
     """
     outputs = {
         step.value.name: step.name
@@ -88,14 +88,14 @@ def is_small(layout: Layout, program: Program) -> bool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The values that are computed ``again``, and what they are made of, by name."""
+    """Values to recompute ``again``, and the names that they are made of."""
 
     again: frozenset[str]
     reads: frozenset[str]
 
 
 class _Kept:
-    """The forward of a program, and which of its values can be computed again."""
+    """The forward of a program, with plans to recompute its values."""
 
     def __init__(self, program: Program):
         self.program = program
@@ -126,7 +126,7 @@ class _Kept:
             return self.program
 
     def _with(self, again: list[Step], reads: set[str]) -> Program:
-        """The program where the backward begins with the lines ``again``, which read these."""
+        """The program with a backward that begins with the lines ``again``, which read these."""
         forward, backward = self.program.forward, self.program.backward
         computed = {step.name for step in again}
         needs = [p for p in self.program.needs if p.name not in computed]
@@ -143,8 +143,8 @@ class _Kept:
         return replace(self.program, forward=forward, backward=backward)
 
     def _sizes(self, steps: Iterable[Step], parameters: Iterable[Parameter]):
-        """The sizes that the lines of the backward speak of, read off its arguments, each after
-        those that it follows from.
+        """The sizes in the lines of the backward, read off its arguments, each after those that it
+        follows from.
         """
         names, own = dict(self.program.sizes), {p.name for p in parameters}
         known, derived = dict(self.program.backward.sizes), dict(self.program.forward.sizes)
@@ -152,7 +152,7 @@ class _Kept:
         found: dict[str, Value] = {}
 
         def shown(value: Value) -> Value | None:
-            """The length of what is no argument any more, by the name of that size."""
+            """The length of a former argument, by the name of that size."""
             if not isinstance(value, LengthOf) or value.tensor in own:
                 return None
             return SizeOf(layouts[value.tensor][value.along].axis.name)
@@ -215,8 +215,8 @@ class _Kept:
         return any(name in _loads(self.steps[i]) for i in between if i not in self.made[name])
 
     def _without_costly(self, step: Step) -> bool:
-        """Give every small part of a line that is costly a line of its own before it; False where
-        a part of full size is.
+        """Give every costly small part of a line a line of its own before it; False if a part of
+        full size is costly.
         """
         named: dict[Value, str] = {}
 
@@ -260,7 +260,7 @@ def _named(value: Value, line: str) -> str:
 
 
 def of_results(function: Function, results: Sequence[str]) -> Function:
-    """The function as far as it computes these; what is asked stays."""
+    """The function reduced to these results, with all of its checks."""
     wanted, steps = {*results}, []
     for step in function.steps[::-1]:
         if step.name in wanted or not isinstance(step, (Assign, AddAt)):
@@ -281,7 +281,7 @@ def _loads(step: Step) -> set[str]:
 
 
 def _axes(layout: Layout, program: Program) -> set[str]:
-    """Those of a layout, each that others were flattened into as these."""
+    """The axes of a layout, with flattened ones as their parts."""
     of_code = {code: axis for axis, code in program.sizes}
     parts = {of_code.get(whole, whole): lengths for whole, lengths in program.flattened}
     found = {dim.axis.name for dim in layout if not dim.one}

@@ -1,7 +1,7 @@
 """Bounds that pass no gradient where the statements pass none, in lines differentiated again.
 
 torch's clamp passes one where its operand is the bound. So ``max(x, 0) + expm1(min(x, 0))`` has the
-derivative 2 at 0 by its lines; of what is stated by ``x <= 0`` one part alone is taken there.
+derivative 2 at 0 by its lines; the statement with ``x <= 0`` takes one branch alone there.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from codegen.program.values import Clamp, Compare, Load, Value
 
 @dataclass(frozen=True)
 class Beyond(Clamp):
-    """A bound, of which there is one, that passes no gradient where the operand is equal to it."""
+    """A clamp with one bound that passes no gradient where the operand equals it."""
 
 
 def with_kinks_as_stated(program: Program) -> Program:
-    """``program`` with such bounds in all that the backward computes or reads."""
+    """``program`` with such bounds in all values that the backward computes or reads."""
     stated = {step.name for step in program.atoms.steps}
     written = decisions_of(program.atoms, stated)
     forward = _with_bounds(program.forward, stated, written, _read_by_the_backward(program))

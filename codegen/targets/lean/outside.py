@@ -29,8 +29,8 @@ DONE_OUTSIDE = (Default, Fill, SplitLabel)  # by the public function
 @dataclass(frozen=True)
 class Outside:
     """The mathematics in parts: ``inside`` is derived. ``ignoring`` are the labels that are masked
-    outside. ``divisors`` are the lines by which each word of ``reductions`` but "none" and "sum"
-    computes what it divides the sum by; the first word is the default.
+    outside. ``divisors`` are the lines of the divisor of each word of ``reductions`` but "none" and
+    "sum"; the first word is the default.
     """
 
     inside: Definition
@@ -79,7 +79,7 @@ def _divisor(mean: Expr, losses: Tensor) -> Expr:
 
 
 def _lines(definition: Definition, divisor: Expr) -> tuple[Step, ...]:
-    """The lines that compute a divisor, of the labels and masks as they are given."""
+    """The lines that compute a divisor, from labels and masks."""
     own = {s.name: s for s in definition.statements}
     needed: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The public function of a lean module as text: what it asks, and what torch differentiates."""
+"""The public function of a lean module as text: its checks, and torch's lines around."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LeanPage(AutogradFunction):
         }
 
     def entry(self) -> FunctionText:
-        """The function that is called: what it asks, and what torch differentiates."""
+        """The public function: its checks, and the lines that torch differentiates."""
         arguments = public(self.program.forward.parameters)
         if self.outside.ignoring:
             arguments.append(f"{IGNORE_INDEX}: int = {self.outside.ignoring[0].default}")
@@ -78,7 +78,7 @@ class LeanPage(AutogradFunction):
         return bool(self.outside.reductions or self.outside.ignoring or self.masks)
 
     def unchecked(self) -> FunctionText | None:
-        """The function that the one with the checks calls, where that is another one."""
+        """The function that the one with the checks calls, if they differ."""
         if not self.is_apart:
             return None
         lines = [*self._options(), *self._called(), *self._returned()]
@@ -102,7 +102,7 @@ class LeanPage(AutogradFunction):
         return own + [Parameter(REDUCTION, (), "word")] * bool(self.outside.reductions)
 
     def _handed_on(self) -> list[str]:
-        """The call of the function without checks; its results have all dimensions again."""
+        """The call of the function without checks, with all dimensions restored in its results."""
         names = [p.name for p in self.handed_on]
         layouts = layouts_in(self.program.forward)
         restored = [self._restored(name, layouts[name]) for name in self.outputs]
@@ -170,8 +170,8 @@ class LeanPage(AutogradFunction):
         return [broken(f"{self.called['plain']} = {tests}"), *self._filled()]
 
     def _floating(self) -> list[str]:
-        """A test of the formats: whole numbers would be rounded to such, and lines pick by labels
-        of 8 bits as by a mask. What is given has no gradient to lose.
+        """A check of dtypes: integers would be rounded as results, and 8-bit labels index as a
+        mask. Tensors without a gradient may be integers.
         """
         tensors = [p for p in self.program.forward.tensors if p.default is None]
         labels = [p.name for p in tensors if p.role in ("label", "index")]
@@ -198,7 +198,7 @@ class LeanPage(AutogradFunction):
         return self._for_each(names, name, f"if {test.format(name)}:", f"raise TypeError({said})")
 
     def _filled(self) -> list[str]:
-        """The tensors that are left out."""
+        """Lines that fill in tensors that are left out."""
         forward = self.program.forward
         printer = self.printer(forward)
         return [printer.step(step) for step in forward.steps if isinstance(step, of.Fill)]
@@ -209,7 +209,7 @@ class LeanPage(AutogradFunction):
         return self.plain is None or bool(self.outside.reductions)
 
     def _fits(self, steps: Sequence[of.Fits], printer: LeanPrinter) -> list[str]:
-        """A test of the shape that arguments have, and what is raised."""
+        """A check of the shapes of arguments, and its error."""
         names, name, shown = [step.name for step in steps], steps[0].name, steps[0].name
         if len(names) > 1:
             name, shown = self.called["t"], f"{{{self.called['name']}}}"
@@ -224,7 +224,7 @@ class LeanPage(AutogradFunction):
         return self._for_each(names, name, condition(wrong), f"raise ValueError({said})")
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
-        """A test that numbers are no tensors: these would get no gradient."""
+        """A check that numbers are not tensors: these would get no gradient."""
         if not names:
             return []
         name, shown = names[0], names[0]
@@ -235,7 +235,7 @@ class LeanPage(AutogradFunction):
         return self._for_each(names, name, test, f"raise TypeError({said})")
 
     def _for_each(self, names: Sequence[str], name: str, test: str, raised: str) -> list[str]:
-        """A test of one argument, or of several in a loop."""
+        """A check of one argument, or of several in a loop."""
         if len(names) == 1:
             return [test, STEP + broken(raised, METHOD)]
         pairs = [f'("{own}", {own})' for own in names]
@@ -243,7 +243,7 @@ class LeanPage(AutogradFunction):
         return [head, STEP + test, METHOD + broken(raised, METHOD + STEP)]
 
     def _within(self, step: of.Within, printer: LeanPrinter) -> list[str]:
-        """A test of what a number may be; of one that is an argument also that it is no tensor."""
+        """A check of a number's domain; of an argument also that it is not a tensor."""
         numbers = {p.name for p in self.program.forward.parameters if p.role == "scalar"}
         if step.name not in numbers:
             return [printer.step(step)]
@@ -251,7 +251,7 @@ class LeanPage(AutogradFunction):
         return [tested.replace("if not ", f"if isinstance({step.name}, Tensor) or not ", 1)]
 
     def _merged(self, step: of.MergeDims) -> list[str]:
-        """One dimension for all those of an `Axes`."""
+        """Merge the dimensions of an `Axes` into one."""
         optional = {p.name for p in self.program.forward.tensors if p.default is not None}
         lines = [f"{step.name} = math.prod({self.dims[step.name]})"]
         if self._takes_any_shape:
@@ -309,7 +309,7 @@ class LeanPage(AutogradFunction):
         return [*lines, "else:", *inner, *self._run(run, METHOD)]
 
     def _run(self, run: str, margin: str = STEP) -> list[str]:
-        """The call of the pair, in which ``run`` names what is called."""
+        """The call of the pair; ``run`` is the callee."""
         before = margin.removeprefix(STEP)
         names = [p.name for p in self.inner]
         outputs = ", ".join(self.outputs)
@@ -341,7 +341,7 @@ class LeanPage(AutogradFunction):
         return (whole or self.is_apart) and len(self.outputs) == 1 and not outside
 
     def _ranges_asked(self) -> list[str]:
-        """A test of the labels by which lines pick and that torch itself does not refuse."""
+        """Range checks of the labels that lines pick by, where torch itself does not raise."""
         forward = self.program.forward
         printer, lines = self.printer(forward), []
         for step in self.program.ranges:
@@ -386,7 +386,7 @@ class LeanPage(AutogradFunction):
         return self.is_pointwise and (self.plain is None or self.plain.is_pointwise)
 
     def _restored(self, name: str, layout: Layout) -> str:
-        """An output with all the dimensions that an `Axes` stands for."""
+        """An output with all dimensions of each `Axes` restored."""
         if self._takes_any_shape or not any(isinstance(dim.axis, Axes) for dim in layout):
             return name
         dims = [self._restored_dim(name, i, layout) for i in range(len(layout))]
@@ -394,7 +394,7 @@ class LeanPage(AutogradFunction):
         return f"{name}.reshape({dims[0].removeprefix('*') if whole else ', '.join(dims)})"
 
     def _reshaped(self, restored: list[str]) -> list[str]:
-        """The outputs, which are what is ``restored`` already where nothing was merged."""
+        """The outputs, ``restored``; as they are if nothing was merged."""
         if self._is_at_once:
             return []
         merged = [s for s in self.program.forward.checks if isinstance(s, of.MergeDims)]
@@ -417,7 +417,7 @@ class LeanPage(AutogradFunction):
 
 
 def _alike(checks: Iterable[of.Step]) -> Iterator[list[of.Step]]:
-    """The checks, those together that ask the same of arguments one after the other."""
+    """The checks, with adjacent checks of the same kind grouped."""
 
     def asked(step: of.Step) -> object:
         if isinstance(step, of.Fits) and all(step.known):

@@ -13,9 +13,9 @@ from derive.language.notation.specialised import without_options
 
 @dataclass(frozen=True)
 class Pair:
-    """The ``program`` of both functions; ``outside`` holds their mathematics. Where tensors are
-    ``absent``, which are then some number, or scalars ``zero``, it is that of the calls that leave
-    these out.
+    """The ``program`` of both functions; ``outside`` holds their mathematics. With ``absent``
+    tensors, which are then constant, or scalars ``zero``, it is that of the calls that leave these
+    out.
     """
 
     program: Program
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def tests(self) -> list[str]:
-        """Python that is true for these calls: it reads no tensor."""
+        """Python tests that are true for these calls: they read no tensor."""
         tests = [f"{name} is None" for name, _ in self.absent]
         return [*tests, *(f"{name} == 0" for name in self.zero)]
 
@@ -60,7 +60,7 @@ class Pair:
 
 
 def pairs_of(whole: Program, outside: Outside) -> list[Pair]:
-    """The pair of all calls, and that of those that pass nothing optional where there is one."""
+    """The pair of all calls, and that of calls that pass nothing optional, if any."""
     first = Pair(with_little_kept(whole), outside)
     if whole.without_options is None:
         return [first]

@@ -31,7 +31,7 @@ QUOTES = 3  # round a docstring
 
 @dataclass(frozen=True)
 class FunctionText:
-    """A function as the template prints it: its ``def``, what it says, its lines."""
+    """A function in the form of its template: its ``def``, docstring and lines."""
 
     signature: str
     doc: tuple[str, ...]
@@ -113,8 +113,8 @@ class PlainFunctions(Functions):
         return condition([f"need_{name}" for name in asked])
 
     def lines(self, function: Function, margin: str = STEP) -> list[str]:
-        """Sizes of one tensor stand on one line where they are all that it shows, and those alone
-        that are used.
+        """The lines; sizes of one tensor stand on one line if they are its whole shape, and only if
+        used.
         """
         body, of_tensor = super().lines(function, margin), {}
         code = re.sub(r'"[^"]*"', _held_in_words, "\n".join(body))
@@ -125,7 +125,7 @@ class PlainFunctions(Functions):
         return [*sizes_read(of_tensor, {p.name: len(p.layout) for p in function.parameters}), *body]
 
     def sizes_in(self, lines: Sequence[str]) -> list[str]:
-        """The lines that read the sizes of which others speak, of the arguments."""
+        """The lines that read the sizes in other lines from the arguments."""
         named = {*re.findall(r"(?<![.\w])\w+", "\n".join(lines))}
         tensors = sorted(self.program.forward.tensors, key=lambda p: p.default is not None)
         read: dict[str, dict[int, str]] = {}
@@ -142,13 +142,13 @@ class PlainFunctions(Functions):
         return {name for name, value in function.sizes if isinstance(value, LengthOf)}
 
     def forward(self) -> FunctionText:
-        """The forward: the outputs, then what the backward reads of it."""
+        """The forward: returns the outputs, then the values that the backward reads."""
         said = f"The {listed('output', self.outputs)}"
         said += ", then what the backward reads of it." if self.made else "."
         return self._plain(self.program.forward, "forward", said, self.made)
 
     def statements(self) -> FunctionText | None:
-        """The statements as they are written, where the lines of the forward decide otherwise."""
+        """The statements as they are written, if the lines of the forward decide otherwise."""
         function = lines_to_differentiate(self.program)
         if function is self.program.forward:
             return None
@@ -197,8 +197,8 @@ class PlainFunctions(Functions):
         return [p.name for p in function.parameters]
 
     def _formats(self, returned: bool) -> list[str]:
-        """The format of the lines, which is at least float32, and that of what is ``returned``: of
-        the inputs that decide it, as of an activation beside a gain of float32.
+        """The dtype of the lines, at least float32, and that of the ``returned`` results: of the
+        inputs that decide it, as of an activation beside a gain of float32.
         """
         own, single = promoted(self.deciding), "torch.float32"
         if returned and self.deciding == self.ranked:
@@ -214,7 +214,7 @@ class PlainFunctions(Functions):
         return lines
 
     def _widened(self, tensors: Sequence[Parameter]) -> list[str]:
-        """16 bits become 32, and what is of several formats one; what is an index stays."""
+        """Lines that convert 16 bits to 32, and several dtypes to one; indices stay."""
         names = [p.name for p in tensors if p.role not in self.indices]
         if not names:
             return []
@@ -224,22 +224,22 @@ class PlainFunctions(Functions):
         return [broken(f"{own} = (t.to({self.wide}) for t in ({own}))")]
 
     def returned(self, name: str) -> str:
-        """An output in the dtype of the inputs; of a loss that is reduced in that of the lines.
-        An argument is not returned as it is: torch saves none that is.
+        """An output in the dtype of the inputs; of a reduced loss in that of the lines. An argument
+        is not returned as it is: torch saves none that is.
         """
         own = self.renamed.get(name, name)
         own = f"{own}.view_as({own})" if name in self.passed else own
         return own if self.outside.reductions else f"{own}.to({self.both})"
 
     def _uncast(self, lines: list[str], like: str, function: Function) -> list[str]:
-        """The lines without autocast, which would change the format of products of matrices."""
+        """The lines without autocast, which would change the dtype of matrix products."""
         if not self.multiplies_matrices(function):
             return lines
         inside = [STEP + line.replace("\n", "\n" + STEP) for line in lines]
         return [f"with _runtime.uncast({like}):", *inside]
 
     def asked(self) -> list[str]:
-        """The inputs whose gradients the backward computes only where they are needed."""
+        """The inputs whose gradients the backward computes only if needed."""
         function = self.program.backward
         if not self.guards_in(function):
             return []
@@ -261,7 +261,7 @@ def _held_in_words(words: re.Match) -> str:
 
 
 def sizes_read(of_tensor: Mapping[str, Mapping[int, str]], ranks: Mapping[str, int]) -> list[str]:
-    """The lines that read sizes off shapes, by the dimension: all of a tensor's on one line."""
+    """The lines that read sizes off shapes: all of a tensor's on one line."""
     read = []
     for tensor, names in of_tensor.items():
         if len(names) == ranks[tensor] > 1:
@@ -272,7 +272,7 @@ def sizes_read(of_tensor: Mapping[str, Mapping[int, str]], ranks: Mapping[str, i
 
 
 def promoted(names: Sequence[str]) -> str:
-    """The format of several tensors together."""
+    """The promoted dtype of several tensors."""
     first, *others = [f"{name}.dtype" for name in names]
     if len(others) > 1:
         every = f"[t.dtype for t in ({', '.join(names)})]"

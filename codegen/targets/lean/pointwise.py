@@ -1,4 +1,4 @@
-"""Functions whose lines take tensors of any shape, which need no views as (N,) and back."""
+"""Functions whose lines take tensors of any shape, without views as (N,) and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints values and steps for a lean module: as the torch target does, with no runtime."""
+"""Prints values and steps for a lean module: as the torch target, with no runtime."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from codegen.targets.torch.vocabulary import ATOM, SUM
 
 
 class LeanPrinter(Printer):
-    """Prints the lines of one function. ``in_place``: what is added to is batched wherever what is
-    added is, so that vmap permits it; as in a backward, where both come from what arrives. There
-    composite operations are called apart too: the vmap of is_grads_batched has no rule for them.
+    """Prints the lines of one function. ``in_place``: the target of an addition is batched wherever
+    its source is, so that vmap permits it, as in a backward, where both come from the upstream
+    gradient. There composite operations are split too: the vmap of is_grads_batched has no rule for
+    them.
     """
 
     in_place = False
@@ -30,7 +31,7 @@ class LeanPrinter(Printer):
         return line if len(STEP + line) <= LONGEST else f"{before} = {filled}"
 
     def _OneHotOf(self, value: arrays.OneHotOf):
-        """torch refuses a label that is none; its one_hot has no rule for vmap in a backward."""
+        """torch raises for an invalid label; its one_hot has no vmap rule in a backward."""
         index = value.index
         asked = isinstance(index, values.Load) and not self.in_place
         if asked or isinstance(index, values.Number) or parts.on_diagonal(index) is not None:
@@ -46,7 +47,7 @@ class LeanPrinter(Printer):
         )  # on a line of its own
 
     def _Beyond(self, value: Beyond):
-        """torch's relu passes no gradient at 0; a NaN is no number below or above a bound."""
+        """torch's relu passes no gradient at 0; NaN stays NaN."""
         if value.low == values.Number(Fraction(0)):
             return f"torch.relu({self.text(value.operand)})", ATOM
         bound, relation = (value.high, ">=") if value.low is None else (value.low, "<=")

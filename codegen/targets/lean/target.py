@@ -73,7 +73,7 @@ def written(forward: type[Forward], outside: Outside, proved: Proved) -> tuple[P
 
 
 def backward_lines(pair: Pair) -> dict[str, str]:
-    """The lines that each statement of the closed form became, by its name."""
+    """The lines for each statement of the closed form, by its name."""
     page, lines = LeanPage(pair), {}
     function = page.program.backward
     printer = page.printer(function)
@@ -88,7 +88,7 @@ def backward_lines(pair: Pair) -> dict[str, str]:
 
 
 def saved_in(pair: Pair) -> tuple[str, ...]:
-    """The tensors that are kept for the backward, with their shapes."""
+    """The tensors saved for the backward, with their shapes."""
     page, layouts = LeanPage(pair), layouts_in(pair.program.forward)
     layouts |= {p.name: p.layout for p in page.inner}
     numbers = {p.name for p in page.inner if p.role in NUMBERS}
@@ -97,7 +97,7 @@ def saved_in(pair: Pair) -> tuple[str, ...]:
 
 
 def module_text(pair: Pair, plain: Pair | None = None) -> str:
-    """The text of the module; ``plain`` is the pair of the calls that pass nothing optional."""
+    """The text of the module; ``plain`` is the pair of calls that pass nothing optional."""
     page = LeanPage(pair, plain)
     return rendered(
         "module.py.jinja",
@@ -110,7 +110,7 @@ def module_text(pair: Pair, plain: Pair | None = None) -> str:
 
 
 def rendered(file: str, **values: object) -> str:
-    """A template with the helpers that its lines call, and with what these import."""
+    """A template with the helpers that its lines call, and those that these import."""
     template = _environment().get_template(file)
     text = template.render(**values, imports=(), helpers=())
     names = dict.fromkeys([*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)])
@@ -120,7 +120,7 @@ def rendered(file: str, **values: object) -> str:
 
 
 def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines that import what the text names."""
+    """The import lines for names in the text."""
     code = "\n".join([text, *helpers])
     found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
@@ -145,7 +145,7 @@ def documentation(pair: Pair, plain: Pair | None) -> tuple[str, ...]:
 
 
 def _without_options(plain: Pair, known: set[str]) -> tuple[str, ...]:
-    """The backward of the calls that pass nothing optional."""
+    """The docstring's lines on the backward of calls that pass nothing optional."""
     derived = [line for line in plain.program.formulas if line not in known]
     return part([*wrap(f"Backward where {plain.when}:", WIDTH), *formula_lines(derived)])
 
@@ -160,7 +160,7 @@ def _says(lines: Iterable[str], line: str) -> bool:
 
 
 def _stated(statements: Sequence[Statement], formulas: Sequence[str]) -> list[str]:
-    """The statements; an output that is another one by name replaces that."""
+    """The statements; an output that is an alias of one replaces its name."""
     named, last = {}, statements[-1]
     if isinstance(last.expression, Tensor) and statements[1:]:
         own = re.compile(rf"\b{last.expression.name}\b")

@@ -1,4 +1,4 @@
-"""Runs a lean module on kernels beside autograd, and beside the lines that they stand for."""
+"""Compares a lean module on kernels with autograd, and with the lines that they replace."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ PACKAGES = count(1)
 
 @dataclass(frozen=True)
 class Beside:
-    """A lean module in which kernels have the places of lines: the ``texts`` of its files in a
-    ``folder``, whose names have these ``ends``, beside those that are ``shared``.
+    """A lean module with kernels instead of lines: the ``texts`` of its files in a ``folder``,
+    whose names have these ``ends``, beside those that are ``shared``.
     """
 
     texts: tuple[str, ...]
@@ -45,7 +45,7 @@ class Beside:
     ends: tuple[str, ...]
 
     def prepare(self, kernels: ModuleType, name: str) -> None:
-        """Raises `QuestionError` where nothing can be run."""
+        """Prepare a run. Raises `QuestionError` if nothing can be run."""
 
     def others(
         self, module, wrapper: ModuleType, definition: Definition, program: Program
@@ -54,8 +54,8 @@ class Beside:
         return dict.fromkeys(FORMATS, 0.0)
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
-        """That to autograd in float64. Raises `QuestionError` where nothing can be run, and
-        `UnprovedError` where a kernel was not reached, or is far from the lines that it stands for.
+        """The largest difference from autograd in float64. Raises `QuestionError` if nothing can be
+        run, and `UnprovedError` if a kernel was not reached, or is far from its lines.
         """
         imported, singular = (
             self._imported(text, program.name),
@@ -89,7 +89,7 @@ class Beside:
 
     @contextmanager
     def _imported(self, text: str, name: str) -> Iterator[tuple[ModuleType, ModuleType]]:
-        """The module and the package of its kernels, from files that are gone afterwards."""
+        """The module and the package of its kernels, from temporary files."""
         package = f"gradform_kernels_{next(PACKAGES)}"
         pairs = zip(self.ends, self.texts, strict=False)
         files = {**self.shared} | {f"{name}{end}": text for end, text in pairs}
@@ -142,7 +142,7 @@ def _from_lines(
 
 
 def _without_axes(definition: Definition) -> Iterator[Dims]:
-    """Sizes at which what stands for any number of dimensions stands for none."""
+    """Sizes at which each axis of any number of dimensions has none."""
     for dims in dims_tried(definition):
         own = {a: () if isinstance(a, Axes) else lengths for a, lengths in dims.items()}
         sizes = {axis: 1 if isinstance(axis, Axes) else n for axis, (n, *_) in dims.items()}
@@ -153,7 +153,7 @@ def _without_axes(definition: Definition) -> Iterator[Dims]:
 
 
 def _choices(names: list[str]) -> list[tuple[str, ...]]:
-    """All of them, each alone, and all but the first or the last."""
+    """All names, each alone, and all but the first or the last."""
     found = [tuple(names), *((name,) for name in names), tuple(names[1:]), tuple(names[:-1])]
     return [choice for choice in dict.fromkeys(found) if choice]
 

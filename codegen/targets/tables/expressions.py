@@ -1,4 +1,4 @@
-"""An entry of a value as an expression of a language like C."""
+"""An entry of a value as an expression in a C-like language."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ALONE = 9  # the level of what nothing around it tears apart
 
 
 class Expressions:
-    """Prints elements; one method for each kind, or a sign between two. What binds less than the
-    ``level`` of the place where it stands is printed in parentheses: ``LEVELS`` say how much that
-    is. ``POWERS`` are those that are functions of the base, or itself, by their exponents.
+    """Prints elements; one method for each kind, or a binary operator. An element of lower
+    precedence than the ``level`` of its place is printed in parentheses: ``LEVELS`` are the
+    precedences. ``POWERS`` are those that are functions of the base, or itself, by their exponents.
     """
 
     LANGUAGE: str
@@ -40,7 +40,7 @@ class Expressions:
         return f"({text})" if self.level_of(e) < level else text
 
     def real(self, e: Element, level: int = 0) -> str:
-        """An expression that is no whole number."""
+        """A floating-point expression."""
         raise NotImplementedError
 
     # -- operations -----------------------------------------------------------
@@ -50,8 +50,8 @@ class Expressions:
         return self.joined(e, self.SIGNS[e.kind], self.text if plain else self.real)
 
     def joined(self, e: Element, sign: str, printed: Callable[[Element, int], str]) -> str:
-        """Both arguments of an operation: equals are computed from the left, and conditions beside
-        others stand in parentheses.
+        """Both arguments of an operation: equal precedence is left-associative, and conditions
+        beside others stand in parentheses.
         """
         own, least = self.level_of(e), self.LEVELS["add"]
         left, right = e.args
@@ -105,21 +105,21 @@ class Expressions:
         return self.names.size(axis)
 
     def length(self, axis: str, parts: Mapping[str, tuple[str, ...]]) -> str:
-        """That of an axis, into which others may have been flattened."""
+        """The length of an axis, which may be flattened from others."""
         return " * ".join(map(self.size, parts.get(axis, (axis,))))
 
     def named(self, e: Element, otherwise: str) -> str:
-        """A free name that says what a value is; ``otherwise`` where that would be long."""
+        """A free, descriptive name for a value; ``otherwise`` if it would be long."""
         name = self.said(e)
         short = name.isidentifier() and len(name) <= LONGEST
         return self.names.free(self.names.language.named(name) if short else otherwise)
 
     def entry_said(self, e: Element) -> str:
-        """The name of an entry that has one; else nothing that is a name."""
+        """The name of an entry that has one; otherwise a text that is no name."""
         raise NotImplementedError
 
     def said(self, e: Element) -> str:
-        """Nothing that is a name where it is not said in some words."""
+        """Words that describe an element; a text that is no name if there are none."""
         if e.kind == "number":
             return DIGITS.get(e.number, "?")
         if e.kind in ("entry", "label"):

@@ -1,4 +1,4 @@
-"""A kernel as it is called, in whatever language it is, and what stands beside it."""
+"""A kernel as it is called, in any language, and the files beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py", "_losses.p
 
 @dataclass(frozen=True)
 class Computed:
-    """A number that Python computes, as ``text``, of what it ``takes``."""
+    """A number that Python computes, as ``text``, from the names that it ``takes``."""
 
     name: str
     text: str
@@ -25,9 +25,9 @@ class Computed:
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
     """A kernel as it is called: with the arrays ``reads`` and ``writes``, the ``sizes`` of axes,
-    the numbers ``scalars`` and others ``computed`` of these. ``flags`` are what it has for results
-    that it can leave out. Sums that are ``left`` stay in parts; ``shapes`` are the sizes of what it
-    writes. What is ``exact`` of that is in the dtype of the computation.
+    the numbers ``scalars`` and others ``computed`` of these. ``flags`` are those for results that
+    it can leave out. Sums that are ``left`` stay in parts; ``shapes`` are the sizes of its results.
+    Results in ``exact`` have the dtype of the computation.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Kernel:
 
 
 def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
-    """The texts of the files that stand beside kernels: those of all, and ``files`` of one
+    """The texts of the files beside kernels: those of all languages, and ``files`` of one
     ``folder`` by their names.
     """
     found = {name: (TEMPLATES / file).read_text() for name, file in RUNTIME.items()}
@@ -51,7 +51,7 @@ def shared(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(folder: Path) -> jinja2.Environment:
-    """The templates of a language."""
+    """The Jinja environment of a language's templates."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,

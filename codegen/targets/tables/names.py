@@ -12,8 +12,8 @@ from codegen.schedule.nodes import Flat
 
 @dataclass(frozen=True)
 class Taken:
-    """The ``words`` that a language and its writer have; and how names begin and end that are made
-    of others.
+    """The ``words`` reserved by a language and its writer; and prefixes and suffixes of derived
+    names.
     """
 
     words: frozenset[str]
@@ -21,25 +21,25 @@ class Taken:
     suffixes: tuple[str, ...]
 
     def named(self, name: str) -> str:
-        """A name of a forward as one that is free; others stay others."""
+        """A forward's name as a free one; distinct names stay distinct."""
         plain = name.rstrip("_")
         taken = plain in self.words or plain.startswith(self.prefixes)
         return f"{name}_" if taken or plain.endswith(self.suffixes) else name
 
 
 def short(axis: str) -> str:
-    """An axis that others were merged into, N*C, as one word."""
+    """A merged axis, N*C, as one word."""
     return axis.replace("*", "")
 
 
 def with_joined(codes: Mapping[str, str], flat: Flat) -> dict[str, str]:
-    """The names of sizes by their axes, with those of axes that are several as one."""
+    """The names of sizes by their axes, including merged axes."""
     return {**codes, **{axis: short(axis) for axis in flat.joined}}
 
 
 class Names:
-    """Arrays and numbers keep theirs; the lengths of axes and the places along them have short
-    ones, unless these are among them: N and n. ``codes`` are the lengths by the axes.
+    """Names of a kernel: arrays and numbers keep theirs; the lengths and indices of axes get short
+    ones, unless these are taken: N and n. ``codes`` are the lengths by the axes.
     """
 
     language: Taken
@@ -70,7 +70,7 @@ class Names:
         return self.indices[axis]
 
     def free(self, name: str) -> str:
-        """``name``, or that with a number behind it: what is called so nowhere else."""
+        """``name``, or with a number appended if it is taken."""
         numbered = (f"{name}_{i}" for i in count(2))
         found = name if name not in self.taken else next(n for n in numbered if n not in self.taken)
         self.taken.add(found)

@@ -1,7 +1,7 @@
-"""The plain functions of a lean module on kernels, as text: what is allocated and launched.
+"""The plain functions of a lean module on kernels, as text: allocations and launches.
 
-They have the arguments and results of those that they stand for; what libraries do between loops
-stays a line of torch.
+They have the arguments and results of those that they replace; library operations between loops
+stay lines of torch.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def names_taken(pairs: Sequence[Pair]) -> frozenset[str]:
 
 
 class KernelPage(PlainFunctions):
-    """The functions that have kernels. Raises `QuestionError` for what no loop computes."""
+    """The functions with kernels. Raises `QuestionError` for operations that no loop computes."""
 
     indices = ("label",)  # a mask is multiplied with, in the dtype of the others
 
@@ -78,7 +78,7 @@ class KernelPage(PlainFunctions):
         return [kernel for loops in self.loops for kernel in loops.kernels]
 
     def written(self) -> Iterator[FunctionText]:
-        """The functions, without formats that no line names."""
+        """The functions, without dtypes that no line names."""
         for loops in self.loops:
             self.current = loops
             if loops is self.at_once:
@@ -111,8 +111,8 @@ class KernelPage(PlainFunctions):
         return Loops(function, flat, tuple(self.prints(*given)))
 
     def _at_once(self, pair: Pair) -> Loops | None:
-        """A loss with its gradients, and what stands around it; None where the output is no number,
-        or a library has a part in it.
+        """A loss with its gradients, and the lines around it; None if the output is not a number,
+        or a library operation is needed.
         """
         gradients = self.program.backward.results
         found = with_gradients(self.program, gradients, around_of(pair))
@@ -153,7 +153,7 @@ class KernelPage(PlainFunctions):
 
     @property
     def reductions(self) -> list[str]:
-        """The line with the reductions whose numbers a kernel is passed, where it reduces."""
+        """The line of reductions whose numbers are passed to a kernel, if it reduces."""
         words = [f'"{word}"' for word in (SUM, *(word for word, _ in self.outside.divisors))]
         line = f"REDUCTIONS = [{', '.join(words)}]"
         return [line] if self.at_once and self.outside.reductions else []
@@ -172,13 +172,13 @@ class KernelPage(PlainFunctions):
         return [condition(plain.pair.tests, "and"), STEP + call, STEP + returned]
 
     def loss_at_once(self) -> str:
-        """The loss as it is returned with its gradients."""
+        """The loss in the form returned with its gradients."""
         loss = self.outputs[0]
         is_made = self.is_narrow and not self.is_exact(loss, self.current)
         return loss if is_made else f"{loss}.to({self.both})"
 
     def asked_of(self, function: Function) -> list[str]:
-        """The inputs whose gradients a function computes only where they are needed."""
+        """The inputs whose gradients a function computes only if needed."""
         if self.at_once and function is self.at_once.function:
             return self.differentiable if self.differentiable[1:] else []
         return self.asked() if function is self.program.backward else []
@@ -194,15 +194,15 @@ class KernelPage(PlainFunctions):
         return KernelLines(self, loops, margin).lines()
 
     def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
-        """The memory for what a kernel makes."""
+        """The allocation of a kernel's result."""
         like, dtype = self.format_of(loops, piece, name)
         given = ", ".join(shape) or "()"
         return f"{like}.new_empty({given}{f', dtype={dtype}' if dtype else ''})"
 
     def format_of(self, loops: Loops, piece: Kernel, name: str) -> tuple[str, str]:
-        """A tensor of the format that memory for a value has, or any and the format: that of the
-        inputs, or of the argument that a gradient is of. What is passed on, or is a part of a loss,
-        is not rounded.
+        """A tensor whose dtype a value's memory has, or any one and the dtype: that of the inputs,
+        or of the argument that a gradient is of. Values that are passed on, or are parts of a loss,
+        are not rounded.
         """
         if not self.is_narrow:
             return self.like, ""
@@ -233,7 +233,7 @@ class KernelPage(PlainFunctions):
         return inputs.get(result, ())
 
     def launched(self, piece: Kernel, named: Callable[[str], str], margin: int) -> Iterator[str]:
-        """The lines that call a kernel; ``named`` says what arrays are called."""
+        """The lines that call a kernel; ``named`` maps arrays to their names."""
         given = [*map(named, (*piece.reads, *piece.writes)), *piece.sizes, *piece.scalars]
         yield wrapped(f"{self.own['kernels']}.{piece.name}", given, indent=margin)
 
@@ -250,7 +250,7 @@ class KernelPage(PlainFunctions):
         return [] if self.is_narrow else super()._widened(tensors)
 
     def returned(self, name: str) -> str:
-        """A kernel has made it in its format, unless it was not rounded."""
+        """A result: a kernel made it in its dtype, unless it was not rounded."""
         is_made = self.is_narrow and not self.is_exact(name, self.current)
         return name if is_made else super().returned(name)
 
@@ -286,8 +286,8 @@ def imports_of(
     folder: Sequence[str],
     libraries: Sequence[str] = (),
 ) -> list[str]:
-    """The lines that import what the functions name, the module ``name`` as ``lines`` among it;
-    with those for ``libraries`` and of the ``folder``.
+    """The import lines for the functions, the module ``name`` as ``lines`` among them; with those
+    for ``libraries`` and of the ``folder``.
     """
     code = "\n".join(line for f in functions for line in (f.signature, *f.lines))
     found = [f"import {module}" for module in ("functools", "math") if f"{module}." in code]
@@ -298,7 +298,7 @@ def imports_of(
 
 @dataclass(frozen=True)
 class Loops:
-    """A function, and what computes it."""
+    """A function, and the kernels that compute it."""
 
     function: Function
     flat: Flat
@@ -374,7 +374,7 @@ class KernelLines:
         return found
 
     def _by(self, piece: Kernel | Whole) -> frozenset[str] | None:
-        """The results that a piece is computed for, where nobody may ask for any of them."""
+        """The results that a piece is computed for, if any of them may be unwanted."""
         wanted = (self.wanted.get(name, frozenset()) for name in self._made(piece))
         by = frozenset().union(*wanted)
         return by if by != self.every and by <= self.asked else None
@@ -406,7 +406,7 @@ class KernelLines:
         return self._wanted_for(kernel, name) <= self.asked and name not in kernel.left
 
     def _wanted_for(self, kernel: Kernel, name: str) -> frozenset[str]:
-        """The results for which a kernel writes it."""
+        """The results that a kernel writes a value for."""
         return self.wanted[name] if kernel.flags else self.every
 
     def name(self, node: str) -> str:
@@ -447,7 +447,7 @@ class KernelLines:
     # -- numbers and sizes -------------------------------------------------------------
 
     def _numbers(self) -> dict[str, Assign]:
-        """The steps that are numbers, which lines of torch may read."""
+        """The scalar steps, which lines of torch may read."""
         own = {p.name for p in self.function.parameters if p.role in NUMBERS}
         found: dict[str, Assign] = {}
         for step in self.function.steps:
@@ -473,7 +473,7 @@ class KernelLines:
         return found
 
     def sizes(self) -> list[str]:
-        """The sizes that the lines speak of: of shapes of arguments, or made of others."""
+        """The sizes in the lines: from shapes of arguments, or computed from others."""
         needed, every = self._sizes_needed(), {*self.page.codes.values()}
         given = {p.name for p in self.function.parameters if p.role in NUMBERS}
         texts, around = self._size_texts()
@@ -485,7 +485,7 @@ class KernelLines:
         wanted: list[str] = []
 
         def ask(name: str) -> None:
-            """For a size, after those that it is made of."""
+            """Add a size, after those that it is computed from."""
             said = " ".join([texts.get(name, ""), *around.get(name, ())])
             for other in sorted(every - {name}):
                 if speaks_of(said, other):

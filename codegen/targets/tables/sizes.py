@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 
 class Sizes:
-    """``places`` are texts for sizes that stand somewhere, ``known`` those that are there already,
+    """``places`` are texts for sizes found in arguments, ``known`` those that are there already,
     ``parts`` the sizes that are flattened into one.
     """
 
@@ -17,8 +17,8 @@ class Sizes:
         self.found: dict[str, str] = dict.fromkeys(known, "")
 
     def lines(self, needed: Iterable[str]) -> list[str]:
-        """One for each size, after those that it is made of. Raises KeyError where a size is in no
-        way to be known.
+        """One line for each size, after those that it is computed from. Raises KeyError if a size
+        cannot be determined.
         """
         for size in needed:
             if not self.find(size):
@@ -43,7 +43,7 @@ class Sizes:
         return " * ".join(parts) if known else ""
 
     def quotient(self, size: str, asked: frozenset[str]) -> str:
-        """Of what it was flattened into; of nothing, where others are of size 0."""
+        """A quotient of the flattened size; 0 if others are of size 0."""
         for whole, parts in self.parts.items():
             others = [part for part in parts if part != size]
             if size in parts and all(self.find(other, asked) for other in (whole, *others)):

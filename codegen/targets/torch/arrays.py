@@ -1,5 +1,5 @@
-"""Prints values that are whole arrays: put in another order, added up, multiplied as matrices,
-picked from, spread, made.
+"""Prints values that are whole arrays: permuted, reduced, matrix products, gathered, scattered,
+created.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def opposite(value: values.Value) -> values.Value | None:
 
 
 def as_least(value: values.Value) -> arrays.Reduce | None:
-    """The smallest entries of which ``value`` is the negative: the largest of their negatives."""
+    """The minimum, if ``value`` is its negative: a maximum of negatives."""
     if not isinstance(value, arrays.Reduce) or value.kind != "max":
         return None
     inside = opposite(value.operand)

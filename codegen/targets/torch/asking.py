@@ -1,4 +1,4 @@
-"""Functions that look at their arguments in lines of their own: of modules of ranks and chunks."""
+"""Functions that check their arguments in lines of their own: of modules of ranks and chunks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from codegen.targets.torch.wrapping import KINDS, in_tuple, typed, used, wrapped
 
 @dataclass(frozen=True)
 class Core:
-    """A function as its lines alone: its ``def`` with what stands above it, what stands in it, what
-    it returns.
-    """
+    """A function as its lines alone: its ``def`` with the lines above it, its body, its results."""
 
     signature: str
     lines: tuple[str, ...]
@@ -26,7 +24,7 @@ class Core:
 
 @dataclass(frozen=True)
 class AskingFunction:
-    """A function that looks at its arguments in its own ``lines``, and the lines that it calls."""
+    """A function that checks its arguments in its own ``lines``, and the lines that it calls."""
 
     summary: str
     signature: str
@@ -39,7 +37,7 @@ class AskingFunction:
 
 
 class Asking(Functions):
-    """The functions of a Program, each with the lines that look at its arguments."""
+    """The functions of a Program, each with the lines that check its arguments."""
 
     def function(
         self, function: Function, lines: Sequence[str], results: Sequence[str], *core: Core
@@ -75,8 +73,8 @@ class Asking(Functions):
         more: Sequence[str] = (),
         returned: Sequence[str] = (),
     ) -> Core:
-        """The lines of a function, without any check of its arguments; ``returned`` as a plain
-        tuple, if it is given.
+        """The lines of a function, without checks of its arguments; ``returned`` as a plain tuple,
+        if given.
         """
         arguments = [*(p.name for p in function.parameters), *more]
         uncast = "@_runtime.uncast\n" * self.multiplies_matrices(function)
@@ -141,13 +139,11 @@ class Asking(Functions):
         return wrapped(f"{self.prepared_names} = _arguments", [*names], indent=4)
 
     def arguments_asked(self) -> list[str]:
-        """The lines of the function that looks at the inputs."""
+        """The lines of the function that checks the inputs."""
         return used(self.asked(self.program.forward), self.prepared_names)
 
     def asked(self, function: Function, margin: str = STEP) -> list[str]:
-        """The checks of a function. What torch itself refuses in time is not looked through
-        before.
-        """
+        """The checks of a function, without those that torch itself makes in time."""
         printer = self.printer(function)
         lines = [printer.step(step, margin) for step in function.checks]
         if function is self.program.forward:
@@ -156,7 +152,7 @@ class Asking(Functions):
         return lines
 
     def at_hand(self, function: Function) -> set[str]:
-        """Of the chain those that were read while its arguments were looked at."""
+        """Sizes known in the chain from the checks of its arguments."""
         if function is not self.program.chain:
             return set()
         return {step.name for step in function.checks if isinstance(step, NameSize)}

@@ -74,14 +74,14 @@ def largest_of(
 
 
 def _without_upstream(what: str) -> str:
-    """The gradient, whatever its upstream one is; anything else is what it is."""
+    """The name of a gradient without its upstream one; other names as they are."""
     number, _, name = what.rpartition(" ")
     return name if number.isdigit() else what
 
 
 def dims_tried(definition: Definition, tried: Sequence[int] = LENGTHS) -> Iterator[Dims]:
-    """Sizes, from those ``tried`` on, at which nothing that the mathematics divides by is zero, and
-    which permit the defaults of the scalars; with an `Axes` also those where it is two dimensions.
+    """Sizes, from those ``tried`` on, at which no divisor of the mathematics is zero, and which
+    permit the defaults of the scalars; with an `Axes` also those where it is two dimensions.
     """
     several = any(isinstance(axis, Axes) for axis in definition.axes)
     for lead in ((), (2,)) if several else ((),):
@@ -149,7 +149,7 @@ def arguments_of(
 
 def _indices(high: int, shape: tuple[int, ...], generator) -> Tensor:
     """Indices below ``high``: as many different ones as there are, but one of them twice, so that
-    it shows where entries are mixed up, and where what meets in one entry is not added up.
+    mixed-up entries show, and entries at one index that are not added up.
     """
     count = prod(shape)
     entries = torch.randperm(high, generator=generator)[: max(2, count - 1)]
@@ -159,8 +159,8 @@ def _indices(high: int, shape: tuple[int, ...], generator) -> Tensor:
 def _drawn_without_gradient(
     definition: Definition, name: str, shape: list[int], draw, generator
 ) -> Tensor:
-    """Numbers as for any tensor; where it is compared with numbers, as a mask is, those and the
-    next.
+    """Numbers as for any tensor; where it is compared with numbers, as a mask is, those and their
+    successors.
     """
     compared = [
         test

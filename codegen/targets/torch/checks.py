@@ -1,4 +1,4 @@
-"""Prints what a function asks of its arguments: a line or two for each step.
+"""Prints the checks of a function's arguments: a line or two for each step.
 
 The functions that these lines call, such as ``_fits``, stand at the end of the generated module;
 the target puts in those that are called.
@@ -41,13 +41,13 @@ ALONE = Surroundings()  # lines that stand in no module
 
 
 class Checks:
-    """The printing methods of the steps that ask something of arguments; `Printer` has the rest."""
+    """The printing methods of the checks of arguments; `Printer` has the rest."""
 
     sizes: dict[str, str]
     around: Surroundings
 
     def _Fits(self, step: steps.Fits) -> str:
-        """A test that says whether it fits, and a call that says what does not."""
+        """A test of whether it fits, and a call that names the mismatch."""
         name, shape = step.name, self._expected(step.dims, step.known)
         words = self.written(step.dims)
         owners = [f"{', '.join(sizes)} as in {owner}" for owner, sizes in step.owners]
@@ -198,7 +198,7 @@ class Checks:
         return f"if not isinstance({step.name}, {kinds}):\n        {number}"
 
     def _Within(self, step: steps.Within) -> str:
-        """Written so that NaN is refused too."""
+        """A range check that rejects NaN too."""
         (sign, limit), *above = step.bounds
         value, limit = self.text(step.value, PRODUCT), self.text(limit, PRODUCT)
         test = f"{value} {sign} {limit}"
@@ -227,7 +227,7 @@ class Checks:
         ]
 
     def _derived_lines(self, length: values.Derived, line: str) -> list[str]:
-        """``line`` computes a size by a formula; what is no length is refused."""
+        """``line`` computes a size by a formula; an invalid length raises."""
         name = line.partition(" ")[0]
         found = f"{self.around.program}: {name} = {length.formula} is"
         lines = [line, f"if {name} < 1:", f"    {_raised(f'{found} {{{name}}}')}"]
@@ -238,7 +238,7 @@ class Checks:
         return [f"if {dividend} % {divisor}:", f"    {_raised(whole)}", *lines]
 
     def restored(self, name: str, layout: Layout) -> str:
-        """A result with all the dimensions that an `Axes` stands for."""
+        """A result with all dimensions of each `Axes` restored."""
         for place, dim in enumerate(layout):
             if isinstance(dim.axis, Axes):
                 dims = self.around.dims[self.size(dim)]
@@ -259,9 +259,7 @@ class Checks:
         return f"({inside},)" if len(layout) == 1 else f"({inside})"
 
     def _expected(self, layout: Layout, known: tuple[bool, ...]) -> str:
-        """The shape as far as it is known: None stands for a size that is not, ``...`` for any
-        number of them.
-        """
+        """The known shape: None stands for an unknown size, ``...`` for any number of them."""
         dims = [self._entry(dim, own) for dim, own in zip(layout, known, strict=True)]
         return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
 
@@ -294,7 +292,7 @@ def _raised(message: str) -> str:
 
 
 def condition(tests: Sequence[str], word: str = "or") -> str:
-    """``if``, where one of these is so, in lines that are not too long; all of them by ``and``."""
+    """The line ``if`` any of the tests holds, broken to fit; all of them by ``and``."""
     line = f"if {f' {word} '.join(tests)}:"
     if len(line) + len(MORE) <= LONGEST:
         return line

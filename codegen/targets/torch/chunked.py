@@ -1,5 +1,5 @@
-"""A module that computes in chunks of an axis, as text: the lines are those of ranks, of which one
-is looked at after the other.
+"""A module that computes in chunks of an axis, as text: its lines are those of ranks, run one after
+the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOLD = ("agreed", "sum", "largest", "first", "moments")  # what chunks tell one 
 
 
 class ChunkPrinter(ShardPrinter):
-    """``last`` are the results that are sums over the chunks and nothing else."""
+    """``last`` are the results that are plain sums over the chunks."""
 
     last: frozenset[str] = frozenset()
 
@@ -61,7 +61,7 @@ class ChunkedPage(ShardedPair):
         return printer
 
     def last(self, function: Function) -> frozenset[str]:
-        """The results that are sums over the chunks, which nothing else reads."""
+        """The results that are plain sums over the chunks, which nothing else reads."""
         if function is not self.program.backward:
             return frozenset()
         read = {v.name for step in function.steps for v in values_in(step) if isinstance(v, Load)}
@@ -141,7 +141,7 @@ class ChunkedPage(ShardedPair):
         return Pair(self.inputs, output, upstream, *lines)
 
     def wanted(self) -> list[str]:
-        """For each gradient what `_ranks.Chunks.gradients` is told of it."""
+        """The argument of `_ranks.Chunks.gradients` for each gradient."""
         program = self.program
         found = []
         for i, p in enumerate(program.forward.parameters, 1):
@@ -153,7 +153,7 @@ class ChunkedPage(ShardedPair):
         return found
 
     def cut(self) -> str:
-        """The arguments as the lines of one chunk are given them."""
+        """The arguments of the lines for one chunk."""
         given = []
         for p in self.program.forward.parameters:
             split = self.groups.split(p.layout)
@@ -167,7 +167,7 @@ class ChunkedPage(ShardedPair):
         return [f"{made} = {over}.complete(lambda: {name}({self.cut()}))[0]"]
 
     def called_back(self, name: str) -> list[str]:
-        """The lines of the backward: of each chunk the forward again, and what is behind it."""
+        """The lines of the backward: for each chunk the forward again, and its backward."""
         forward, backward = self.program.forward, self.program.backward
         needs = [p.name for p in backward.parameters[1:]]
         unpacked = [n if n in needs else "_" for n in forward.results]

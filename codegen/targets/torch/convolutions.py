@@ -1,4 +1,4 @@
-"""Prints convolutions and their gradients, as torch calls them."""
+"""Prints convolutions and their gradients as calls of torch."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Convolutions:
         return self._in_our_order(made, roles[value.made][:2]), ATOM
 
     def _in_torchs_order(self, value: values.Value, groups: Sequence[tuple[str, ...]]) -> str:
-        """Each group of dimensions as one; one of size 1 for a group of none."""
+        """Each group of dimensions merged; one of size 1 for an empty group."""
         if all(len(group) == 1 for group in groups):
             return self.text(value)
         text = self.tight(value)
@@ -65,7 +65,7 @@ class Convolutions:
         return text
 
     def _in_our_order(self, text: str, groups: Sequence[tuple[str, ...]]) -> str:
-        """The reverse, from the last dimension on."""
+        """The reverse, splitting from the last dimension on."""
         for place, group in reversed(list(enumerate(groups))):
             if not group:
                 text = f"{text}.squeeze({place})"
@@ -101,7 +101,7 @@ class Convolutions:
         return " + ".join([size, *map(self.text, ends)])
 
     def _with_ends(self, text: str, geometry, taken_off: bool = False) -> str:
-        """With the entries that the input lacks at its ends, or without them."""
+        """The text with padding for missing entries at the ends, or with it taken off."""
         if all(g.grows for g in geometry) and not taken_off:
             ends = [v for g in reversed(geometry) for v in (g.before, g.after)]
             return f"torch.nn.functional.pad({text}, ({', '.join(map(self.text, ends))}))"

@@ -1,4 +1,4 @@
-"""Prints what is added at an index, what is read from a diagonal, and what is put on one."""
+"""Prints additions at an index, reads from a diagonal, and writes to one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from derive.language.notation.layout import Dim, Layout
 
 
 class Diagonals:
-    """The printing methods of diagonals and of what is added; `Printer` has the rest."""
+    """The printing methods of diagonals and of additions; `Printer` has the rest."""
 
     in_place: bool
 
@@ -58,7 +58,7 @@ class Diagonals:
         return f"{step.name} = _runtime.added_on_diagonal({place}, {added})"
 
     def with_diagonal(self, value: values.Choose) -> str | None:
-        """A choice of a number where two indices are the same; None for others."""
+        """A constant where two indices are the same, as a diagonal; None for other choices."""
         test, chosen, rest = value.condition, value.yes, value.no
         if not isinstance(test, values.Compare) or test.relation not in ("==", "!="):
             return None

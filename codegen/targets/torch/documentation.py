@@ -12,17 +12,17 @@ WIDTH = 96  # of a line in the module, 100, without the indentation that lists h
 
 
 def formula_lines(formulas: Iterable[str]) -> list[str]:
-    """Formulas as they stand in a docstring: indented, and broken where they are long."""
+    """Formulas for a docstring: indented, and broken where they are long."""
     return [line for f in formulas for line in (STEP + broken(f)).split("\n")]
 
 
 def part(lines) -> list[str]:
-    """Lines with an empty one before them; nothing for none."""
+    """Lines after an empty one; none for none."""
     return ["", *lines] if lines else []
 
 
 def item(text: str) -> list[str]:
-    """The lines of a point of a list."""
+    """The lines of a list item."""
     return wrap(text, WIDTH + 2, initial_indent="- ", subsequent_indent="  ")
 
 
@@ -36,6 +36,6 @@ def equal_largest(program: Program) -> list[str]:
 
 
 def safe(text: str) -> str:
-    """A user's text inside of a docstring or a comment: nothing in it may end either."""
+    """A user's text made safe inside a docstring or comment: it cannot end either."""
     text = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
     return text.replace("\\", "\\\\").replace('"""', "'''")

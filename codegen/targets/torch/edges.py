@@ -1,4 +1,4 @@
-"""Points where some entries are exactly on an edge: 0, equal, or what a condition compares with.
+"""Points where some entries are exactly on an edge: 0, equal, or the number in a condition.
 
 Random numbers are never there, and there a magnitude has its kink, ``0*log(0)`` is NaN and a choice
 has its two sides. A sum can be 0 only where a whole row is. And points so far out that a branch
@@ -22,7 +22,7 @@ EQUAL = 0.75  # what all inputs are where they are equal: of every draw, and no 
 
 @dataclass(frozen=True)
 class Edge:
-    """Some entries are these ``numbers``; ``said`` in words."""
+    """An edge: some entries are these ``numbers``; ``said`` in words."""
 
     said: str
     numbers: tuple[float, ...]
@@ -49,8 +49,8 @@ def edges_of(definition: Definition) -> Iterator[Edge]:
 
 
 def on_edge(edge: Edge, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The ``inputs`` with every other entry on the edge, or in turn where there are several of
-    them, and a whole row; a single number stays what it is beside others.
+    """The ``inputs`` with every other entry on the edge, or in turn for several numbers, and a
+    whole row; a single number stays as it is beside others.
     """
     several = len(inputs) > 1
     found = {}

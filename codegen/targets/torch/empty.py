@@ -16,8 +16,8 @@ from derive.language.notation.definition import Definition
 def nan_where_empty(
     function: Run, definition: Definition, program: Program
 ) -> Iterator[tuple[str, str]]:
-    """Axes of size 0 with the results of a ``function`` that are NaN there, or why it has none, in
-    words.
+    """Axes of size 0 with the results of a ``function`` that are NaN there, or the reason why it
+    raises, in words.
     """
     measure = Measure(function, function, definition, program, positive)
     indexed = {axis for _, axis in program.labels}  # no label is there

@@ -1,18 +1,18 @@
-"""Every way to use a module, tried before it is written: what is optional left out, each subset of
-what needs a gradient, all of it twice differentiated, an axis of size 1.
+"""Tries every use of a module before it is written: without optional arguments, with each subset of
+gradients, twice differentiated, with an axis of size 1.
 
 All second derivatives at a point are sums of the same few (``second_oracle.py``): of ``v_i`` times
 the gradient by input i, by the upstream gradient and by input j. Where autograd has no number over
 the statements, nothing is compared.
 
-What is tried: up to three inputs every subset of them needs a gradient, of more each alone, the
-first with every other, and all; every gradient is differentiated alone, and all together.
-The gradient of vmap; second derivatives in a batch; the lines that forward mode differentiates, by
-autograd. torch's own forward mode imports its compiler, which takes longer than all the rest: it
-runs where torch has formulas for it that are none of the gradient's, those of scans, loops,
-matrices and convolutions. Optional tensors are left out one by one and together. On edges
-(``edges.py``) derivatives have to be finite, and those of one of the sides or between them, as far
-as autograd over the statements tells what those are.
+Up to three inputs every subset of them needs a gradient, of more each alone, the first with every
+other, and all; every gradient is differentiated alone, and all together. Also tried: the gradient
+of vmap; second derivatives in a batch; the lines that forward mode differentiates, by autograd.
+torch's own forward mode imports its compiler, which takes longer than all the rest: it runs where
+torch has formulas for it that differ from the gradient's, those of scans, loops, matrices and
+convolutions. Optional tensors are left out one by one and together. On edges (``edges.py``)
+derivatives have to be finite, and those of one of the sides or between them, as far as autograd
+over the statements tells what those are.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ EVERY_SUBSET = 3  # inputs of which every subset is tried
 
 
 class OfModule(Protocol):
-    """Has the function of a module by its name, where that returns every entry."""
+    """A namespace with the function of a module under its name, returning every entry."""
 
     module: ModuleType
 
 
 def check_every_use(module: OfModule, definition: Definition, program: Program) -> tuple[str, ...]:
-    """Use the module in every way. Raises `WrongUse` for the first that fails; in words, what is
-    infinite or NaN where the mathematics is finite.
+    """Use the module in every way. Raises `WrongUse` for the first failure; returns results that
+    are infinite or NaN where the mathematics is finite, in words.
     """
     found: dict[str, dict[str, None]] = {}
     chooses = any(s.expression.has(Piecewise) for s in definition.statements)
@@ -290,7 +290,7 @@ class _Uses:
         return {**leaves, **{n: forward_ad.make_dual(leaves[n], vectors[n]) for n in self.inputs}}
 
     def _by_lines(self, use: Callable) -> list[Tensor]:
-        """The use where the module is told that autograd is in forward mode, for which it asks."""
+        """The use by its lines: the module is told that autograd is in forward mode."""
         asked, told = self.module._by_lines, []
         self.module._by_lines = lambda: not told.append(True)
         try:

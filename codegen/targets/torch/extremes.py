@@ -46,7 +46,7 @@ SUMS = tuple(getattr(torch.ops.aten, name) for name in ("sum", "mm", "addmm", "b
 
 @dataclass(frozen=True)
 class Fault:
-    """A result that is not what it should be; ``far``: it is a number all the same."""
+    """A wrong result; ``far``: it is finite all the same."""
 
     name: str
     far: bool
@@ -66,9 +66,9 @@ class Edge:
 def extremes(
     function: Run, statements: Run, definition: Definition, program: Program
 ) -> tuple[str, ...]:
-    """In words, what is unsafe in a ``function``, beside its ``statements``, line by line: of the
-    program's own words those that show, what goes wrong in float32 at large and small inputs, and
-    at hard points.
+    """Unsafe cases of a ``function``, compared line by line with its ``statements``, in words: the
+    program's own warnings that trials confirm, and problems in float32 at large and small inputs,
+    and at hard points.
     """
     run = function, statements, definition, program
     measures = [_Edges(*run, draw) for draw in (signed, positive)]
@@ -83,12 +83,12 @@ def extremes(
 
 
 class _Edges(Measure):
-    """Magnitudes of inputs at which a module goes wrong."""
+    """Finds magnitudes of inputs at which a module goes wrong."""
 
     def edges(self) -> Iterator[Edge]:
-        """Of each input while the others are around 1; else, or where that is at the end of all
-        numbers, of those together that are along the same axes: that a product of any two overflows
-        need not be said. Else of all: their product may be a logit.
+        """Edges of each input while the others are around 1; else, or where that is at the end of
+        float32, of those together that are along the same axes: an overflowing product of any two
+        need not be reported. Else of all: their product may be a logit.
         """
         alike: dict[frozenset, list[str]] = {}
         for p in self.program.forward.parameters:
@@ -169,13 +169,13 @@ class _Edges(Measure):
 
 
 class Rounded(TorchDispatchMode):
-    """Rounds the result of every operation in float64 to the digits of single: what that
-    would be without its ends.
+    """Rounds the result of every operation in float64 to the digits of float32: float32 without its
+    limits.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled in it; to say otherwise imports the compiler, which takes seconds."""
+        """Nothing is compiled in this mode; to say otherwise imports the compiler, in seconds."""
         return False
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
@@ -190,7 +190,7 @@ class Rounded(TorchDispatchMode):
 
 
 def _gap(found: Tensor, truth: Tensor) -> float:
-    """Relative to the largest entry; where the truth can be written down in float32."""
+    """The largest difference relative to the largest entry, where the truth fits float32."""
     there = truth.abs() <= LARGEST
     gaps = torch.where(there, found - truth, 0).abs()
     if not gaps.isfinite().all():
@@ -200,7 +200,7 @@ def _gap(found: Tensor, truth: Tensor) -> float:
 
 
 def _in_words(edges: list[Edge]) -> tuple[str, ...]:
-    """One line for all that was found: beyond which numbers what may be wrong."""
+    """One line for all findings: the numbers beyond which results may be wrong."""
     if not edges:
         return ()
     sides: dict[str, list[str]] = {}

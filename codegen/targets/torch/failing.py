@@ -1,6 +1,4 @@
-"""A module at hard points: what of the risks that the derivation names shows there, and what else
-goes wrong.
-"""
+"""A module at hard points: confirms the risks that the derivation names, and finds other failures."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class AtHardPoints:
 
     @cached_property
     def hard(self) -> list[tuple[HardPoint, Found | Exception]]:
-        """Hard points, and what the module is there in float32, or why it refuses them."""
+        """Hard points, with the module's float32 results, or the error that it raises."""
         own = self.measure
         points = hard_points(self.definition, self.program, own.arguments, own.sizes)
         return [*map(self._tried, points)]
@@ -43,7 +41,7 @@ class AtHardPoints:
 
     @cached_property
     def refuted(self) -> frozenset[Risk]:
-        """The program's risks that no point shows."""
+        """The program's risks that no point confirms."""
         risks = self.program.risks
         if not risks:
             return frozenset()
@@ -58,14 +56,14 @@ class AtHardPoints:
         return frozenset(refuted(risks, self.definition, fails, self.inputs))
 
     def shown(self) -> Iterator[str]:
-        """The program's words without those risks."""
+        """The program's warnings without those risks."""
         gone = {*map(str, self.refuted)}
         return (line for line in self.program.unsafe if line not in gone)
 
     def failures(self, known: frozenset[str]) -> Iterator[tuple[str, str]]:
-        """Hard points at which the module has no numbers although the mathematics has, line by
-        line, or always; and what goes wrong there. Nothing of large numbers where these are
-        ``known`` to go wrong, nothing that a risk says, and nothing of what has no number around 1.
+        """Hard points at which the module is not finite although the mathematics is, line by line,
+        or always; and the failure. Left out are large numbers if these are ``known`` to fail,
+        failures that a risk covers, and results that are not finite around 1.
         """
         shown = [risk for risk in self.program.risks if risk not in self.refuted]
         told: set[tuple[str, float, str]] = set()  # of each input
@@ -80,7 +78,7 @@ class AtHardPoints:
                 yield point.said, what
 
     def _failure(self, point: HardPoint, found: Found | Exception) -> str:
-        """In words, or empty."""
+        """The failure in words, or empty."""
         if isinstance(found, Exception):
             return type(found).__name__.strip("_") if point.always else ""
         usual = (name for name, value in self.measure.usual.items() if is_finite(value))
@@ -96,7 +94,7 @@ class AtHardPoints:
         return f"float32: {', '.join(wrong)} may be infinite or NaN" if wrong else ""
 
     def _truth(self, point: HardPoint) -> Found:
-        """In float64, line by line; as the module has it where an exponential is too large."""
+        """The float64 results, line by line; the module's own where an exponential overflows."""
         own = self.measure.found(point.arguments, self.measure.ours, torch.float64)
         try:
             lines = self.measure.found(point.arguments, self.measure.statements, torch.float64)

@@ -1,4 +1,4 @@
-"""Numbers as the formulas that they have in Python."""
+"""Numbers as formulas in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST_FORMULA = 24  # more is no shorter to read than the digits
 
 
 def by_formula(number: values.Constant) -> str | None:
-    """The formula of a number in Python, of names that it has, where that is short: a product."""
+    """A number as a short Python formula of named numbers: a product."""
     names = set(re.findall(r"[A-Za-z_]\w*", number.text))
     long = len(number.text) > LONGEST_FORMULA or re.search(r"[-+]|\d{7}", number.text)
     if long or not names <= IN_NUMBERS.keys():

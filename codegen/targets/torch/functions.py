@@ -1,4 +1,4 @@
-"""The functions of a Program as text: their signatures, what they ask, their lines."""
+"""The functions of a Program as text: their signatures, checks and lines."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Functions:
         return Printer(self.sizes, numbers, like, around)
 
     def lines(self, function: Function, margin: str = STEP) -> list[str]:
-        """The sizes and the steps; a step that not all results need stands under what asks for
-        those that do.
+        """The sizes and the steps; a step that not all results need stands under an ``if`` on those
+        that do.
         """
         printer = self.printer(function)
         sizes = [each for each in function.sizes if each[0] not in self.at_hand(function)]
@@ -79,14 +79,12 @@ class Functions:
         return False
 
     def asks_for(self, results: frozenset[str], function: Function) -> str:
-        """``if needs.x or needs.gain:``, by the names of what is asked for."""
+        """``if needs.x or needs.gain:``, by the names of the gradients that are asked for."""
         asked = [name for result, name in self.places(function).items() if result in results]
         return condition([f"{self.needs}.{name}" for name in asked])
 
     def places(self, function: Function) -> dict[str, str]:
-        """The inputs by the names of their gradients, some of which a backward alone may be asked
-        for.
-        """
+        """The inputs by the names of their gradients, of which a backward may be asked for some."""
         if function is not self.program.backward:
             return {}
         return {f"d{p.name}": p.name for p in self.program.forward.parameters}
@@ -120,7 +118,7 @@ class Functions:
 
 
 def layouts_in(function: Function) -> dict[str, Layout]:
-    """The layout of every tensor that a function is given or computes."""
+    """The layout of every argument and computed tensor of a function."""
     layouts = {p.name: p.layout for p in function.tensors}
     layouts |= {s.kept: s.dims for s in function.steps if isinstance(s, SplitLabel)}
     told = [sent for s in function.steps if isinstance(s, Exchange) for sent in s.sent]

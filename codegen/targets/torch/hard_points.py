@@ -1,6 +1,6 @@
 """A fixed sweep of points at which formulas break: 0, equal entries, large numbers of one sign, all
-labels ignored, numbers at the ends of what they may be. What fails there is named, and what the
-derivation warns of is tried there.
+labels ignored, numbers at the ends of their domains. Failures are named, and the derivation's
+warnings are tried there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ TINY, LARGEST = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
 
 @dataclass(frozen=True)
 class HardPoint:
-    """Arguments of a function, and where that is, in words: all entries of the inputs ``of`` are a
-    ``number``, if there are any. What is infinite where the mathematics is, too, is named if
-    ``always``.
+    """Arguments of a function, with their description: all entries of the inputs ``of`` are a
+    ``number``, if there are any. With ``always``, infinities of the mathematics itself are named
+    too.
     """
 
     said: str
@@ -92,7 +92,7 @@ def _alone_and_together(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _ends(definition: Definition, sizes: Mapping[Axis, int]) -> Iterator[tuple[str, Expr]]:
-    """The ends of what each number may be, one at a time."""
+    """The ends of each number's domain, one at a time."""
     defaults = definition.defaults_at(sizes)
     known = {axis: Integer(n) for axis, n in definition.sizes_from(sizes).items()}
     for tensor, _ in definition.scalars:
@@ -104,7 +104,7 @@ def _ends(definition: Definition, sizes: Mapping[Axis, int]) -> Iterator[tuple[s
 
 
 def in_words(found: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """A line for all points, said in words, at which the same goes wrong."""
+    """One line for all points with the same failure, in words."""
     lines: dict[str, list[str]] = {}
     for where, what in found:
         lines.setdefault(what, []).append(where)
@@ -112,7 +112,7 @@ def in_words(found: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def mixed_points(arguments: Mapping[str, object], inputs: Iterable[str]) -> Iterator[HardPoint]:
-    """Points at which neighbours are far apart, where a risk may be that none of the others shows:
+    """Points at which neighbours are far apart, which may confirm a risk that no other point does:
     ``exp(x - m)`` is 1 wherever all entries are equal.
     """
     generator = torch.Generator().manual_seed(0)
@@ -131,8 +131,8 @@ def refuted(
     points: Iterable[tuple[HardPoint, bool]],
     inputs: Iterable[str],
 ) -> Iterator[Risk]:
-    """Those ``risks`` that cannot be shown: the expression stays in its range at all ``points``,
-    and is not led out of it; or it leaves it, and nowhere is a result infinite or NaN then. Each
+    """The ``risks`` that cannot be confirmed: the expression stays in its range at all ``points``,
+    and descent does not lead it out; or it leaves it, and no result is infinite or NaN then. Each
     point stands with whether one is.
     """
     points = list(points)
@@ -194,7 +194,7 @@ def _is_led_to_0(risk: Risk, definition: Definition, start: HardPoint, inputs: l
 def _slopes(
     risk: Risk, definition: Definition, arguments: Mapping[str, object], inputs: list[str]
 ) -> tuple[float, list[Tensor]]:
-    """The entry of a divisor that is next to 0, and its gradients."""
+    """The entry of a divisor closest to 0, and its gradients."""
     leaves = {name: arguments[name].detach().requires_grad_() for name in inputs}
     with torch.enable_grad():
         ((_, value),) = _values([risk], definition, HardPoint("", {**arguments, **leaves}))

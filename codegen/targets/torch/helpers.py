@@ -1,5 +1,5 @@
-"""Functions that a module prints into itself where its lines call them: those of ``_helpers.py``,
-which is read as text, so that nothing imports torch to print.
+"""Helper functions that a module includes if its lines call them: those of ``_helpers.py``, which
+is read as text, so that printing does not import torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FILE = Path(__file__).with_name("_helpers.py")
 
 
 def printed_helpers(names: Iterable[str]) -> tuple[str, ...]:
-    """The source of these functions and of those that they call, each with a leading underscore."""
+    """The source of these functions and of those that they call, with leading underscores."""
     sources, found = _sources(), {}
     waiting = list(names)
     while waiting:

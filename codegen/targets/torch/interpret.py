@@ -70,7 +70,7 @@ def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float])
 
 
 class Interpreter:
-    """Runs the statements, one after the other, in the dtype of the arguments."""
+    """Runs the statements in order, in the dtype of the arguments."""
 
     def __init__(self, definition: Definition, arguments: Mapping[str, Tensor | float]):
         self.definition = definition
@@ -159,7 +159,7 @@ class Interpreter:
         return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
 
     def added(self, e: Add) -> Tensor:
-        """A sum; what nearly cancels comes before what would be rounded off beside it."""
+        """A sum; terms that nearly cancel come first, before rounding would lose them."""
         pairs, rest = _terms(e)
         differences = [self.value(one) + self.value(other) for one, other in pairs]
         first, *others = [*differences, *map(self.value, rest)]
@@ -178,7 +178,7 @@ class Interpreter:
         return float(self.size(e) if isinstance(e, Axis) else e)
 
     def read(self, e: At) -> Tensor:
-        """Entry by entry, with the fill where the index is that of none."""
+        """Entry by entry, with the fill where the index is out of range."""
         whole, place = self.value(e.operand), self.place(e.axis)
         divisor, length = affine(e.index).divisor, self.size(e.axis)
         above, below = (self.value(n).round() for n in ((e.index * divisor).expand(), divisor))
@@ -193,7 +193,7 @@ class Interpreter:
         return torch.where(there, found[..., 0], self.value(e.fill))
 
     def reshaped(self, e: Reshaping) -> Tensor:
-        """The axes that change are brought to the end, counted again, and put in their places."""
+        """Move the reshaped axes to the end, reshape them, and put them in their places."""
         whole, count = self.value(e.operand), len(self.definition.axes)
         inside = [self.place(axis) for axis in e.binds]
         sizes = list(whole.shape)
@@ -211,7 +211,7 @@ class Interpreter:
         return rows.permute([order.index(i) for i in range(count)])
 
     def of_matrix(self, e: OfMatrix) -> Tensor:
-        """The axes of the matrix are brought to the end, and back."""
+        """Move the axes of the matrix to the end, and back."""
         rows, columns = map(self.place, e.axes)
         size = self.size(e.axes[0])
         whole = self.value(e.matrix)
@@ -236,7 +236,7 @@ class Interpreter:
         return made.movedim((-2, -1), (rows, columns))
 
     def gone_along(self, e: GoneAlong) -> Tensor:
-        """Of equal entries the last is the largest so far."""
+        """A cumulative node; of equal entries the last is the largest so far."""
         if isinstance(e, Recurrence):
             return self.recurrent(e)
         if isinstance(e, LogCumSumExp):
@@ -246,7 +246,7 @@ class Interpreter:
         return largest if isinstance(e, LargestSoFar) else (value >= largest).to(self.dtype)
 
     def recurrent(self, e: Recurrence) -> Tensor:
-        """One place after the other."""
+        """A recurrence, one place after the other."""
         along, count = self.place(e.axis), self.size(e.axis)
         term, factor, state = map(self.value, e.operands)
         shape = list(torch.broadcast_shapes(term.shape, factor.shape, state.shape))

@@ -25,9 +25,9 @@ SUMS = torch.ops.aten.sum  # its rounding is that of its terms: they may cancel 
 class LastPlace(TorchDispatchMode):
     """Moves the result of every operation that rounds up or down by a unit in the last place.
 
-    Which of the two is a function of the value and the sample, so that what was equal stays equal:
-    ties are decided as before. Whole numbers that come of whole numbers are exact, and stay, and so
-    does what is an operand with another sign: moved again, that would be moved back.
+    The direction is a function of the value and the sample, so that equal values stay equal: ties
+    are decided as before. Integers computed from integers are exact, and stay, and so does an
+    operand with its sign changed: moved again, it would be moved back.
     """
 
     def __init__(self, sample: int):
@@ -67,8 +67,8 @@ def _whole(value: object) -> bool:
 def rounding_of(
     find: Callable[[], Mapping[str, Tensor]], expected: Mapping[str, Tensor]
 ) -> dict[str, float]:
-    """By how much any entry of a tensor may be off, where ``find`` found ``expected``: how far it
-    goes where it is found again with other last places.
+    """The possible error of any entry of each tensor for which ``find`` gave ``expected``: its
+    movement when found again with other last places.
     """
     farthest = dict.fromkeys(expected, 0.0)
     for sample in range(SAMPLES):

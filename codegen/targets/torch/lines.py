@@ -1,8 +1,8 @@
-"""Breaks a line of code, or of a formula, that is too long where a person would.
+"""Breaks a long line of code, or of a formula, where a person would.
 
 The terms of a sum stand below each other, and so do the arguments of the longest call in a product;
-plain names among them share a line.
-What is printed is one expression on several lines: nothing is decided about what it computes.
+plain names among them share a line. The result is the same expression on several lines: nothing is
+decided about its value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def broken(line: str, margin: str = STEP, longest: int = LONGEST) -> str:
 
 
 def filled(items: Sequence[str], margin: str, longest: int = LONGEST) -> list[str]:
-    """The items, each with a comma behind it, as many on a line as it holds."""
+    """The items, each followed by a comma, as many on a line as fit."""
     lines: list[str] = []
     for item in items:
         if lines and len(lines[-1]) + len(item) + 2 <= longest:
@@ -49,8 +49,8 @@ def filled(items: Sequence[str], margin: str, longest: int = LONGEST) -> list[st
 def _broken(
     before: str, e: str, after: str, margin: str, longest: int, bracketed: bool
 ) -> list[str]:
-    """The lines of ``e`` with what stands before and after it; ``bracketed`` inside of brackets,
-    where a line may end anywhere.
+    """The lines of ``e`` with the text before and after it; ``bracketed`` inside of brackets, where
+    a line may end anywhere.
     """
     whole = margin + before + e + after
     if len(whole) <= longest:
@@ -73,7 +73,7 @@ def _broken(
 
 
 def _below(before, parts, after, margin, longest, bracketed) -> list[str]:
-    """Parts below each other, in brackets of their own unless they are in some."""
+    """Parts on lines below each other, in new brackets unless already inside some."""
     if bracketed:
         lines = _broken(before, parts[0], "", margin, longest, True)
         for i, part in enumerate(parts[1:], 2):
@@ -88,7 +88,7 @@ def _below(before, parts, after, margin, longest, bracketed) -> list[str]:
 
 
 def _packed(factors: Sequence[str], room: int) -> list[str]:
-    """Factors put together again, as many as there is room for."""
+    """Factors joined again, as many as there is room for."""
     lines = [factors[0]]
     for factor in factors[1:]:
         if len(lines[-1]) + len(factor) <= room:
@@ -117,8 +117,8 @@ def _inside(e: str, margin: str, longest: int) -> list[str]:
 
 
 def _split(e: str, signs: tuple[str, ...]) -> list[str]:
-    """``e`` at the signs outside of all brackets; what follows one begins with it, but for a comma
-    and for the sign of a number.
+    """``e`` split at the signs outside of all brackets; each part begins with its sign, except for
+    a comma and for the sign of a number.
     """
     parts, start = [], 0
     for i in _outside(e):
@@ -132,7 +132,7 @@ def _split(e: str, signs: tuple[str, ...]) -> list[str]:
 
 
 def _outside(e: str) -> Iterator[int]:
-    """The places outside of brackets and quotes."""
+    """Positions outside of brackets and quotes."""
     depth, quoted = 0, False
     for i, c in enumerate(e):
         if c == '"':

@@ -1,4 +1,4 @@
-"""Prints what a recurrence computes: a loop over the places, and what it leaves behind."""
+"""Prints recurrences: a loop over the places, and its collected values."""
 
 from __future__ import annotations
 

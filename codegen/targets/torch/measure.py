@@ -1,5 +1,5 @@
-"""A generated function and the statements it was made of, run at given numbers in float32 and in
-float64: the outputs, and the gradients of the inputs.
+"""A generated function and its statements, run at given numbers in float32 and in float64: the
+outputs, and the gradients of the inputs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Draw = Callable[..., Tensor]
 
 
 class Measure:
-    """A function, ``ours``, beside itself in float64 and beside its ``statements``, with inputs
-    that ``draw`` gives.
+    """A function, ``ours``, compared with itself in float64 and with its ``statements``, at inputs
+    drawn by ``draw``.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Measure:
 
     @cached_property
     def usual(self) -> Found:
-        """At numbers around 1."""
+        """Results at numbers around 1."""
         return self.found(self.arguments, self.ours, torch.float64)
 
     @property

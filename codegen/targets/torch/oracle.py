@@ -1,6 +1,6 @@
-"""Autograd through the statements, and how far from it something is that was computed otherwise.
+"""Autograd through the statements, and distances from it.
 
-What autograd itself rounds off (``last_place.py``) is found out where it could matter.
+Autograd's own rounding (``last_place.py``) is determined only where it could matter.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def decides(self) -> bool:
-        """Not where rounding accounts for it, but would for nearly anything."""
+        """False where rounding accounts for it, but would for nearly anything."""
         return self.rounding <= MOST_ROUNDING or self.distance > self.rounding
 
     @property
@@ -58,8 +58,8 @@ class Difference:
 class Oracle:
     """Autograd through the statements, at one point.
 
-    What it finds has a name: a statement has its own, a gradient the number of the upstream
-    gradient, "d" and a name, and the output where what is optional is left out "bare" and its own.
+    Results are named: a statement by its own name, a gradient by the number of its upstream, "d"
+    and a name, the output without optional arguments by "bare" and its own.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class Oracle:
         self.expected = self.written | self._mended()
 
     def _mended(self) -> dict[str, Tensor]:
-        """The gradients of inputs that autograd has no finite number for, with the derivative where
-        that is finite: 0 times the slope of a root in the branch that is not taken is none.
+        """The gradients of inputs where autograd has no finite number, from the derivative where
+        that is finite: 0 times the slope of a root in the branch that is not taken is 0.
         """
         inputs = {t.name for t in self.definition.wanted}
         of_inputs = {n: g for n, g in self.written.items() if n.partition(" d")[2] in inputs}
@@ -139,8 +139,8 @@ class Oracle:
 def _gradients(
     outputs: Sequence[Tensor], met: Mapping[str, Tensor], upstreams: Sequence[Tensor]
 ) -> dict[str, Tensor]:
-    """Autograd's gradients of what was met on the way to the outputs; of what does not reach them,
-    zero.
+    """Autograd's gradients of the values ``met`` on the way to the outputs; zero for those that do
+    not reach them.
     """
     met = {name: value for name, value in met.items() if value.requires_grad}
     found: tuple[Tensor | None, ...] = (None,) * len(met)
@@ -165,7 +165,7 @@ def stored(definition: Definition, name: str, value: Tensor, dims: Dims) -> Tens
 
 
 def merged(tensor: Tensor, axes: Iterable[Axis], dims: Dims) -> Tensor:
-    """``tensor`` with one dimension for each of its axes, as the oracle has them."""
+    """``tensor`` with one dimension for each of its axes, as in the oracle."""
     return tensor.reshape([prod(dims[axis]) for axis in axes])
 
 

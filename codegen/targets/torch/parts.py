@@ -30,7 +30,7 @@ IMPORTS = {  # by what a text holds where it needs them
 
 
 def beside(text: str) -> dict[str, str]:
-    """The files that a module with this text imports from its folder, by name; a lean one none."""
+    """The files that a module with this text imports from its folder, by name."""
     imported = re.findall(r"^from \. import (.*)$", text, re.M)
     names = {f"{name}.py" for line in imported for name in line.split(", ")}
     return {file: _copied(file) for file in (RUNTIME, RANKS) if file in names}
@@ -78,7 +78,7 @@ def _module(file: str, page: ShardedPair, program: Program, more: Mapping[str, o
 
 @cache
 def _shared() -> frozenset[str]:
-    """The names that modules import with `RUNTIME`; what else they call stands in them."""
+    """The names that modules import with `RUNTIME`; other callees stand in the modules."""
     text = Path(__file__).with_name(RUNTIME).read_text(encoding="utf-8")
     return frozenset(re.findall(r"^(?:def |class )?(\w+)", text, re.M))
 

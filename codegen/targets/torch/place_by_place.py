@@ -1,8 +1,8 @@
 """The statements of a recurrence on torch tensors, one place after the other.
 
-At every place all places are computed, with the states that are known so far, and that place is
-kept: what a statement does along the axis it may do. To each kept value a zero is added; the
-gradient by that is the whole one, with what comes back from later places.
+At every place all places are computed, with the states known so far, and that place is kept: so a
+statement may do anything along the axis. A zero is added to each kept value; the gradient by it is
+the whole one, including later places.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Run = Callable[[Statement], Tensor]  # the value of a statement, as ``values`` a
 
 
 class Found(dict[str, Tensor]):
-    """The values of all statements; ``met`` are those by which autograd is to differentiate."""
+    """The values of all statements; ``met`` are those for which autograd computes gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,13 +32,13 @@ class Found(dict[str, Tensor]):
 
 
 def format_of(values: Mapping[str, object]) -> torch.dtype:
-    """That of the first tensor of real numbers; float64 where there is none."""
+    """The dtype of the first floating-point tensor; float64 if there is none."""
     tensors = (t for t in values.values() if isinstance(t, Tensor))
     return next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
 
 
 def run_all(definition: Definition, values: dict[str, Tensor], sizes: Mapping, run: Run) -> Found:
-    """Every statement's value, each after what it reads."""
+    """Every statement's value, each after those that it reads."""
     found, pending = Found(), [*definition.statements]
     groups = gone_along(pending, definition.carried)
     while pending:

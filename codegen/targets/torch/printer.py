@@ -1,8 +1,8 @@
 """Prints a Program's values and steps as torch expressions: one method for each class, no decision
 about mathematics.
 
-What torch calls a thing stands in the tables of ``vocabulary.py``. A value that holds no tensor (a
-size, a scalar argument) is a Python number and is printed with ``math``.
+Torch's names are in the tables of ``vocabulary.py``. A value that holds no tensor (a size, a scalar
+argument) is a Python number and is printed with ``math``.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
 class Printer(Checks, Loops, Arrays):
     """Prints the lines of one function.
 
-    ``sizes`` gives every axis the name of its length, ``numbers`` are the arguments that are Python
-    numbers, and ``like`` is a tensor whose number format and place new tensors take; ``around`` is
-    for `Checks`. Where it is ``in_place``, what is added changes the tensor.
+    ``sizes`` maps every axis to the name of its length, ``numbers`` are the arguments that are
+    Python numbers, and ``like`` is a tensor whose dtype and device new tensors take; ``around`` is
+    for `Checks`. If ``in_place``, additions change the tensor.
     """
 
     in_place = True
@@ -82,7 +82,7 @@ class Printer(Checks, Loops, Arrays):
     # -- values ---------------------------------------------------------------
 
     def text(self, value: values.Value, at_least: int = SUM) -> str:
-        """``value`` as code, in brackets where it binds less than ``at_least``."""
+        """``value`` as code, in brackets if its precedence is below ``at_least``."""
         text, binding = getattr(self, f"_{type(value).__name__}")(value)
         return text if binding >= at_least else f"({text})"
 
@@ -90,12 +90,12 @@ class Printer(Checks, Loops, Arrays):
         return self.text(value, ATOM)
 
     def argument(self, value: values.Value) -> str:
-        """``value`` as an argument of a function of torch's."""
+        """``value`` as an argument of a torch function."""
         wide = self.is_number(value) and parts.is_wide(value)
         return self.as_tensor(value) if wide else self.text(value)
 
     def as_tensor(self, number: values.Value) -> str:
-        """A number in the dtype of the tensors, infinite where that holds no such number."""
+        """A number in the dtype of the tensors, infinite where it overflows."""
         return f"{self.like}.new_tensor({self.text(number)})"
 
     def is_number(self, value: values.Value) -> bool:
@@ -166,7 +166,7 @@ class Printer(Checks, Loops, Arrays):
         return f"{function}({', '.join(arguments)})", ATOM
 
     def _fused(self, value: values.MulAdd) -> tuple[str, list[str]]:
-        """The function of torch, and its arguments."""
+        """The torch function, and its arguments."""
         addend, right, sign = self.text(value.addend), self.text(value.right), "-" * value.negative
         if self.is_number(value.left):
             number = sign + self.text(value.left, SIGN if sign else SUM)
@@ -204,7 +204,7 @@ class Printer(Checks, Loops, Arrays):
         return f"{name}({self.text(value.operand)}{MORE.get(value.function, '')})", ATOM
 
     def _of_several(self, value: values.Apply) -> str:
-        """Of those that are numbers a tensor is made, unless torch takes none there."""
+        """A function of several operands; numbers become tensors, unless torch takes them."""
         first = self.as_tensor if self.is_number(value.operand) else self.text
         alike = self.as_tensor if value.function == "atan2" else self.text
         others = ((alike if self.is_number(v) else self.text)(v) for v in value.others)
@@ -274,13 +274,13 @@ class Printer(Checks, Loops, Arrays):
         return f"torch.ops.aten.leaky_relu_backward({arguments})", ATOM
 
     def _Slope(self, value: values.Slope):
-        """Not by elu_backward, which takes NaN for what is above 0."""
+        """Without elu_backward, which passes NaN as a value above 0."""
         measure, scale = self.text(value.measure), self.text(value.scale)
         grown = f"{self.tight(value.value)} * torch.exp({self.tight(value.measure)}.clamp(max=0))"
         return f"torch.ops.aten.leaky_relu_backward({grown}, {measure}, {scale}, False)", ATOM
 
 
 def turned(term: values.Value, negative: bool) -> tuple[values.Value, bool]:
-    """A term of a sum, and whether it is subtracted."""
+    """A term of a sum, and True if it is subtracted."""
     least = as_least(term)
     return (term, negative) if least is None else (least, not negative)

@@ -1,4 +1,4 @@
-"""Prints what is read at an affine index: slices, entries added at the ends, windows."""
+"""Prints reads at an affine index: slices, padding at the ends, windows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reads:
         return text, ATOM
 
     def _one(self, value: reads.Read) -> str:
-        """One entry for all places."""
+        """The same entry for all places."""
         if value.fits and value.divisor == ONE:
             entry = "-1" if value.after == ZERO else self.text(value.offset)
             return f"{self.tight(value.operand)}.select({value.along}, {entry})"
@@ -86,7 +86,7 @@ class Reads:
         return " + ".join(terms) + (f" - {less}" if less > 0 else " + 1" if less < 0 else "")
 
     def _sliced(self, text: str, value: reads.Read, step: str) -> str:
-        """A view of what is read, without what lies before and after it."""
+        """A view of the range that is read."""
         start = "" if value.before == ZERO else self.text(_opposite(value.before))
         stop = "" if value.after == ZERO else self.text(value.stop)
         if not start and not stop and not step:
@@ -103,7 +103,7 @@ class Reads:
         return f"_runtime.padded({text}, {value.along}, {before}, {after}{fill})"
 
     def _taken(self, value: reads.Read) -> str:
-        """Entry by entry, where it is read along what it has already: at an index for each."""
+        """Reads along dimensions that the operand has already, by an index for each entry."""
         dims, operand = value.dims, self.tight(value.operand)
         terms = [(-1 if s.backward else 1, s) for s in value.steps]
         index = self.text(value.offset)

@@ -26,7 +26,7 @@ def rounding(
     function: Callable, written: Callable, definition: Definition, program: Program
 ) -> Rounding:
     """The largest errors of the gradients in float32, on random data: of the ``function``, and of
-    the statements as they are ``written``, which autograd differentiates.
+    the statements as they are ``written``, differentiated by autograd.
     """
     for draw in DRAWS:
         single = _in(torch.float32, _drawn(definition, program, draw), program)
@@ -79,7 +79,7 @@ def _largest(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> flo
 
 
 def _error(found: Tensor, expected: Tensor) -> float:
-    """Relative to the largest entry; where that is zero up to rounding, as it is."""
+    """The error relative to the largest entry; absolute if that is zero up to rounding."""
     if not expected.numel():
         return 0.0
     gap, scale = (found - expected).abs().max().item(), expected.abs().max().item()

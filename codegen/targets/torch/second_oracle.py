@@ -70,7 +70,7 @@ def points_of(definition: Definition, program: Program) -> Iterator[Point]:
 
 
 def dims_with(definition: Definition, own: Mapping) -> Iterator[Dims]:
-    """Small lengths, no two alike, but ``own`` ones, which the mathematics allows."""
+    """Small lengths, no two alike, that the mathematics allows; ``own`` lengths are given."""
     for more in range(MOST_ADDED):
         lengths = (n + more for n in SMALL)
         chosen = {
@@ -140,7 +140,7 @@ class Statements:
 
     @cached_property
     def nudged(self):
-        """The same where the inputs differ in their last place."""
+        """The same with the inputs moved in their last place."""
         generator = torch.Generator().manual_seed(4)
         moved = {
             n: self.arguments[n] * (1 + NUDGE * _normal(self.arguments[n], generator))
@@ -150,7 +150,7 @@ class Statements:
 
     @cached_property
     def beside(self):
-        """The same beside this point, close to it and closer: each entry is on both sides once."""
+        """The same close to this point, and closer: each entry is on both sides once."""
         return [
             [self._moved(side * step, seed) for step in (CLOSE, CLOSER)]
             for seed in range(SIDES)
@@ -171,7 +171,7 @@ class Statements:
         return of_statements([stored(self.definition, n, found[n], self.dims) for n in names])
 
     def _derivatives(self, arguments: Mapping):
-        """The gradients, and of each times its vector the gradients by the upstream one and by the
+        """The gradients, and for each times its vector the gradients by the upstream one and by the
         inputs; zeros where nothing depends on an input.
         """
         leaves = {n: arguments[n].detach().clone().requires_grad_() for n in self.inputs}

@@ -1,4 +1,4 @@
-"""Several outputs as one, for a comparison: what autograd takes together it also may take apart."""
+"""Joins several outputs into one for a comparison; autograd splits them again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 def joined(outputs: Tensor | Sequence[Tensor]) -> Tensor:
-    """The one output as it is; of several all entries, one after the other."""
+    """The one output as it is; of several all entries, concatenated."""
     if isinstance(outputs, Tensor):
         return outputs
     return torch.cat([output.reshape(-1) for output in outputs])
 
 
 def of_statements(values: Sequence[Tensor]) -> Tensor:
-    """The same of the outputs that a list has, also where it is one."""
+    """The same for outputs in a list, even a single one."""
     return joined(values[0] if len(values) == 1 else values)
 
 
@@ -34,7 +34,7 @@ def one_by_one(
     inputs: Sequence[str],
     upstream: Tensor,
 ) -> list[Tensor]:
-    """The gradients of one output after the other, where no other one has any, added up."""
+    """The sum of the gradients of one output at a time, where no other one has any."""
     total: list[Tensor] = []
     for i, part in enumerate(apart(upstream, function(**leaves_of(())))):
         leaves = leaves_of(inputs)

@@ -35,8 +35,8 @@ Key = tuple[str, str]  # the kind of a function, and the name of what it returns
 def largest_difference_of_parts(
     text: str, definition: Definition, program: Program, sharded: Sharded
 ) -> float:
-    """The largest difference of anything that a rank returns to its part of what autograd and the
-    statements come to, relative to the largest entry and beyond what autograd rounds off.
+    """The largest difference of any result of a rank from its part of autograd's and of the
+    statements', relative to the largest entry and beyond autograd's rounding.
     """
     module, found = load(text, sharded.program.name), [0.0]
     with simulated():
@@ -49,7 +49,7 @@ def largest_difference_of_parts(
 def largest_difference_of_chunks(
     text: str, definition: Definition, program: Program, sharded: Sharded
 ) -> float:
-    """The same of a module that computes in chunks, of 1, 2, 3 and of all entries."""
+    """The same for a module that computes in chunks, of 1, 2, 3 and of all entries."""
     module, found = load(text, sharded.program.name), [0.0]
     for case in cases(definition, program, sharded, shares=((1,),)):
         for chunk in CHUNKS:
@@ -70,7 +70,7 @@ def cases(
     sharded: Sharded,
     shares: Sequence[Sequence[int]] = SHARES,
 ) -> Iterator[Case]:
-    """Every number of ranks, with every optional argument, and with none."""
+    """Cases for every number of ranks, with every optional argument, and with none."""
     every = replace(definition, ignoring=())
     for dims in dims_tried(definition):
         for drawn, absent, compute in (
@@ -129,7 +129,7 @@ def _apart(value: Tensor, wanted: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments, what is expected of them, and how both are cut."""
+    """Arguments, their expected results, and the cut of both."""
 
     program: Program
     sharded: Sharded
@@ -163,7 +163,7 @@ def _keywords(sharded: Sharded, groups: Sequence) -> dict[str, object]:
 def _drawn(
     drawn: Definition, definition: Definition, program: Program, dims: Dims, absent: Collection[str]
 ) -> tuple[dict[str, object], Expected]:
-    """Arguments as for ``drawn`` at which everything is finite, where there are such."""
+    """Arguments for ``drawn`` at which everything is finite, if there are any."""
     (output,), inputs = definition.results, {t.name for t in definition.wanted}
     shape = tuple(length for axis in output.home for length in dims[axis])
     for draw in DRAWS:
@@ -201,7 +201,7 @@ def _all_of(
 def _differentiated(
     module: ModuleType, program: Program, arguments: Mapping, upstream: Tensor, groups: Mapping
 ) -> dict[Key, object]:
-    """The output of the differentiable function, and what autograd makes of it."""
+    """The output of the differentiable function, and its gradients by autograd."""
     leaves = {
         p.name: arguments[p.name].clone().requires_grad_()
         for p in program.forward.parameters
@@ -233,7 +233,7 @@ def _layouts(program: Program) -> dict[Key, Layout]:
 
 
 class Cut:
-    """Cuts what is whole into the parts of ranks."""
+    """Cuts whole tensors into the parts of ranks."""
 
     def __init__(self, sharded: Sharded, dims: Dims, shares: Sequence[int]):
         self.groups, self.dims, self.shares = sharded.groups, dims, shares

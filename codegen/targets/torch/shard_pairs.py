@@ -28,7 +28,7 @@ class ShardedPair(ShardedPage):
 
     @property
     def plain(self) -> ShardedPair | None:
-        """The page of the pair that is for calls which pass nothing optional."""
+        """The page of the pair for calls that pass nothing optional."""
         return ShardedPair(self.sharded.plain) if self.sharded.plain is not None else None
 
     def takes_plain(self) -> str:
@@ -115,7 +115,7 @@ class ShardedPair(ShardedPage):
 
 
 def either(test: str, lines: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Lines for where a test holds, and for where it does not."""
+    """Lines for a test that holds, and others for one that does not."""
     return [
         f"if {test}:",
         *(f"    {line}" for line in lines),

@@ -1,6 +1,6 @@
 """Prints the values and steps of a function that is split over ranks, beside those of any other.
 
-What the ranks tell each other is a method of `_ranks.Ranks`.
+A collective is a method of `_ranks.Ranks`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SYMMETRIC = ("+", "*")
 
 
 class ShardPrinter(Printer):
-    """``over`` are the names of what knows the ranks, by the axes that are split over them;
-    ``lengths`` says how long an axis is on all of them, and ``split`` which axes are.
+    """``over`` are the names of the objects for ranks, by their split axes; ``lengths`` has the
+    length of an axis over all of them, and ``split`` the axes that are split.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ShardPrinter(Printer):
         return text
 
     def _Overwritten(self, value: shards.Overwritten):
-        """A method of the tensor that is written over, where torch has one for the operation."""
+        """An in-place method of the overwritten tensor, where torch has one for the operation."""
         name, operation = value.name, value.operation
         text, binding = getattr(self, f"_{type(operation).__name__}")(operation)
         if isinstance(operation, values.Apply):
@@ -147,7 +147,7 @@ class ShardPrinter(Printer):
         return text
 
     def _Split(self, value: arrays.Split):
-        """A part that is split may be whole here: it is as long as it comes."""
+        """A split part may be whole here: it has any length."""
         open_part = next((axis for axis in value.into if axis in self.split), value.into[0])
         lengths = ["-1" if axis == open_part else self.sizes[axis] for axis in value.into]
         return f"{self.tight(value.operand)}.unflatten({value.along}, ({', '.join(lengths)}))", ATOM

@@ -1,4 +1,4 @@
-"""A module whose axes are split over ranks, as text: what its template prints."""
+"""A module whose axes are split over ranks, as text for its template."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class ShardedPage(Asking):
         }
 
     def places(self, layout: Layout) -> list[str]:
-        """For each group the dimension of a tensor that is split over it, or None: counted from
-        the end behind what stands for several.
+        """For each group the dimension of a tensor that is split over it, or None: counted from the
+        end after an axis of several dimensions.
         """
         split = self.groups.split(layout)
         several = [i for i, dim in enumerate(layout) if isinstance(dim.axis, Axes)]
@@ -99,8 +99,8 @@ class ShardedPage(Asking):
         return {axis: now[axis] or later[axis] for axis in self.groups.axes}
 
     def as_met(self, function: Function) -> list[str]:
-        """The axes whose group is met last come first: a rank that raises leaves the blocks from
-        the inside, and tells the groups in the order in which the others meet them.
+        """The axes whose group communicates last come first: a rank that raises leaves the blocks
+        from the inside, and tells the groups in the order in which the others meet them.
         """
         exchanges = self.sharded.exchanges[self.kind_of(function)]
         met = [*dict.fromkeys(exchange.group for exchange in exchanges)]
@@ -109,7 +109,7 @@ class ShardedPage(Asking):
     def within(
         self, function: Function, lines: Sequence[str], name: str = "", ever: bool = False
     ) -> list[str]:
-        """``lines`` where the ranks are known; ``ever`` for those of a backward that follows."""
+        """``lines`` inside the blocks of the ranks; ``ever`` if a backward may follow."""
         name, meets = name or function.name, self.meets_ever() if ever else self.meets(function)
         withs = [
             f'_ranks.Ranks("{name}", {self.group[axis]}, {meets[axis]}) as {self.over[axis]}'
@@ -145,7 +145,7 @@ class ShardedPage(Asking):
         return lines
 
     def wanting(self) -> list[str]:
-        """Each group that meets in the backward is told whether there will be one."""
+        """Tell each group that communicates in the backward whether there will be one."""
         later = self.meets(self.program.backward, again=True)
         inputs = ", ".join(self.of_role("input"))
         return [f"{over}.differentiated({inputs})" for a, over in self.over.items() if later[a]]
@@ -211,7 +211,7 @@ class ShardedPage(Asking):
     def one(
         self, function: Function, asked: Sequence[str], rounded: int = 0, begun: bool = True
     ) -> AskingFunction:
-        """A function that looks at its arguments, and the lines behind it."""
+        """A function that checks its arguments, and the lines behind it."""
         name = function.name.removeprefix(self.program.name)
         arguments = [*self.over.values(), *(p.name for p in function.parameters)]
         called = wrapped(f"{self.result} = {name}", arguments, indent=4)
@@ -231,7 +231,7 @@ class ShardedPage(Asking):
         )
 
     def lines(self, function: Function) -> list[str]:
-        """As for any function, without guards; sizes that nothing reads are left out."""
+        """As for any function, without guards; unused sizes are left out."""
         printer = self.printer(function)
         named = {name for name, _ in function.sizes}
         steps = [printer.step(step) for step in function.steps]

@@ -1,4 +1,4 @@
-"""Ranks as threads of one process: what ``torch.distributed`` does for a module, without processes.
+"""Ranks as threads of one process: simulates ``torch.distributed`` for a module.
 
 Only for comparing a module before it is written; the tests run it on processes.
 """
@@ -21,7 +21,7 @@ LONGEST = 60.0  # seconds that a rank waits for the others
 
 
 class Ring:
-    """As many ranks as there are threads that pass what they have to all others."""
+    """Threads as ranks: each passes its data to all others."""
 
     def __init__(self, count: int):
         self.count, self.slots = count, [None] * count
@@ -55,7 +55,7 @@ class Done:
 
 
 class Simulated:
-    """Takes the place of ``torch.distributed`` in a module."""
+    """Replaces ``torch.distributed`` in a module."""
 
     ReduceOp = dist.ReduceOp
 
@@ -91,10 +91,10 @@ class Simulated:
 def on_ranks(
     counts: Sequence[int], function: Callable[[Sequence[Group], Sequence[int]], object]
 ) -> list:
-    """``function`` on every rank of a grid, with its group along each direction and its place;
-    what it returns, rank by rank.
+    """``function`` on every rank of a grid, with its group along each direction and its place; the
+    results, rank by rank.
 
-    Raises what the first rank raises that fails on its own account.
+    Raises the error of the first rank that fails by itself.
     """
     everywhere = list(places(counts))
     rings: dict[tuple, Ring] = {}
@@ -129,13 +129,13 @@ def on_ranks(
 
 
 def places(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The places of a grid."""
+    """The coordinates of a grid."""
     return product(*map(range, counts))
 
 
 @contextmanager
 def simulated() -> Iterator[None]:
-    """The modules that are loaded in this process meet threads instead of processes."""
+    """Modules loaded in this process use threads instead of processes."""
     before, _ranks.dist = _ranks.dist, Simulated()
     try:
         yield

@@ -1,7 +1,7 @@
-"""Square matrices in comparisons: positive definite ones, and what has no inverse or factor.
+"""Square matrices in comparisons: positive definite ones, and those without inverse or factor.
 
-torch raises an error for these. Where data are drawn at random, or an entry is put on an edge, that
-is a point at which there is no number, as a logarithm of a negative one is.
+torch raises an error for these. Where data are drawn at random, or an entry is put on an edge, such
+a point has no value, as the logarithm of a negative number has none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OF_MATRIX = (torch.linalg.inv, torch.linalg.cholesky, torch.linalg.solve)
 
 
 class _Undefined(TorchFunctionMode):
-    """NaN in place of the error, and so is every derivative of that."""
+    """NaN instead of the error, in every derivative too."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         try:
@@ -34,7 +34,7 @@ class _Undefined(TorchFunctionMode):
 
 
 def _made_of(matrix: Tensor, right: Tensor | None = None, left: bool = True) -> Tensor:
-    """Something of the shape of the result."""
+    """A tensor of the result's shape, made of its operands."""
     if right is None:
         return matrix
     if right.dim() < matrix.dim():
@@ -44,7 +44,7 @@ def _made_of(matrix: Tensor, right: Tensor | None = None, left: bool = True) -> 
 
 @contextmanager
 def undefined_where_singular(definition: Definition) -> Iterator[None]:
-    """In here NaN is what a matrix without an inverse or a factor gives."""
+    """Context in which a matrix without an inverse or a factor gives NaN."""
     if not any(s.expression.has(OfMatrix) for s in definition.statements):
         yield
         return

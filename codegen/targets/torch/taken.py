@@ -1,5 +1,5 @@
-"""The statements on torch tensors as ``interpret.py`` has them, but of a choice each branch at the
-entries alone where it is taken: what is infinite or NaN elsewhere is in no derivative.
+"""The statements on torch tensors as in ``interpret.py``, but each branch of a choice only at the
+entries where it is taken: infinities and NaN elsewhere enter no derivative.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Taken(Interpreter):
         return result
 
     def _in_full(self, e: Expr) -> Expr:
-        """``e`` with the statements in it as they are made, where no sum stands between."""
+        """``e`` with its statements inlined, where no sum stands between."""
         known = {s.tensor: s.expression for s in self.definition.statements}
         while met := {t: known[t] for t in _leaves(e) if t in known and _pointwise(known[t])}:
             e = e.xreplace(met)

@@ -1,9 +1,9 @@
-"""Counts the tensors of full size that the lines of a Program move when torch runs them.
+"""Counts the tensors of full size that the lines of a Program read and write when torch runs them.
 
-Every axis is taken as equally long, so a tensor is as large as it has axes; one that several axes
-were flattened into counts as those. *Full size* is that of the largest argument or output of the
-forward. A view moves nothing; every other operation reads each of its operands once and writes its
-result, and an operation with several operands (``a + b + c``) is one for every sign.
+Every axis counts as equally long, so the size of a tensor is its number of axes; a flattened axis
+counts as its parts. *Full size* is that of the largest argument or output of the forward. A view
+moves nothing; every other operation reads each of its operands once and writes its result, and an
+operation with several operands (``a + b + c``) is one for every sign.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NOTHING = Moves(0, 0)
 
 @dataclass(frozen=True)
 class _Stored:
-    """A tensor in memory. ``name`` is '' for what has none."""
+    """A tensor in memory. ``name`` is '' if it has none."""
 
     dims: Layout
     name: str = ""
@@ -72,7 +72,7 @@ def moved(program: Program) -> int:
 
 
 class _Counting:
-    """The measure of one Program: how large a tensor is, and what is of full size."""
+    """The sizes of one Program: of its tensors, and its full size."""
 
     def __init__(self, program: Program):
         self.names, self.parts = dict(program.sizes), dict(program.flattened)
@@ -97,7 +97,7 @@ class _Counting:
         return self.size(dims) >= self.full
 
     def traffic(self, function: Function) -> Traffic:
-        """Of one function of the Program."""
+        """The traffic of one function of the Program."""
         counted = [operation for step in function.steps for operation in self._operations(step)]
         larger = [shape(made.dims) for _, made in counted if self.size(made.dims) > self.full]
         lines = sum((self._moves(*operation) for operation in counted), NOTHING)
@@ -110,7 +110,7 @@ class _Counting:
         return Moves(reads, int(self.is_full(made.dims)))
 
     def _kernel(self, function: Function) -> Moves:
-        """The arguments that are read, and the results that are made."""
+        """The arguments that are read, and the results that are written."""
         arguments = {p.name: p.layout for p in function.tensors}
         loaded = {v.name for s in function.steps for v in values_in(s) if isinstance(v, Load)}
         made = {s.name: s.value for s in function.steps if isinstance(s, Assign)}
@@ -171,7 +171,7 @@ class _Counting:
         return [stored for stored, _ in made], [o for _, before in made for o in before]
 
     def _folded(self, values: Sequence[Value]):
-        """From left to right, two at a time; the sign or the product of one is one operation."""
+        """From left to right, two at a time; a sign or factor alone is one operation."""
         stored, operations = self._all(values)
         if len(stored) == 1:
             return stored[0], operations
@@ -194,7 +194,7 @@ class _Counting:
 
 
 def _reductions(function: Function) -> tuple[str, ...]:
-    """The sums, maxima, matrix products and additions by index of a function, with how often."""
+    """The sums, maxima, matrix products and index-adds of a function, with their counts."""
     found = Counter(
         label for step in function.steps for v in values_in(step) if (label := _reduction(v))
     )

@@ -1,11 +1,10 @@
-"""A module beside autograd, and where that has no numbers once more with others for those that
-stand for infinity.
+"""Compares a module with autograd; where that is not finite, once more with other numbers for those
+that stand for infinity.
 
 Where a state starts at -10**30, autograd through the statements finds the logarithm of 0, and two
 paths from there are equally long whatever is added to them. So the module and its mathematics are
-compared with the logarithm of each such number instead: its exponential is no more beside those of
-the data than rounding is, and what was larger stays larger. The module as it is has to have finite
-numbers, too.
+compared with the logarithm of each such number instead: its exponential is no more than rounding
+beside those of the data, and order is preserved. The module as it is has to be finite, too.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Compares = Callable[[object, Definition, Program], float]
 def largest_difference(
     text: str, definition: Definition, program: Program, load: Loads, compare: Compares
 ) -> float:
-    """The largest difference of the module, where autograd has numbers."""
+    """The largest difference of the module, where autograd is finite."""
     module = load(text)
     found = compare(module, definition, program)
     if math.isfinite(found) or (within := within_reach(text, definition)) is None:
@@ -79,7 +78,7 @@ def infinite_in_use(
 
 def within_reach(text: str, definition: Definition) -> tuple[str, Definition] | None:
     """The text of a module and its mathematics with the logarithms of numbers that stand for
-    infinity; None where the mathematics has none.
+    infinity; None if the mathematics has none.
     """
     statements = tuple(replace(s, expression=_within(s.expression)) for s in definition.statements)
     carried = tuple(replace(c, initial=_within(c.initial)) for c in definition.carried)

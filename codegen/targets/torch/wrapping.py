@@ -1,4 +1,4 @@
-"""Signatures, calls and tuples as text, on as many lines as they need."""
+"""Signatures, calls and tuples as text, broken into lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNPACKED = re.compile(r"(?P<names>[\w*, ]+) = (\w+\.shape|_arguments\(|inputs$|o
 
 
 def broken_at_its_place(line: str) -> str:
-    """A line of a method, itself indented, in several where it is long."""
+    """A line of a method, itself indented, broken if it is long."""
     own = line.lstrip()
     indent = line[: len(line) - len(own)]
     return indent + broken(own, indent + WITHIN)
@@ -47,8 +47,8 @@ def typed(p: Parameter) -> str:
 
 
 def public(parameters: Sequence[Parameter]) -> list[str]:
-    """The arguments of a differentiable function: there a number that has to be passed is passed by
-    name, where a tensor before it may be left out.
+    """The parameters of a differentiable function: a required number after an optional tensor is
+    keyword-only.
     """
     arguments, needs = [typed(p) for p in parameters], needed(parameters)
     if not needs:
@@ -58,14 +58,14 @@ def public(parameters: Sequence[Parameter]) -> list[str]:
 
 
 def free(name: str, taken: set[str]) -> str:
-    """``name``, or a longer one where an argument or a statement has it."""
+    """``name``, or a longer one if an argument or a statement has it."""
     while name in taken:
         name += "_"
     return name
 
 
 def used(lines: Sequence[str], returned: str) -> list[str]:
-    """``lines`` in which what is unpacked and not used by the later ones is called ``_``."""
+    """``lines`` in which unpacked names that later lines do not use are ``_``."""
     found, later = [], returned
     for line in reversed(lines):
         unpacked = UNPACKED.match(line)
@@ -88,9 +88,7 @@ def used(lines: Sequence[str], returned: str) -> list[str]:
 
 
 def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) -> str:
-    """``head(items)tail`` on one line, or the items on lines of their own, as many on each as it
-    holds.
-    """
+    """``head(items)tail`` on one line, or the items on lines of their own, as many on each as fit."""
     line = f"{head}({', '.join(items)}){tail}"
     if indent + len(line) <= LONGEST:
         return line

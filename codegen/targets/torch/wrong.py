@@ -4,9 +4,7 @@ from derive.language.errors import UnprovedError
 
 
 class WrongUse(UnprovedError):
-    """A use of what was written that fails or gives something else than autograd: of which order
-    its derivatives are.
-    """
+    """A use of a module that fails or differs from autograd, with the order of its derivatives."""
 
     def __init__(self, message: str, order: int):
         super().__init__(message)

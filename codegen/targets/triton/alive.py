@@ -21,7 +21,7 @@ WITHOUT_REDUCTION = 2 / 3  # of what there is at once: compilers take some of it
 
 
 def alive(sweep: Sweep, shape: Shape, values: Values) -> int:
-    """At least 1. In chunks it is that of the pass over the row which has the most."""
+    """The values alive at once, at least 1. In chunks the most over all passes of the row."""
     inner, sums = {*shape.inner}, {*(sweep.partial if shape.looped else ())}
     added = sum(bool(inner & {*values.nodes[name].space}) for name in sums)
     if not shape.chunked:
@@ -38,7 +38,7 @@ def alive(sweep: Sweep, shape: Shape, values: Values) -> int:
 
 
 def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Following:
-    """These nodes, computed one after another; what they add up entry by entry is not counted."""
+    """Simulate these nodes, one after another; sums accumulated entry by entry do not count."""
     following = _Following(shape, values)
     made = [(node, e) for node in nodes for e in following.long(values.of[node.name])]
     for _, e in made:
@@ -68,7 +68,7 @@ class _Following:
         return sum(1 + (e.kind == "label") for e in self.now)
 
     def long(self, e: Element) -> Iterator[Element]:
-        """It, if it has a row's length; what a node computes stands for its value."""
+        """The element, if it has a row's length; a node's value is replaced by the node."""
         while self.values.is_own(e) and not self.values.nodes[e.name].kind:
             e = self.values.of[e.name]
         if axes_in(e) & {*self.shape.inner} and (e.kind == "label" or not is_whole(e)):

@@ -1,6 +1,6 @@
-"""Sweeps whose rows have pieces along different axes, such as a softmax along M beside a sum along
-D: on a CPU these are loops one after another; a kernel would walk along one of them for each entry
-of the other. So each becomes a sweep of its own.
+"""Splits sweeps whose rows have pieces along different axes, such as a softmax along M beside a sum
+along D: on a CPU these are loops one after another; a kernel would walk along one of them for each
+entry of the other. So each becomes a sweep of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codegen.targets.triton.values import own
 
 
 def apart(plan: Plan) -> Plan:
-    """The plan, where all that a sweep leaves in memory lies in its rows, as these are walked."""
+    """The plan with sweeps whose stored values all lie in their rows."""
     stages: list[Sweep | Whole] = []
     for stage in plan.stages:
         stages += [stage] if isinstance(stage, Whole) else divided(stage)
@@ -27,8 +27,8 @@ def apart(plan: Plan) -> Plan:
 
 
 def divided(sweep: Sweep) -> Iterator[Sweep]:
-    """The sweep, or those that it becomes, in an order in which they can be computed. What is added
-    up along a row lies in registers at its own place alone.
+    """The sweep, or those that it is split into, in an order in which they can be computed. A sum
+    along a row lies in registers at its own place alone.
     """
     of = {node.name: node for node in sweep.nodes}
     if elsewhere := {name for node in sweep.nodes for name in _read_elsewhere(node.value, of)}:
@@ -45,8 +45,8 @@ def divided(sweep: Sweep) -> Iterator[Sweep]:
 
 
 def _read_elsewhere(e: Element, of: Mapping[str, Node], moved: bool = False) -> Iterator[str]:
-    """The reductions that it reads at another place than their own, or of which values are made
-    that it does.
+    """The reductions that it reads at another place than their own, directly or through other
+    values.
     """
     for part in (part for part in e.entries if part.name in of):
         node = of[part.name]
@@ -74,7 +74,7 @@ def _before(sweep: Sweep, names: set[str]) -> Iterator[Sweep]:
 
 def _parts(sweep: Sweep, along: set[str]) -> Iterator[Sweep]:
     """The other nodes and those ``along`` an axis, each with reductions of the others before it;
-    values are computed again.
+    values are recomputed.
     """
     stored = {*sweep.stored}
     values = {node.name: node for node in sweep.nodes if not node.kind}

@@ -1,4 +1,4 @@
-"""An entry of a value as an expression in Triton, and as one in Python for numbers."""
+"""An entry of a value as an expression in Triton, or in Python for numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Expressions(expressions.Expressions):
     LANGUAGE, SIGNS, LEVELS, FUNCTIONS, POWERS = "Triton", SIGNS, LEVELS, FUNCTIONS, POWERS
 
     def real(self, e: Element, level: int = 0) -> str:
-        """Sizes and small numbers are converted where they meet what is none."""
+        """Sizes and small numbers, converted where they meet floats."""
         return self.text(e, level)
 
     def entry_said(self, e: Element) -> str:
@@ -67,7 +67,7 @@ class Expressions(expressions.Expressions):
         return f"tl.where({self.text(condition)}, {first}, {self.real(no)})"
 
     def with_dtype(self, e: Element) -> str:
-        """A number has none of its own."""
+        """The text with a dtype: a number has none of its own."""
         return f"tl.full([], {self.real(e)}, REAL)" if e.kind == "number" else self.real(e)
 
     # -- numbers --------------------------------------------------------------

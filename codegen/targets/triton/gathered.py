@@ -1,7 +1,7 @@
 """Sums over rows that the next sweep reads: it adds their parts itself, without a kernel between.
 
-Values that have one number for each column are computed where the next sweep needs them, once by
-every program, and one of these stores what else is asked of them.
+Values with one number for each column are computed where the next sweep needs them, once by every
+program, and one of these stores those that are needed later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from codegen.targets.triton.shape import shape_of
 
 
 def gathered(plan: Plan) -> Plan:
-    """The plan with as few sweeps as that needs."""
+    """The plan with the fewest sweeps that this allows."""
     stages: list[Sweep | Whole] = []
     for stage in plan.stages:
         while isinstance(stage, Sweep) and stages and _goes_into(stages[-1], stage):
@@ -52,9 +52,9 @@ def _with(small: Sweep, sweep: Sweep) -> Sweep:
 
 
 def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Sweep:
-    """The sweep at a place with the sums that it reads in parts. What else needs one of them has it
-    from there: the sweeps before leave the parts under a name of their own. One number is read in
-    parts by all kernels that need it.
+    """The sweep at a place, reading its sums in parts. Other readers get them from there: the
+    sweeps before leave the parts under a name of their own. A single number is read in parts by all
+    kernels that need it.
     """
     sweep, others = stages[place], [*stages[:place], *stages[place + 1 :]]
     for i, before in enumerate(stages[:place]):

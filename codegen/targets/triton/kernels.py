@@ -1,5 +1,5 @@
-"""A function of a Program as Triton kernels: one for each sweep, and others for rows that are too
-long for registers.
+"""A function of a Program as Triton kernels: one for each sweep, and others for rows too long for
+registers.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True)
 class Function:
-    """A function in Triton: its name is that of its kernel, with ``suffix`` behind it; ``said`` is
-    what its record says of it, ``arguments`` and ``lines`` are its own.
+    """A Triton function: its name is that of its kernel, with ``suffix``; ``said`` are the fields
+    of its record, ``arguments`` and ``lines`` are its own.
     """
 
     suffix: str
@@ -68,8 +68,8 @@ def kernels_of(
     left_out: Sequence[str] = (),
     several: Sequence[str] = (),
 ) -> list[Kernel | Whole]:
-    """The kernels of a function, and what libraries do between them. ``codes`` are the names of
-    sizes by their axes; the results ``left_out`` may be. Sizes of 1 need no kernels of their own.
+    """The kernels of a function, and the library operations between them. ``codes`` are the names
+    of sizes by axis; the results ``left_out`` may be. Sizes of 1 need no kernels of their own.
     """
     writer = _Kernels(name, flat, codes, left_out)
     found: list[Kernel | Whole] = []
@@ -135,7 +135,7 @@ class _Kernels:
         return f"{self.names().of(name)}_ptr"
 
     def sizes(self, whole: Walk, used: Collection[str]) -> set[str]:
-        """Those that its functions take, or that say how many programs there are."""
+        """The sizes that its functions take, or that determine the number of programs."""
         axes, names = {axis for node in whole.sweep.nodes for axis in node.space}, self.names()
         axes |= {axis for axis in self.codes if names.size(axis) in used}
         return {*self.sizes_of(axes)}
@@ -146,7 +146,7 @@ class _Kernels:
     def function(
         self, suffix: str, walk: Walk, numbers: dict[Element, str], of: Sweep | None = None
     ) -> Function:
-        """``of`` is the sweep of which this is a part, ``numbers`` are those of all functions."""
+        """``of`` is the sweep that this is a part of, ``numbers`` are those of all functions."""
         sweep, shape = walk.sweep, walk.shape
         names = Names([*walk.memory], self.flat.scalars, walk.codes)
         several = self.left_out and len(sweep.stored) > 1
@@ -185,14 +185,14 @@ class _Kernels:
         return [f"{INDENT}{number} = tl.cast({number}, REAL)" for number in sorted(used)]
 
     def made(self, lines: Sequence[str], walk: Walk, names: Names) -> dict[str, str]:
-        """The sizes of several axes as one, along which no loop is, and of what they are made."""
+        """The sizes of merged axes without a loop, with their formulas."""
         shape = walk.shape
         used, loops = {*_words(lines)}, (*shape.rows, *shape.kept, *shape.inner)
         others = ((names.size(a), of) for a, of in walk.joined.items() if a not in loops)
         return {size: names.product(of) for size, of in others if size in used}
 
     def arguments(self, lines: Sequence[str], walk: Walk, writer: Sweeps) -> list[str]:
-        """Those that are used."""
+        """The arguments that are used."""
         names, sweep, shape = writer.names, walk.sweep, walk.shape
         used = {word for line in lines for word in _words([line])}
         arrays = [*map(self.pointer, (*sorted(sweep.reads), *sweep.stored))]

@@ -10,7 +10,7 @@ from codegen.targets.triton.vocabulary import TRITON
 
 
 class Names(names.Names):
-    """Those of arrays are free for what is loaded: arguments have names of their own."""
+    """Names in a kernel: those of arrays are free for loads, as arguments have their own."""
 
     language = TRITON
 

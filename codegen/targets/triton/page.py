@@ -1,7 +1,7 @@
-"""The plain functions of a lean module on kernels in Triton, which take 16 bits as they are.
+"""The plain functions of a lean module on Triton kernels, which take 16 bits as they are.
 
-So do products of matrices and convolutions, which torch adds up in float32: what they multiply has
-the format of the arguments among it. Other lines of torch compute in float32 at least.
+So do matrix products and convolutions, for which torch accumulates in float32: their operands have
+the dtype of the arguments. Other lines of torch compute in float32 at least.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PRODUCTS = (Contract, ContractAdd, Convolve)
 
 
 class TritonPage(KernelPage):
-    """Tensors are made wider only beside lines of torch that are no products."""
+    """Tensors are converted to float32 only beside lines of torch that are no products."""
 
     def __init__(self, pair: Pair, taken: frozenset[str]):
         super().__init__(pair, taken, kernels_of)
@@ -61,7 +61,7 @@ class TritonPage(KernelPage):
         return [*lines, *super()._widened([p for p in given if p not in own])]
 
     def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
-        """The memory for what is left in parts has their number before its sizes."""
+        """The allocation of a result; partial results have their number before their sizes."""
         if name in piece.left:
             sizes = ", ".join(f"{size}={size}" for size in piece.sizes)
             shape = [f"{piece.name}.parts({sizes})", *shape]

@@ -1,4 +1,4 @@
-"""The lines of a kernel, and where its variables are known: before its loops, or inside of one."""
+"""The lines of a kernel, and the scopes of its variables: before its loops, or inside of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INDENT = " " * 4  # of what stands in a function, or in a loop
 
 @dataclass
 class Scope:
-    """Lines in which the places along ``axes`` are known, with those of the scopes around it; and
+    """Lines in which the places along ``axes`` are known, with those of the enclosing scopes; and
     the variables that are defined in it.
     """
 
@@ -24,8 +24,8 @@ class Scope:
 
 
 class Scopes:
-    """``scopes`` are those around the line that is written, the outermost first. What is defined
-    stands in the outermost one in which all is known that it is made of.
+    """``scopes`` are those around the current line, the outermost first. A variable is defined in
+    the outermost scope in which all its operands are known.
     """
 
     def __init__(self, names: Names):
@@ -47,7 +47,7 @@ class Scopes:
     def variable(
         self, key: Hashable, name: str, axes: Iterable[str], text: Callable[[], str]
     ) -> str:
-        """The variable of what ``text`` writes, which is defined where it is first needed."""
+        """The variable for the expression ``text()``, defined where it is first needed."""
         if self.has(key):
             return self.called[key]
         with self.outside(self.depth(axes)):
@@ -58,7 +58,7 @@ class Scopes:
         return self.called[key]
 
     def named(self, key: Hashable, name: str) -> str:
-        """The name that a variable keeps; that of a place is its key."""
+        """The name that a variable keeps; a place is found by its key."""
         if key not in self.called:
             self.called[key] = name if key == name else self.names.free(name)
         return self.called[key]
@@ -82,7 +82,7 @@ class Scopes:
 
     @contextmanager
     def tried(self) -> Iterator[None]:
-        """Lines that are gone behind it."""
+        """Lines that are discarded afterwards."""
         before = [(scope, [*scope.lines], {*scope.known}) for scope in self.scopes]
         called = dict(self.called)
         with self.names.block():

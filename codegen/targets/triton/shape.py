@@ -17,10 +17,10 @@ from codegen.targets.tables.names import short
 
 @dataclass(frozen=True)
 class Shape:
-    """``tile`` is that of the ``inner`` axes which the grid cuts; ``looped`` says whether programs
-    walk over rows, for sums that each has a part of, or reads in parts: those that these have one
-    value for each place along, are ``kept`` apart by the grid. ``chunked`` says whether they walk
-    along a row.
+    """``tile`` is the one of the ``inner`` axes that the grid cuts; ``looped`` is True if programs
+    walk over rows, for sums that each has a part of, or reads in parts: axes of which these have
+    one value for each place are ``kept`` apart by the grid. ``chunked`` is True if they walk along
+    a row.
     """
 
     rows: Axes
@@ -43,7 +43,7 @@ class Shape:
         return 0 if axis in self.rows else self.several + self.inner.index(axis)
 
     def block(self, axis: str) -> str:
-        """The name of how many entries along an inner axis are computed at once."""
+        """The name of the block size along an inner axis."""
         one = self.chunked or len(self.inner) == 1
         return "BLOCK" if one else f"BLOCK_{short(axis)}"
 
@@ -60,7 +60,7 @@ def shape_of(sweep: Sweep) -> Shape:
 
 
 def in_chunks(sweep: Sweep) -> Shape:
-    """Along the row, whose longest axis is the last; what the grid cuts alone is no row."""
+    """The shape for walks along the row, whose longest axis is the last."""
     shape, in_tiles = in_rows(sweep), shape_of(sweep)
     if shape.inner == (shape.tile,):
         return in_tiles

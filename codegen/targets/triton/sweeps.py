@@ -1,9 +1,9 @@
 """One sweep of a plan as the body of a Triton kernel.
 
-All of a row lies in registers, where the loops over it need no text; or programs walk along rows
-that are too long for that, and each pass is a loop over chunks. What is added up over rows is added
-entry by entry, by programs that each walk over some of them, and reduced when these have ended: the
-parts are added by another kernel, in one order.
+A row lies in registers, where the loops over it need no text; or programs walk along rows that are
+too long for that, and each pass is a loop over chunks. Sums over rows are accumulated entry by
+entry, by programs that each walk over some of them, and reduced when these have ended: the parts
+are added by another kernel, in one order.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
 
 
 class Sweeps(Expressions):
-    """Writes a sweep. ``memory`` are the axes of every array; ``numbers`` are those that are known
-    before the kernel is called, by their names; ``open`` are results that may be left out.
+    """Writes a sweep. ``memory`` are the axes of every array; ``numbers`` are those computed before
+    the launch, by their names; ``open`` are results that may be left out.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Sweeps(Expressions):
         return f"{text}[{', '.join(places)}]"
 
     def row(self) -> str:
-        """The variable of the rows that are computed at once, or of the one row."""
+        """The variable of the rows that are computed at once, or of the single row."""
         shape, name = self.shape, self.row_name()
         if shape.several:
             first = "start" if shape.looped else "tl.program_id(0).to(tl.int64) * ROWS"
@@ -109,7 +109,7 @@ class Sweeps(Expressions):
         return f"{text} % {self.size(axis)}" if place else text
 
     def part_of_kept(self, axis: str) -> str:
-        """The place along one of the axes that the grid keeps apart."""
+        """The index along one of the axes that the grid keeps apart."""
         kept, text = self.shape.kept, "tl.program_id(0).to(tl.int64)"
         if after := kept[kept.index(axis) + 1 :]:
             text = f"{text} // ({self.names.product(after)})"
@@ -151,7 +151,7 @@ class Sweeps(Expressions):
         return self.known(e, level) or super().text(e, level)
 
     def known(self, e: Element, level: int = 0) -> str:
-        """The variable that a value has, if it has one."""
+        """The variable of a value, if it has one."""
         if is_known_before(e):
             return self.number(e)
         values, scopes = self.values, self.scopes
@@ -214,7 +214,7 @@ class Sweeps(Expressions):
         return super()._choose(e)
 
     def _entry(self, e: Element) -> str:
-        """One of the sweep, which is read once."""
+        """An entry of the sweep, which is read once."""
         return self.value(e)
 
     def level_of(self, e: Element) -> int:
@@ -309,7 +309,7 @@ class Sweeps(Expressions):
                     self.settled(node)
 
     def chunks(self, axis: str, nest: Nest) -> None:
-        """A pass over the row."""
+        """Write a pass over the row, in chunks."""
         sums_of: dict[str, list[Node]] = {}  # those that go with a maximum
         for peak, name in nest.online:
             sums_of.setdefault(peak, []).append(self.values.nodes[name])
@@ -344,7 +344,7 @@ class Sweeps(Expressions):
         self.settled(node)
 
     def followed(self, peak: Node, sums: Sequence[Node]) -> None:
-        """The largest so far, and sums of what is shifted by it."""
+        """Update the largest so far, and rescale the sums that it shifts."""
         name = self.name(peak)
         self.scopes.line(f"before = {name}")
         self.added(peak)
@@ -356,7 +356,7 @@ class Sweeps(Expressions):
     # -- nodes ------------------------------------------------------------------
 
     def settled(self, node: Node) -> None:
-        """A node is computed if nobody who reads it would do so."""
+        """Compute a node, unless its readers would."""
         if node in self.sums:
             if self.shape.looped:
                 self.added(node)
@@ -386,13 +386,13 @@ class Sweeps(Expressions):
         self.scopes.line(f"{self.name(node)} = {none}")
 
     def within(self, node: Node) -> Sequence[str]:
-        """The axes of a row along which it is reduced in each row: one number is left to add."""
+        """The axes of a row that each row is reduced along at once: one number is left to add."""
         if self.shape.chunked or not {*node.axes} & {*self.shape.inner}:
             return ()
         return [axis for axis in self.shape.inner if axis in node.along]
 
     def added(self, node: Node) -> None:
-        """One entry more."""
+        """Accumulate one more entry."""
         name, value = self.name(node), self.values.of[node.name]
 
         def text() -> str:
@@ -408,8 +408,8 @@ class Sweeps(Expressions):
         self.fitting(text)
 
     def once(self, node: Node, mask: str = "") -> str:
-        """With a mask, whether a program is that one, of those for the tiles of a row, which counts
-        what is the same in all.
+        """With a mask, the test for the one program, of those for the tiles of a row, that counts
+        values common to all.
         """
         if not self.shape.tile or not self.shape.rows or self.shape.tile in node.space:
             return mask
@@ -417,12 +417,12 @@ class Sweeps(Expressions):
         return f"({mask}) & ({first})" if mask else first
 
     def ended(self, node: Node) -> None:
-        """Of what a program has added up over its rows, one part is stored."""
+        """Store a program's partial sum over its rows."""
         total = self.whole(node, self.name(node))
         self.store(node, self.part_place(node), total, node.axes)
 
     def whole(self, node: Node, text: str) -> str:
-        """A value that was added up entry by entry, reduced along its dimensions."""
+        """An accumulator, reduced along its dimensions."""
         if self.shape.chunked and not {*node.space} & {*self.shape.inner}:
             return text  # a number of one row after another
         if self.shape.chunked or not {*node.axes} & {*self.shape.inner}:
@@ -464,7 +464,7 @@ class Sweeps(Expressions):
     def store(
         self, node: Node, place: str, value: str | None, axes: Iterable[str], once: str = ""
     ) -> None:
-        """A line for what is ``value``, or what the node computes; ``once`` asks who stores it."""
+        """Store ``value``, or the node's; ``once`` asks for the one program that stores it."""
         pointer, mask = f"{self.names.of(node.name)}_ptr", self.mask(axes)
         where = f"{pointer} + {place}" if place else pointer
         mask = f"({mask}) & {once}" if mask and once else mask or once
@@ -478,7 +478,7 @@ class Sweeps(Expressions):
         self.fitting(text)
 
     def fitting(self, text: Callable[[], str]) -> None:
-        """A line; what is read once has none of its own if that leaves all short enough."""
+        """Write a line; values that are read once are inlined if lines stay short enough."""
         beyond: list[int] = []
         for self.alone in range(MOST_ALONE + 1):
             with self.scopes.tried():
@@ -491,7 +491,7 @@ class Sweeps(Expressions):
 
 
 def _label_of(test: Element) -> tuple[Element, Element] | None:
-    """The index and the label that are compared."""
+    """The index and the label of a comparison."""
     if test.kind == "compare" and test.name == "==":
         for place, label in (test.args, test.args[::-1]):
             if place.kind == "index" and label.kind in ("label", "counted"):
@@ -505,7 +505,7 @@ def _is_picked(arg: Element) -> bool:
 
 
 def factor(text: str) -> str:
-    """A text as the first factor."""
+    """A text as the first factor, in parentheses if needed."""
     depth = 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")

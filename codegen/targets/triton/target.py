@@ -1,4 +1,4 @@
-"""The Triton target: kernels for the functions of a Program, and what launches them."""
+"""The Triton target: kernels for the functions of a Program, and their launches."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ LIBRARIES = ("import triton", "import triton.language as tl")
 
 
 class TritonTarget:
-    """Writes the kernels of a forward, and the table that says what they compute."""
+    """Writes the kernels of a forward, and the table that describes them."""
 
     folder, ends = "triton", (".py",)
 
     def ready(self) -> None:
-        """Triton reads once, when it is imported, whether its interpreter runs the kernels."""
+        """Set up the interpreter: Triton reads the setting once, when it is imported."""
         if importlib.util.find_spec("triton") is None:
             raise QuestionError("Triton is not installed", "pip install triton")
         if "triton" not in sys.modules:
@@ -50,10 +50,10 @@ class TritonTarget:
             raise QuestionError("Triton was imported for a GPU before", REMEDY)
 
     def texts(self, pairs: Sequence[Pair], module: str) -> tuple[str, ...]:
-        """The kernels of a forward, and what launches them instead of lines of ``module``, which
-        is the lean module of ``pairs``; nothing where there is no loop in it.
+        """The kernels of a forward, and the module that launches them instead of lines of
+        ``module``, the lean module of ``pairs``; empty if there is no loop in it.
 
-        Raises `QuestionError` for what no loop computes.
+        Raises `QuestionError` for operations that no loop computes.
         """
         program, taken = pairs[0].program, names_taken(pairs)
         pages = [TritonPage(pair.under_own_name(), taken) for pair in pairs]

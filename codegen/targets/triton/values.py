@@ -1,4 +1,4 @@
-"""The values of a sweep: what is loaded, what has a name, and what is written where it is read."""
+"""The values of a sweep: loaded ones, named ones, and those inlined where they are read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAVES = ("number", "scalar", "size", "index", "entry", "label")
 
 
 def inlined_in(flat: Flat, plan: Plan) -> dict[Element, str]:
-    """The names of values that the plan computes where they are read."""
+    """The names of values that the plan inlines."""
     expanded: dict[str, Node] = {}
     for node in flat.nodes:
         if isinstance(node, Node) and not node.kind and node.name not in plan.nodes:
@@ -27,7 +27,7 @@ def inlined_in(flat: Flat, plan: Plan) -> dict[Element, str]:
 
 
 def again(e: Element, nodes: Mapping[str, Node]) -> Element:
-    """With the values of ``nodes`` where these are read."""
+    """The element with the values of ``nodes`` inlined."""
 
     def change(part: Element) -> Element | None:
         node = nodes.get(part.name) if part.kind == "entry" else None
@@ -40,7 +40,7 @@ def again(e: Element, nodes: Mapping[str, Node]) -> Element:
 
 
 def simplified(e: Element) -> Element:
-    """Without what is added to 0."""
+    """The element without additions to 0."""
 
     def change(part: Element) -> Element | None:
         if part.kind != "add" or part.args[0] != ZERO:
@@ -56,7 +56,7 @@ def own(node: Node) -> Element:
 
 
 def _along(test: Element, axes: frozenset[str]) -> Iterator[Element]:
-    """As much of a test as says something of what lies along these axes."""
+    """The parts of a test that depend on these axes."""
     if axes_in(test) <= axes:
         yield test
     elif test.kind == "and":
@@ -65,9 +65,9 @@ def _along(test: Element, axes: frozenset[str]) -> Iterator[Element]:
 
 
 class Values:
-    """``of`` are the nodes of a ``sweep`` and their values: those of other nodes of it stand in
-    them at their own places alone. ``uses`` counts where a value is read: an entry of memory, what
-    a node computes, or what has a name in ``inlined``.
+    """``of`` maps the nodes of a ``sweep`` to their values: those of other nodes appear in them at
+    their own places alone. ``uses`` counts reads: of an entry of memory, of a node's value, or of a
+    value named in ``inlined``.
     """
 
     def __init__(self, sweep: Sweep, inlined: Mapping[Element, str]):
@@ -81,7 +81,7 @@ class Values:
 
     @contextmanager
     def in_pass(self, nodes: Sequence[Node]) -> Iterator[None]:
-        """Uses are those in one pass over a row: the next one computes an entry again."""
+        """Count the uses of one pass over a row: the next one computes an entry again."""
         before, self.uses = self.uses, Counter()
         names = {node.name for node in nodes}
         for node in nodes:
@@ -127,7 +127,7 @@ class Values:
         return e
 
     def count(self, e: Element, names: Collection[str]) -> None:
-        """With what is read to compute the nodes of these ``names``."""
+        """Count the uses in an element, and in the nodes of these ``names``."""
         for part in self.counted(e):
             self.uses[part] += 1
             if self.uses[part] == 1 and (not self.is_own(part) or part.name in names):
@@ -136,7 +136,7 @@ class Values:
                     self.count(other, names)
 
     def counted(self, e: Element) -> Iterator[Element]:
-        """The largest parts that may have a variable."""
+        """The largest parts that may be variables."""
         if e.kind in ("entry", "label", "guard") or e in self.inlined:
             yield e
         else:
@@ -147,7 +147,7 @@ class Values:
         return e.kind == "entry" and e.name in self.nodes
 
     def axes(self, parts: Sequence[Element]) -> frozenset[str]:
-        """The axes along which what is made of ``parts`` has different values."""
+        """The axes along which a value made of ``parts`` varies."""
         found = frozenset().union(*(self.axes(part.args) for part in parts))
         return found | {part.name for part in parts if part.kind == "index"}
 

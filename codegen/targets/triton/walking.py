@@ -1,8 +1,8 @@
 """A sweep whose rows are too long for registers, as passes in which programs walk along rows of one
 axis.
 
-What a row has several of, such as a sum along S for each place along K, belongs to shorter rows,
-and is computed before. Axes that are left in a row become one: at k and s is its entry k * S + s.
+Nodes with several values in a row, such as a sum along S for each place along K, have shorter rows,
+and are computed before. Axes that are left in a row become one: at k and s is its entry k * S + s.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from codegen.targets.triton.shape import Shape, in_chunks, in_rows, shape_of
 @dataclass(frozen=True)
 class Walk:
     """A sweep in its ``shape``. ``memory`` are the axes of every array, ``inlined`` the names of
-    values that are computed where they are read, ``codes`` the names of sizes by their axes,
+    values that are inlined where they are read, ``codes`` the names of sizes by their axes,
     ``joined`` those axes that are several as one.
     """
 
@@ -54,8 +54,8 @@ def walks(whole: Walk) -> list[Walk]:
 
 
 def _without_tile(sweep: Sweep) -> Sweep | None:
-    """With what the grid cuts beside a row as rows, too, if each of these leaves something else.
-    None where no row has to be walked along.
+    """The sweep with axes that the grid cuts beside a row as rows, too, if each of these stores
+    something else. None if no row is walked along.
     """
     shape = shape_of(sweep)
     if not shape.tile:
@@ -69,7 +69,7 @@ def _without_tile(sweep: Sweep) -> Sweep | None:
 
 
 def _of_all_rows(sweep: Sweep) -> Sweep:
-    """With every axis of its rows as a parallel one, if each of these leaves something else."""
+    """The sweep with every axis of its rows parallel, if each of these stores something else."""
     rows = in_rows(sweep).rows
     left = [node for node in sweep.nodes if node.name in {*sweep.stored, *sweep.partial}]
     is_of_all = all({*rows} <= {*node.space} for node in left)
@@ -77,8 +77,8 @@ def _of_all_rows(sweep: Sweep) -> Sweep:
 
 
 def pieces(sweep: Sweep) -> Iterator[Sweep]:
-    """Sweeps in which a reduction has one value in each row, or one for each entry. What has fewer
-    axes than rows have is computed before, or again.
+    """Sweeps in which a reduction has one value in each row, or one for each entry. Values with
+    fewer axes than rows are computed before, or again.
     """
     parallel, inner = {*sweep.parallel}, {*shape_of(sweep).inner}
     fewer = {n.name: n for n in sweep.nodes if not n.kind and not parallel <= {*n.axes}}
@@ -108,7 +108,7 @@ def pieces(sweep: Sweep) -> Iterator[Sweep]:
 
 
 def as_one(walk: Walk) -> Walk | None:
-    """The same in passes along one axis each; None where these are not one in memory."""
+    """The same in passes along one axis each; None if these are not contiguous in memory."""
     sweep = walk.sweep
     loops = [[axis for axis in nest.axes if axis not in sweep.rows] for nest in sweep.nests]
     pairs = [(axes[-2], axes[-1]) for axes in loops if len(axes) > 1]
@@ -137,7 +137,7 @@ def as_one(walk: Walk) -> Walk | None:
 
 
 def _joined(walk: Walk, pair: tuple[str, str]) -> Joined:
-    """In arrays that have both axes, one behind the other, and are read at no other places."""
+    """A merged axis, for arrays that have both axes adjacent, and are read at no other places."""
     nodes = walk.sweep.nodes
     layouts = {**walk.memory, **{node.name: node.axes for node in nodes}}
     layouts = {name: axes for name, axes in layouts.items() if pair in pairwise(axes)}
@@ -147,8 +147,8 @@ def _joined(walk: Walk, pair: tuple[str, str]) -> Joined:
 
 
 def parts_of(sweep: Sweep) -> list[Sweep]:
-    """A sweep over rows that are too long for registers: sums over the rows that have an entry for
-    each entry of a row are one of their own, which the grid cuts along these.
+    """A sweep over rows that are too long for registers: sums over the rows with an entry for each
+    entry of a row become one of their own, which the grid cuts along these.
     """
     of = {node.name: node for node in sweep.nodes}
     inner = {*shape_of(sweep).inner}
