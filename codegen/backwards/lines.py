@@ -30,7 +30,7 @@ def computed_on(subject: FunctionSubject, line: int) -> tuple[str, ...]:
 
 
 def returning(subject: FunctionSubject) -> int:
-    """The last line of the backward; 0 if there are several returns, or none is known."""
+    """Line of the backward's only return; 0 if there are several, or none is known."""
     try:
         source, first = inspect.getsourcelines(inspect.unwrap(subject.of_class.backward))
         tree = ast.parse(textwrap.dedent("".join(source)))

@@ -154,7 +154,7 @@ class _Trial:
         return not all(same(one, two) for one, two in compared)
 
     def _or_given(self, name: str) -> str:
-        """The alternative for an argument without gradient: running statistics."""
+        """Advice for an argument that may need no gradient: running statistics."""
         return (
             "" if self._is_read(name) else f'; if it needs no gradient, say --axes "{name}: given"'
         )

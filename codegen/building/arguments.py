@@ -228,7 +228,7 @@ def divisors(steps: Iterable[Step], numbers: Collection[str], name: str) -> list
 
 
 def _computed_always(node: Value | Step, numbers: Collection[str]) -> Iterator[Value]:
-    """Values of ``node`` that are always computed: a choice of numbers takes one branch."""
+    """Values of ``node`` that are always computed: not the branches of a choice of numbers."""
     for value in operands(node):
         yield value
         chooses = isinstance(value, Choose) and is_number(value.condition, numbers)

@@ -472,7 +472,7 @@ class Builder:
         ]
 
     def forward_lines(self) -> list[tuple[Tensor, Expr]]:
-        """The lines of the forward, as it is computed."""
+        """The lines of the forward: its statements, and the values of the plan."""
         written = [(s.tensor, s.expression) for s in self.definition.statements]
         return [*written, *((v.tensor, v.expression) for v in self.plan)]
 
@@ -481,8 +481,8 @@ class Builder:
         return self.form.shown
 
     def _terms(self, tensor: Tensor, e: Expr) -> tuple[Expr, ...]:
-        """The terms of a closed form ``e``; a `Pullback` if the closed form is the step of the
-        chain and nothing else.
+        """The terms of a closed form ``e``; with derivatives of functions by name if it is the step
+        of the chain and nothing else.
         """
         adjoint = self.form.chain.by_name.get(tensor.name)
         if adjoint is None or adjoint.expression != e:

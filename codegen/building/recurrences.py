@@ -165,7 +165,7 @@ class _Outside:
 
 
 def _along_the_same(of: type[Expr], parts: Sequence[Expr]) -> list[Expr]:
-    """The ``parts`` of a sum or a product combined, as far as none of them gets longer."""
+    """The ``parts`` of a sum or product, combined where one has all axes of the other."""
     found: list[Expr] = []
     for part in sorted(parts, key=lambda e: -len(axes_of(e))):
         fits = (i for i, e in enumerate(found) if axes_of(part) <= axes_of(e))

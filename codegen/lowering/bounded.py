@@ -147,7 +147,7 @@ class _Bounded:
         return path if fits else ()
 
     def _in_full(self, test: Value, before: set[str]) -> Value:
-        """A condition without the names of values computed later."""
+        """A condition with names of values computed later replaced by their values."""
         later = {n: v for n, v in self.made.items() if n not in before and n not in self.again}
         while (names := names_in(test) & {*later}) and len(names_in(test)) < MOST_NAMES:
             test = with_replaced(

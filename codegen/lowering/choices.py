@@ -48,7 +48,7 @@ def with_pieces(e: Expr, magnitudes: Mapping[str, Expr]) -> Expr:
 
 
 def compared(e: Expr) -> Expr:
-    """The same for ``e`` inside a condition."""
+    """The same for ``e`` from inside a condition."""
     while e.has(Branches, Compared):
         e = as_choices(e)
     return with_pieces(e, {})

@@ -32,7 +32,7 @@ def of_matrix(lowering: Context, e: Node, frame: Frame, picked: Picked) -> Value
 
 
 def _rows_and_columns(lowering: Context, e: Node) -> Frame:
-    """The layout of a tensor, where either order will do."""
+    """Rows and columns; in the order of the tensor, where either order will do."""
     if not isinstance(e, Unordered):
         return e.axes
     if isinstance(e.matrix, Tensor):

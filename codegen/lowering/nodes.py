@@ -41,7 +41,7 @@ class Counted(Position):
 
 
 def counted(e: Expr) -> Expr:
-    """``e`` with integer positions, if it is one itself."""
+    """``e`` with its positions as integers, if it is an integer itself."""
     if not e.is_integer:
         return e
     return e.replace(

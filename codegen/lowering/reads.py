@@ -22,7 +22,7 @@ def lowered_read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Valu
 
 
 def _read(lowering: Context, e: At, frame: Frame, picked: Picked) -> Read:
-    """The read with the axis placed where the first of its new ones will be."""
+    """The read, with its axis in place of the first new one; a nested read keeps its order."""
     index = affine(e.index)
     own = axes_at(e.operand, picked) - {e.axis}
     new = [axis for axis in outer_first(e, index) if axis not in own]

@@ -105,7 +105,7 @@ class _Held:
             self.zeros[name] = [z for z in self.zeros.get(name, zeros) if z in zeros]
 
     def _zeros(self, power: Power, beside: Factors) -> list[Value]:
-        """The factors that are 0 for some value of the exponent."""
+        """Factors that may be 0 with the exponent, as they are made of its names."""
         names = self._names(power.exponent)
         if isinstance(power.exponent, (Number, Choose)) or not names or is_positive(power.base):
             return []

@@ -198,12 +198,12 @@ class Flattening(Entries):
         return self.fresh(f"{name}_{next(self.counter)}")
 
     def _Fill(self, step: step_kinds.Fill):
-        """Nothing: the argument is a tensor, filled before the loops."""
+        """Do nothing: the argument is filled before the loops."""
 
     _Default = _NotZero = _SplitLabelDone = _Fill
 
     def _SplitLabel(self, step: step_kinds.SplitLabel):
-        """Also done before the loops; adds an array."""
+        """Add the array of the mask: labels are split before the loops, too."""
         self.arrays[step.kept] = Array(step.kept, self.axes(step.dims), step.dims, "exact")
         self.layouts[step.kept] = step.dims
 

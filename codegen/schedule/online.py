@@ -31,8 +31,8 @@ NOTHING = number(-float("inf"))  # the largest of no entries
 
 
 def in_chunks(sweep: Sweep) -> Sweep:
-    """The same, with each sum assigned to the maximum of its nest: whenever that grows from a to b,
-    a sum so far is multiplied by exp(a - b), or by 1 where both are the same.
+    """The same, with sums paired with maxima in each nest: whenever a maximum grows from a to b, a
+    sum so far is multiplied by exp(a - b), or by 1 where both are the same.
     """
     nodes, pairs = _followed(sweep.nodes)
     stored = {*sweep.stored}
@@ -156,7 +156,7 @@ class _Following:
         )
 
     def guarded(self, e: Element) -> Element | None:
-        """With a shift of 0 until an entry was found: -oo less -oo is NaN."""
+        """The shift, 0 until an entry was found: -oo less -oo is NaN."""
         if e.kind == "choose" and self.is_shift(e):
             return e
         return choose(compare(e, "==", NOTHING), ZERO, e) if e == self.peak else None

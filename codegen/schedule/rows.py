@@ -20,8 +20,8 @@ def sweep_of(
     read_later: set[str],
     online: Mapping[str, str] | None = None,
 ) -> Sweep:
-    """The sweep of ``nodes``. ``online`` maps sums to the maxima that they are computed with; None
-    if rows are not read in chunks, as a chunked row is the only one of its program.
+    """The sweep of ``nodes``. ``online`` maps sums to the maxima computed with them; None if rows
+    are not in chunks. A row in chunks has no other row beside it.
     """
     order = ordered({axis for node in nodes for axis in node.space}, nodes)
     tiles = online is None and bool(rows) and order[-1] == rows[-1]

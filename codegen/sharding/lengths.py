@@ -169,9 +169,8 @@ class Lengths:
         return known
 
     def divided(self, value: Value) -> Value:
-        """A length that another one is divided into. Where an axis is split with the first of its
-        parts, the length of the parts behind it is the same for all ranks, also for one without
-        entries.
+        """The length of a part, as a quotient. Where an axis is split with the first of its parts,
+        the length of the parts behind it is the same for all ranks, also for one without entries.
         """
         group = self.codes.get(value.flat, "") if isinstance(value, Quotient) else ""
         if group and isinstance(value.divisor, Load):  # a number, of all ranks together

@@ -184,7 +184,7 @@ class Loops:
         return self.choices.condition([node.name for node in nodes], self.inside)
 
     def if_needed(self, nodes: Sequence[Node], count: object, otherwise: object = 0) -> str:
-        """``count``, if one of these nodes is needed."""
+        """``count`` if one of these nodes is needed, else ``otherwise``."""
         found = self.needed(nodes)
         if not found:
             return str(count)

@@ -71,7 +71,7 @@ class AutogradFunction(PlainFunctions):
         )
 
     def _once(self, kept: Sequence[str]) -> str:
-        """The gradients, which raise if they are differentiated again through the saved values."""
+        """The gradients; they raise if differentiated by upstreams or saved values."""
         results = [*self.program.backward.results]
         of = [*(p.name for p in self.program.upstreams), *(n for n in kept if n not in self.made)]
         said = repr(f"{self.name}: no second derivatives: {self.program.without_second}")

@@ -85,7 +85,7 @@ class _Comparing:
                     yield oracle.difference(what, found, **{how: True})
 
     def _in_dims(self, found: tuple, name: str, dims: Dims) -> Tensor:
-        """A result with all dimensions of each `Axes`, which it has merged."""
+        """A result with all dimensions of each `Axes`, where it has one for them."""
         tensor, layout = getattr(found, name), self.layouts[name]
         whole = [
             n for dim in layout for n in ([1] * len(dims[dim.axis]) if dim.one else dims[dim.axis])

@@ -175,7 +175,7 @@ class _Roots:
         return None if any(map(math.isnan, sides)) else RELATIONS[test.relation](*sides)
 
     def held(self, function: Function) -> Function:
-        """``function`` with these roots made of 1, and then set to 0, where they are 0."""
+        """``function`` with these roots as `RootOffZero`: made of 1, and 0 again, at 0."""
         steps = (
             replace(s, value=RootOffZero(s.value.base, dims=s.value.dims))
             if s.name in self.names and _is_root(s)

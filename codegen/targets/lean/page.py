@@ -170,8 +170,8 @@ class LeanPage(AutogradFunction):
         return [broken(f"{self.called['plain']} = {tests}"), *self._filled()]
 
     def _floating(self) -> list[str]:
-        """A check of dtypes: integers would be rounded as results, and 8-bit labels index as a
-        mask. Tensors without a gradient may be integers.
+        """A check of dtypes: gradients of integers would be rounded, and labels of 8 bits would
+        index as a mask. Tensors without a gradient may be integers.
         """
         tensors = [p for p in self.program.forward.tensors if p.default is None]
         labels = [p.name for p in tensors if p.role in ("label", "index")]

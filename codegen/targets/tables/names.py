@@ -21,7 +21,7 @@ class Taken:
     suffixes: tuple[str, ...]
 
     def named(self, name: str) -> str:
-        """A forward's name as a free one; distinct names stay distinct."""
+        """A forward's name, free in the language; distinct names stay distinct."""
         plain = name.rstrip("_")
         taken = plain in self.words or plain.startswith(self.prefixes)
         return f"{name}_" if taken or plain.endswith(self.suffixes) else name

@@ -250,7 +250,7 @@ class KernelPage(PlainFunctions):
         return [] if self.is_narrow else super()._widened(tensors)
 
     def returned(self, name: str) -> str:
-        """A result: a kernel made it in its dtype, unless it was not rounded."""
+        """A result, converted unless a kernel made it in its dtype."""
         is_made = self.is_narrow and not self.is_exact(name, self.current)
         return name if is_made else super().returned(name)
 

@@ -17,7 +17,7 @@ def formula_lines(formulas: Iterable[str]) -> list[str]:
 
 
 def part(lines) -> list[str]:
-    """Lines after an empty one; none for none."""
+    """Lines after an empty one; empty if there are none."""
     return ["", *lines] if lines else []
 
 

@@ -140,7 +140,7 @@ class Statements:
 
     @cached_property
     def nudged(self):
-        """The same with the inputs moved in their last place."""
+        """The derivatives with the inputs moved in their last place."""
         generator = torch.Generator().manual_seed(4)
         moved = {
             n: self.arguments[n] * (1 + NUDGE * _normal(self.arguments[n], generator))
@@ -150,7 +150,7 @@ class Statements:
 
     @cached_property
     def beside(self):
-        """The same close to this point, and closer: each entry is on both sides once."""
+        """Derivatives close to this point, and closer: each entry is on both sides once."""
         return [
             [self._moved(side * step, seed) for step in (CLOSE, CLOSER)]
             for seed in range(SIDES)

@@ -110,7 +110,7 @@ class _Counting:
         return Moves(reads, int(self.is_full(made.dims)))
 
     def _kernel(self, function: Function) -> Moves:
-        """The arguments that are read, and the results that are written."""
+        """Traffic of one kernel: arguments that are read, and results that are written."""
         arguments = {p.name: p.layout for p in function.tensors}
         loaded = {v.name for s in function.steps for v in values_in(s) if isinstance(v, Load)}
         made = {s.name: s.value for s in function.steps if isinstance(s, Assign)}
@@ -171,7 +171,7 @@ class _Counting:
         return [stored for stored, _ in made], [o for _, before in made for o in before]
 
     def _folded(self, values: Sequence[Value]):
-        """From left to right, two at a time; a sign or factor alone is one operation."""
+        """From left to right, two operands at a time; a single one is no operation."""
         stored, operations = self._all(values)
         if len(stored) == 1:
             return stored[0], operations

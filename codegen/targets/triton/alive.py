@@ -21,7 +21,7 @@ WITHOUT_REDUCTION = 2 / 3  # of what there is at once: compilers take some of it
 
 
 def alive(sweep: Sweep, shape: Shape, values: Values) -> int:
-    """The values alive at once, at least 1. In chunks the most over all passes of the row."""
+    """Number of values alive at once, at least 1; in chunks the most over all passes."""
     inner, sums = {*shape.inner}, {*(sweep.partial if shape.looped else ())}
     added = sum(bool(inner & {*values.nodes[name].space}) for name in sums)
     if not shape.chunked:

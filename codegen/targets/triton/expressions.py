@@ -26,7 +26,7 @@ class Expressions(expressions.Expressions):
     LANGUAGE, SIGNS, LEVELS, FUNCTIONS, POWERS = "Triton", SIGNS, LEVELS, FUNCTIONS, POWERS
 
     def real(self, e: Element, level: int = 0) -> str:
-        """Sizes and small numbers, converted where they meet floats."""
+        """The text: sizes and small numbers are converted where they meet floats."""
         return self.text(e, level)
 
     def entry_said(self, e: Element) -> str:

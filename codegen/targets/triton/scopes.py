@@ -58,7 +58,7 @@ class Scopes:
         return self.called[key]
 
     def named(self, key: Hashable, name: str) -> str:
-        """The name that a variable keeps; a place is found by its key."""
+        """The name that a variable keeps; for a place, its key."""
         if key not in self.called:
             self.called[key] = name if key == name else self.names.free(name)
         return self.called[key]

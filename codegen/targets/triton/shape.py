@@ -60,7 +60,7 @@ def shape_of(sweep: Sweep) -> Shape:
 
 
 def in_chunks(sweep: Sweep) -> Shape:
-    """The shape for walks along the row, whose longest axis is the last."""
+    """The shape for walks along the row, longest axis last; what only the grid cuts is no row."""
     shape, in_tiles = in_rows(sweep), shape_of(sweep)
     if shape.inner == (shape.tile,):
         return in_tiles

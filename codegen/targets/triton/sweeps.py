@@ -408,8 +408,8 @@ class Sweeps(Expressions):
         self.fitting(text)
 
     def once(self, node: Node, mask: str = "") -> str:
-        """With a mask, the test for the one program, of those for the tiles of a row, that counts
-        values common to all.
+        """``mask``, and the test for the one program, among those for the tiles of a row, that
+        counts values common to all.
         """
         if not self.shape.tile or not self.shape.rows or self.shape.tile in node.space:
             return mask

@@ -41,7 +41,7 @@ class TritonTarget:
     folder, ends = "triton", (".py",)
 
     def ready(self) -> None:
-        """Set up the interpreter: Triton reads the setting once, when it is imported."""
+        """Prepare Triton's interpreter: the setting is read once, when Triton is imported."""
         if importlib.util.find_spec("triton") is None:
             raise QuestionError("Triton is not installed", "pip install triton")
         if "triton" not in sys.modules:

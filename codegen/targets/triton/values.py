@@ -56,7 +56,7 @@ def own(node: Node) -> Element:
 
 
 def _along(test: Element, axes: frozenset[str]) -> Iterator[Element]:
-    """The parts of a test that depend on these axes."""
+    """The parts of a test that depend on no other axes than these."""
     if axes_in(test) <= axes:
         yield test
     elif test.kind == "and":
