@@ -2,7 +2,7 @@
 
 In: a forward, sizes and numbers for its arguments. Out: its outputs, entry by entry and by the
 names of their axes. Nothing is shared with the reading of the notation, the derivation or the
-lowering: here `Sum` adds numbers up and `Rename` gives an axis another name. So what is emitted can
+lowering: here `Sum` adds numbers up and `Rename` gives an axis another name. So emitted code can
 be compared with what was written, and not with what it was taken for.
 """
 

@@ -17,7 +17,7 @@ from derive.language.notation.forward import Forward
 
 LENGTHS = ((3, 2, 4, 5), (2, 4, 3, 6))  # of the axes, in their order: no two alike
 FEW = 4  # draws, of which one has numbers
-SAME = 1e-8  # relative to the largest entry: far above rounding, far below what is another formula
+SAME = 1e-8  # relative to the largest entry: far above rounding, far below another formula
 
 
 def difference_from_body(forward: type[Forward], program: Program) -> str:

@@ -51,7 +51,7 @@ PLAIN = (
     *("exp", "sqrt", "tanh", "sinh", "cosh", "sin", "cos", "tan", "asin", "acos", "atan", "asinh"),
     *("acosh", "atanh", "atan2", "erf", "erfc", "digamma", "floor", "sign"),
 )
-SAME = ("sympify", "S", "expand", "_sympify")  # what gives a formula back in another shape
+SAME = ("sympify", "S", "expand", "_sympify")  # return the same formula in another form
 
 
 def of_sympy(function: Callable, sizes: Sizes) -> Callable:

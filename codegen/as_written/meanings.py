@@ -1,7 +1,7 @@
 """Numeric meanings of the names that a class body takes from its module.
 
-Everything that it calls is Python: functions of the user's own are called with numbers, too, and
-what they mean by a name of SymPy's or of the notation is looked up here as well.
+Everything that it calls is Python: the user's own functions are called with numbers, too, and
+their names from SymPy or the notation are looked up here as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Meanings:
         """The numeric counterpart of a value of the user's module."""
         key = id(value)
         if key not in self.memo:
-            self.memo[key] = value  # of what holds itself
+            self.memo[key] = value  # for self-references
             self.memo[key] = self._translated(value)
         return self.memo[key]
 

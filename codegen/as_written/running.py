@@ -37,7 +37,7 @@ Given = Mapping[str, Entries | float | None]
 
 def outputs_of(forward: type[Forward], given: Given, sizes: Mapping[Axis, int]) -> list[Entries]:
     """The outputs of a class body at numbers for its arguments, by their names; None where one is
-    left out. Raises `Unreadable` for what cannot be run so.
+    left out. Raises `Unreadable` if it cannot be run so.
     """
     before: dict[str, Entries] = {}
     for _ in range(MOST_ROUNDS):

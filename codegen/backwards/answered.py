@@ -32,10 +32,10 @@ class FunctionVerdict(OfFunction):
     partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
     remarks: tuple[str, ...] = ()
     file: str = ""  # where the lines stand
-    reading: Reading = DERIVATIVE  # of what has no derivative
+    reading: Reading = DERIVATIVE  # of steps without a derivative
     needs: tuple[str, ...] = ()
     every: tuple[str, ...] = ()  # floats that are names, not one value
-    where: tuple[str, ...] = ()  # what is true of those: "eps > 0"
+    where: tuple[str, ...] = ()  # conditions on those: "eps > 0"
     fixed: tuple[str, ...] = ()  # floats of which one value was looked at
 
     @property

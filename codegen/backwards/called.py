@@ -24,7 +24,7 @@ from codegen.importing.double import run_in_double
 from codegen.importing.trace import quiet
 
 NOT_THE_USERS = tuple(str(Path(m.__file__).parent) for m in (torch, sys.modules["codegen"]))
-WITHIN = 1e-9  # of what is computed twice: the order of a sum may differ
+WITHIN = 1e-9  # between two runs: the order of a sum may differ
 Tensors = Sequence[torch.Tensor]
 Gradients = tuple[torch.Tensor | None, ...]
 

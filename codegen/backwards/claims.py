@@ -50,10 +50,10 @@ class Said:
     expression: Expr | None
     line: int = 0
     problem: str = ""
-    argument: str = ""  # what the user calls it
+    argument: str = ""  # the user's name
     numbers: Mapping[str, Expr] = field(default_factory=dict)  # that are typed in it
     with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None
-    lines: tuple[Line, ...] = ()  # what the backward names on the way
+    lines: tuple[Line, ...] = ()  # named values of the backward
 
     def is_zero(self, closed: Mapping[str, Expr]) -> bool:
         """True if None was returned for an argument without influence or without a derivative."""
@@ -273,7 +273,7 @@ def _scalars_of(definition: Definition, reader: Reader, names: Mapping[str, str]
 
 
 def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
-    """A gradient along the dimensions of its argument, summed over broadcast ones, as in autograd."""
+    """A gradient along its argument's dimensions, summed over broadcast ones as in autograd."""
     extra = value.rank - len(dims)
     tree, own = value.tree, [*value.dims]
     for i, dim in enumerate(own):

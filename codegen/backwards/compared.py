@@ -98,7 +98,7 @@ class _Reading(ast.NodeVisitor):
         self.found, self.kept, self.names = found, kept, names
         self.known, self.depth = known, depth
 
-    # What an expression is
+    # Values of expressions
 
     def of(self, e: ast.AST | None) -> Any:
         """An `Option`, a tuple of options, the keys of a dictionary as a list, or UNKNOWN."""
@@ -156,7 +156,7 @@ class _Reading(ast.NodeVisitor):
             return [*found]
         return [*found.__members__.values()] if hasattr(found, "__members__") else []
 
-    # What is done with it
+    # Uses of options
 
     def visit_Assign(self, node: ast.Assign) -> None:
         value = self.of(node.value)

@@ -35,7 +35,7 @@ class Seen:
     gradients: tuple[bool, ...] = ()  # which of them are not None
     shapes: tuple = ()
     kept: int = 0
-    between: tuple[int, ...] = ()  # which of what is kept is neither an input nor an output
+    between: tuple[int, ...] = ()  # places of saved tensors other than inputs and outputs
     asks: bool = False  # whether it read ctx.needs_input_grad
     materializes: bool = True  # whether zeros arrive for an output that no loss reads
 

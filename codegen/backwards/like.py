@@ -89,7 +89,7 @@ def _beside(subject, reference, arguments, sizes) -> Iterator[InNumbers]:
             )
         upstream = torch.randn(mine.shape, dtype=mine.dtype)
         for y in (mine, theirs):
-            if y.requires_grad:  # of what it does not read it is 0
+            if y.requires_grad:  # 0 for an output that does not depend on it
                 y.backward(upstream)
         for i in chosen:
             pair = (one[i], other[i])

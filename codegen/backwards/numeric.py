@@ -78,7 +78,7 @@ def _compared(subject: FunctionSubject, backward: Backward) -> int:
             at = ", ".join(f"{axis} = {n}" for axis, n in sizes.items())
             try:
                 compared = [*pairs(backward, tensors, values, ups, grads)]
-            except RuntimeError as error:  # shapes of what was read, which do not meet here
+            except RuntimeError as error:  # shapes as read do not broadcast here
                 raise QuestionError(
                     f"{subject.name} was read as a function that has no values at {at}: {error}",
                     "what does not divide may be cut off there: use a view that asks for it, such "

@@ -12,7 +12,7 @@ from codegen.importing.reader import Declared, Reader
 from codegen.importing.values import Dims, Statement, Value
 from derive.language.torch_ops import trees
 
-BACKWARD = "backward_"  # before the names of what the backward computes
+BACKWARD = "backward_"  # prefix of names in the backward
 
 
 @dataclass

@@ -126,7 +126,7 @@ class Looping:
 def _under_one_name(
     steps: Sequence[Step], collected: Collection[str]
 ) -> tuple[list[Step], dict[str, str]]:
-    """The steps without those that only rename a value, unless it is collected; and the renamings."""
+    """The steps without mere renamings of values that are not collected; and the renamings."""
     names: dict[str, str] = {}
     for step in steps:
         other = isinstance(step, Assign) and isinstance(step.value, Load)

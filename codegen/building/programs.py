@@ -118,7 +118,7 @@ class Builder:
         lengths = self._lengths(parameters)
         for axis, e in reversed(self.definition.derived.items()):
             derived = isinstance(lengths.get(axis.name), Derived)
-            if derived and axis.name in wanted:  # what it is computed from has a name too
+            if derived and axis.name in wanted:  # its operands have names too
                 wanted |= {same[other.name] for other in e.atoms(Axis)}
         given = {p.name for p in parameters if p.role in ("size", "shape")}
         found = {}
@@ -668,7 +668,7 @@ class Builder:
             Line(a.tensor, tuple(c.through_outer for c in a.contributions), self.layouts[a.of.name])
             for a in chain.adjoints
         ]
-        found = chain.arriving | chain.by_name.keys()  # what is an index has no gradient
+        found = chain.arriving | chain.by_name.keys()  # indices have no gradient
         results = [name for s in self.definition.statements if (name := f"d{s.name}") in found]
         results += self._gradients()
         return self.function(

@@ -125,7 +125,7 @@ class _Outside:
     def __init__(self, loop: Loop, order: Sequence[Axis], taken: set[str]):
         self.moving, self.axis = {*loop.ordered}, loop.links[0].axis
         self.order, self.taken = order, taken
-        self.line = loop.lines[0].tensor.name  # for the name of what is made of positions alone
+        self.line = loop.lines[0].tensor.name  # names values made of positions alone
         self.before: dict[Expr, Tensor] = {}
 
     def varies(self, e: Basic) -> bool:

@@ -119,7 +119,7 @@ class Function:
         self._proved: Proved | None = None
         self._alone = threading.Lock()  # two threads that call it first derive it once
         self._finding: Future | None = None
-        self._is_awaited = True  # what nobody waits for says nothing
+        self._is_awaited = True  # silent unless awaited
         if imported is not None:
             self.__name__ = type(imported[0]).__name__  # of an object
             functools.update_wrapper(self, imported[0])
@@ -135,7 +135,7 @@ class Function:
         """Derive now instead of at the first call. Returns the function itself.
 
         Raises `QuestionError` for mathematics that is not supported and `UnprovedError` where it is
-        not proved, or where what was written does not agree with autograd.
+        not proved, or where the code does not agree with autograd.
         """
         self._ready()
         return self

@@ -23,7 +23,7 @@ class _Unknown(Exception):
 
 
 def digest_of(function: Callable, *asked: object) -> str | None:
-    """A digest of a function and of what is ``asked`` of it; None where it may be another one
+    """A digest of a function and of the options ``asked``; None where it may be another one
     though nothing of this has changed.
     """
     met: dict[int, int] = {}

@@ -47,7 +47,7 @@ EXAMPLES = """\
   gradform completion fish > ~/.config/fish/completions/gradform.fish
 """
 
-# A word that may stand next, and what it is.
+# A word that may come next, and its description.
 Word = tuple[str, str]
 
 

@@ -64,7 +64,7 @@ class Deriver:
         self.saying.start()
 
     def ask(self, options: argparse.Namespace, writes: bool) -> None:
-        """Request the derivations of ``options``; they are also written if the caller ``writes``."""
+        """Request the derivations of ``options``, written to files if the caller ``writes``."""
         asked = {**vars(options), "out": str(options.out)}
         try:
             self.process.stdin.write(json.dumps({"options": asked, "writes": writes}) + "\n")

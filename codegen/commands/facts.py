@@ -19,7 +19,7 @@ from derive.language.notation.forward import Forward
 from derive.language.notation.layout import layouts_of, shape
 from derive.language.symbols import Tensor
 
-LARGEST_INLINED = 2000  # operations of one expression; what is larger keeps its name
+LARGEST_INLINED = 2000  # operations of one expression; larger ones keep their names
 
 
 def derivation_facts(forward: type[Forward], emitted: Emitted) -> Derivation:

@@ -37,8 +37,8 @@ FOLDER = ".gradform_cache"
 VARIABLE = "GRADFORM_CACHE"
 MOST = 1000  # entries that are kept: the ones that were asked for last
 LARGEST = 2**22  # bytes of an entry
-OWNER_ALONE = 0o700  # may look into the folder: what an entry says is believed
-UNREADABLE = (OSError, ValueError, RecursionError)  # what an entry that is none leads to
+OWNER_ALONE = 0o700  # may access the folder: entries are trusted
+UNREADABLE = (OSError, ValueError, RecursionError)  # errors from an invalid entry
 READING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 STARTED = time.time()
 

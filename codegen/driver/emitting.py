@@ -36,7 +36,7 @@ from derive.language.notation.library import load, source_hash
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
 PRELOADED = ["codegen.driver.gate", "codegen.targets.torch.check"]
 
-# Called with a forward's name and what is being done; and with one that is done.
+# Called with a forward's name and its current stage; and with one that is done.
 Working = Callable[[str, str], None]
 Finished = Callable[[str], None]
 # A time limit, a target, the folder of the cache, and whether the chain is asked for.
@@ -59,7 +59,7 @@ def emit_all(
     many as there are cores. ``limit`` is in seconds, for each forward. The ``cache`` knows for
     which target.
 
-    Long: what is asked for, who is told of it, and how much it may take.
+    Long: the request, its callbacks, and its limits.
     """
     asks = [forward.definition.snake in chained for forward in forwards]
     known = [_known(forward, cache, chain) for forward, chain in zip(forwards, asks, strict=True)]

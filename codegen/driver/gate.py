@@ -16,7 +16,7 @@ from derive.language.notation.forward import Forward, reduced_forward
 from derive.language.notation.reduced import words_of
 from derive.proof.proving.proved import Proved
 
-TOLERANCE = 1e-10  # in float64: rounding is far below it, what is wrong far above
+TOLERANCE = 1e-10  # in float64: rounding is far below it, errors far above
 EMITTED = "; nothing was emitted$"  # says an error where it is one
 
 
@@ -49,7 +49,7 @@ def compared(forward: type[Forward], program: Program, text: str, target: Compar
     rounding: the gate of all code.
 
     Raises `UnprovedError` where it is too large, where the text does not even run, or where the
-    mathematics is not what the class body says.
+    mathematics differs from the class body.
     """
     definition = forward.definition
     refused = f"{definition.name}: the generated code"

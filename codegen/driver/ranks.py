@@ -51,7 +51,7 @@ def generate_of_ranks(
     """``way``: split over ranks, or computed in chunks.
 
     Raises `QuestionError` for axes that cannot be split, and `UnprovedError` where a proof fails
-    or what is computed of the parts is not what autograd computes of the whole.
+    or the results of the parts differ from autograd's on the whole.
     """
     most = MOST_AXES[way]
     if len(axes) > most:

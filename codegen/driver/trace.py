@@ -43,7 +43,7 @@ from derive.show.sections import arriving
 from derive.show.terminal import rendered
 
 PLAIN_WIDTH = 140  # a step of a derivation and its rule, side by side
-MOST_STEPS = 30  # what a person reads; of a longer derivation the rules are counted
+MOST_STEPS = 30  # shown in full; of a longer derivation the rules are counted
 
 
 def trace(forward: type[Forward]) -> int:
@@ -54,7 +54,7 @@ def trace(forward: type[Forward]) -> int:
             for section in doors(forward):
                 sections.append(section)
                 tell(f"{forward.definition.snake}: after {section.title}")
-    finally:  # what was passed is shown also where a door stays closed
+    finally:  # doors passed are shown also where one stays closed
         _print(Document(forward.definition.name, (), tuple(sections)))
     return DONE
 

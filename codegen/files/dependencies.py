@@ -25,7 +25,7 @@ from derive.language.distributions import NONE, distribution_of, installed_into
 from derive.language.errors import MATH
 
 MACHINERY = (Path(derive.__file__).parent, Path(__file__).parents[1])
-FACE = Path(derive.__file__).parents[1] / "gradform"  # which only hands out what those have
+FACE = Path(derive.__file__).parents[1] / "gradform"  # which only re-exports theirs
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 MADE_BY = ("sympy", "torch", "numpy", "jinja2")
 

@@ -114,7 +114,7 @@ class _Bounded:
                 path = self._path_of(step)
                 if path and step.name in self.results:
                     own, held = self._free(f"{step.name}_held"), self._held(step.value, path)
-                    if held != self._held(step.value, ()):  # as a result it is what it is
+                    if held != self._held(step.value, ()):  # as a result it is unchanged
                         steps = [_reading(each, step.name, own) for each in steps]
                         steps.append(replace(step, name=own, value=held))
                     path = ()

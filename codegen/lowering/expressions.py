@@ -103,7 +103,7 @@ class Lowering(Context):
         index = index if isinstance(index, Number) else fitted(index, others)
         value = fitted(self.value(factor, frame, {hot.axis: label}), others)
         if is_number(value, self.scalars):
-            value = Expand(value, dims=others)  # what is added has to be a tensor
+            value = Expand(value, dims=others)  # the addend has to be a tensor
         return AddAt(name, index, along, value, len(layout))
 
     def value(self, e: Expr, frame: tuple[Axis, ...], picked: Picked = NOTHING_PICKED) -> Value:
@@ -228,7 +228,7 @@ def _pulled(lowering: Context, e: Pulled, frame, picked) -> Value:
     return Pullback(e.of, upstream, None, output, slope, dims=dims)
 
 
-# What each operation becomes, aligned with the frame, at the picked entries of some axes.
+# The rule of each operation: its value, aligned with the frame, at the picked entries of some axes.
 operations: dict[type | tuple[type, ...], Callable[[Context, Expr, Frame, Picked], Value]] = {
     ArrayNode: lowered_node,
     Add: _sum,

@@ -1,6 +1,6 @@
 """Functions that every target names because their formula loses digits or is slow.
 
-Used in the forward and the backward; the step-by-step functions compute what is written. A target
+Used in the forward and the backward; the step-by-step functions compute as written. A target
 gives each its name, as it does for SymPy's functions.
 """
 
@@ -46,7 +46,7 @@ class logsigmoid(Function):
 
 
 class Pulled(Function):
-    """A gradient, the first argument, times the derivative of a function whose value is the second."""
+    """The first argument, a gradient, times the derivative of a function; its value is second."""
 
     of: str  # the function's name
 

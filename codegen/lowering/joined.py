@@ -67,7 +67,7 @@ def _part(term: Expr) -> Part | None:
         return None
     (axis,) = index.axes
     begins = is_at_most_zero(-index.offset), is_at_most_zero(index.offset)
-    last = axis - read.axis + index.offset  # below 0 where what is read ends later
+    last = axis - read.axis + index.offset  # below 0 where the read ends later
     ends = is_at_most_zero(last), is_at_most_zero(-last)
     if not any(begins) or not any(ends):
         return None

@@ -1,4 +1,4 @@
-"""Powers with an exponent that is not written as a number, where what is raised is 0.
+"""Powers with an exponent that is not written as a number, where the base is 0.
 
 The derivatives of ``u**p`` are made of ``u**(p - 1)`` and ``u**p*log(u)``. The second is 0 at u = 0
 for any p above 0, and a backward would have ``0*log(0)``, which is NaN; so it would have 0/0 where
@@ -12,7 +12,7 @@ powers of the forward in the lines of its derivatives:
 | u**p/u**k, u not above 0 | u**(p - k) | the same where u is not 0 |
 | sign(u)**2*abs(u)**q | abs(u)**q | the same where u is not 0 or q not 0 |
 
-A choice has such powers where it asks for them alone. What a forward says itself, a logarithm or a
+A choice has such powers where it asks for them alone. What a forward itself has, a logarithm or a
 sign that is a square in its first derivatives, is left as it is written.
 """
 
@@ -51,7 +51,7 @@ class _Rules:
         self.bases = {p.base for e in read for p in e.atoms(Pow) if _is_raised(p)}
         own = {self.full(part.args[0]) for e in written for part in e.atoms(log)}
         self.logarithms = self.bases - own
-        known = [*written, *map(self.full, first)]  # in these 0 is what autograd has, too
+        known = [*written, *map(self.full, first)]  # in these autograd has 0, too
         self.signs = not any(_is_square_of_sign(p) for e in known for p in e.atoms(Pow))
 
     def full(self, e: Expr) -> Expr:

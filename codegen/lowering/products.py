@@ -47,7 +47,7 @@ def lowered_product(lowering: Context, e: Mul, frame, picked) -> Value:
     above, below = numerator_and_denominator(e)
     numerators = [lowering.value(f, frame, picked) for f in ordered_factors(above)]
     denominators = [lowering.value(f, frame, picked) for f in ordered_factors(below)]
-    one = Number(Fraction(1))  # what a one-hot is, read at its own label
+    one = Number(Fraction(1))  # a one-hot, read at its own label
     numerators = sorted((v for v in numerators if v != one), key=lambda v: len(axes_in(v)))
     if not lowering.rounds_as_autograd:
         numerators = _together(numerators)

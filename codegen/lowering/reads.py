@@ -95,7 +95,7 @@ def ends_of(axis: Axis, index: Affine) -> Ends:
     most = upper(after)
     rounded = resolved(after).has(floor) and most.is_integer and not most.has(floor)
     if rounded and is_positive(simplest(lower(after) - most + step)):
-        after = most  # where steps end, what is left over is read by none of them
+        after = most  # the rest after the last step is read by none
     stop = after if after.is_Integer else simplest(low + last + 1)
     fits = is_at_most_zero(before) and is_at_most_zero(upper(after))
     return Ends(before, after, stop, fits)

@@ -1,7 +1,7 @@
-"""Common subexpressions get a name and are computed once, where the name can say what they are: a
+"""Common subexpressions get a name and are computed once, where the name can describe them: a
 condition, a bound, a sum of two, a function or an entry of a named value.
 
-In the forward and the backward; the step-by-step functions compute what is written.
+In the forward and the backward; the step-by-step functions compute as written.
 """
 
 from __future__ import annotations

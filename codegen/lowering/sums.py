@@ -39,7 +39,7 @@ def lowered_sum(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Valu
         if hot.axis in e.axes:
             return reduced(lowering, "sum", rest, others, frame, {**picked, hot.axis: index})
         if any(hot.axis in (axis, *read.axes) for axis, read in picked.items()):
-            continue  # what is added up would vary along the axis that it is added at
+            continue  # the source would vary along the axis that it is added at
         if index.axes and index.axes <= set(e.axes):
             extra = [axis for axis in others if axis not in index.axes]
             return _gathered(lowering, hot.axis, rest, extra, frame, {**picked, hot.axis: index})

@@ -39,7 +39,7 @@ ZERO = Number(Fraction(0))
 
 @dataclass(frozen=True)
 class Left:
-    """The zeros of a choice: ``choice`` with something else instead of what it keeps."""
+    """The zeros of a choice: ``choice`` with another value instead of the one it keeps."""
 
     choice: Gate | Choose
 
@@ -65,7 +65,7 @@ class _Vanishing:
         self.origins = Origins(function, saved)
         self.inputs = {p.name for p in function.parameters if p.role == "input"}
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
-        self.wild = set(saved)  # the names of what may be infinite or NaN
+        self.wild = set(saved)  # names of values that may be infinite or NaN
         self.left: dict[str, tuple[Value, frozenset[Left]]] = {}
         steps = []
         for step in function.steps:

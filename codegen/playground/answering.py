@@ -16,10 +16,10 @@ from derive.language.errors import NotationWarning, Place, QuestionError, Unprov
 from derive.language.notation.forward import Forward
 from derive.language.notation.library import load
 
-FILE = "forward.py"  # what the text is called, where a name is needed
+FILE = "forward.py"  # the name of the text
 FORWARD, BACKWARD = "forward", "backward"  # the two texts of a question
 
-# Whoever waits: receives the kind of a message, and what it says.
+# Whoever waits: receives the kind of a message, and its content.
 Tell = Callable[..., None]
 
 

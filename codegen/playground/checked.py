@@ -13,7 +13,7 @@ from derive.language.errors import Place, QuestionError
 from derive.language.notation.forward import Forward
 from derive.running.limits import Doing, Stage, limited
 
-SOURCE = "backward"  # what the text is called, where something in it is not understood
+SOURCE = "backward"  # the name of the text in errors
 
 
 def told_of_check(forward: type[Forward], question: Question, tell: Callable[..., None]) -> None:

@@ -28,9 +28,9 @@ from derive.show.sections import CODE, FOUND, TITLES, document_of, equations_of
 LATER = (
     FOUND,
     CODE,
-)  # sections that are not shown with the steps: what is long looked for, and torch
+)  # sections not shown with the steps: slow ones, and torch
 
-# Beside what is proved, on the page and in every text that leaves it.
+# Beside proofs, on the page and in every text that leaves it.
 NOT_RUN = "Proved; not run beside autograd, which needs torch: gradform on your own machine does."
 
 
@@ -62,7 +62,7 @@ def told_of_derivation(
     tell("parts", parts={"markdown": markdown(document)})
 
 
-Pages = tuple[Document, dict[str, object]]  # a document, and what is shown of it
+Pages = tuple[Document, dict[str, object]]  # a document, and its shown form
 
 
 def _joined(pages: Pages, more: Pages, place: int) -> Pages:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from derive.gradient.orders import FIRST, SECOND
 
-LONGEST = 64 * 1024  # characters of a text; what a person writes is shorter
+LONGEST = 64 * 1024  # characters of a text; people write shorter ones
 
 
 @dataclass(frozen=True)

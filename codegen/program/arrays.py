@@ -1,4 +1,4 @@
-"""Values that are whole arrays: permuted, reduced, matrix products, gathered, scattered, created."""
+"""Values that are whole arrays: permuted, reduced, multiplied, gathered, scattered, created."""
 
 from __future__ import annotations
 

@@ -72,11 +72,11 @@ class Collectives:
 class Quality:
     """Quality of one module.
 
-    ``outputs`` are what it returns, with shapes. ``unsafe`` says in words what may be infinite
-    or NaN. ``saved`` are what the forward keeps, with shapes; ``reductions`` the sums, maxima
+    ``outputs`` are its results, with shapes. ``unsafe`` lists in words values that may be infinite
+    or NaN. ``saved`` are the saved tensors, with shapes; ``reductions`` the sums, maxima
     and matrix products of the backward, ``operations`` how many its formulas have; ``full`` the
     shape of a tensor of full size. ``difference`` is the largest one to autograd in float64,
-    ``split`` says what it costs to split an axis over ranks, and ``seconds`` is the time to derive,
+    ``split`` the cost of splitting an axis over ranks, and ``seconds`` is the time to derive,
     prove and emit.
     """
 
@@ -111,7 +111,7 @@ class Emitted:
     text: str
     quality: Quality
     unchanged: bool = False  # taken from the cache
-    cut_short: str = ""  # what a time limit left undone: another run may find more
+    cut_short: str = ""  # left undone by a time limit: another run may find more
     kernels: tuple[str, ...] | None = None
     slow: str = ""
     program: object = None

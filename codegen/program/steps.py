@@ -177,7 +177,7 @@ class Fill(Step):
 
 @dataclass(frozen=True)
 class AddAt(Step):
-    """Add ``value`` in place to one entry in each row of the tensor ``name``: the one at ``index``."""
+    """Add ``value`` in place to the entry at ``index`` in each row of the tensor ``name``."""
 
     index: Value
     along: int

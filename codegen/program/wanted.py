@@ -22,7 +22,7 @@ def wanted_by(function: Function) -> tuple[frozenset[str], ...]:
         results = needed_for.get(step.name, frozenset())
         if isinstance(step, SplitLabel):
             results |= needed_for.get(step.kept, frozenset())
-        if isinstance(step, Assign):  # what it is before is another value
+        if isinstance(step, Assign):  # its earlier value is another one
             needed_for.pop(step.name, None)
         for value in values_in(step):
             if isinstance(value, Load):

@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 FILE = "moves.json"
-SHARED = ("_functions.py", "_rules.py")  # what else changes the instructions
+SHARED = ("_functions.py", "_rules.py")  # also change the instructions
 DIGITS = 12  # of a hash
 AGAIN = "counted for other kernels: run make moves"
 

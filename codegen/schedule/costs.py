@@ -45,6 +45,6 @@ class Costs:
 
 # A row of several axes may be too long for a cache.
 CPU = Costs(sweep=0.25, last_axis=3.0, long_row=0.3, few_rows=0.0, unshared=4.0)
-# With fewer rows than what computes at once most of it is idle: rather sums over more of them, for
+# With fewer rows than parallel units most of them are idle: rather sums over more of them, for
 # which they are read again.
 GPU = Costs(sweep=0.25, last_axis=3.0, long_row=0.3, few_rows=5.0, unshared=64.0)

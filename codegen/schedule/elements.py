@@ -151,7 +151,7 @@ def is_number(element: Element) -> bool:
     return all(map(is_number, element.args))
 
 
-# What an operation costs beside an addition: roughly its cycles for a vector.
+# Costs of operations relative to an addition: roughly its cycles for a vector.
 COSTS = {"divide": 4, "power": 12, "number": 0, "scalar": 0, "size": 0, "index": 0}
 CHEAP_CALLS = {"abs": 1, "sign": 2, "larger": 1, "smaller": 1, "sqrt": 5}
 CHEAP_CALLS |= dict.fromkeys(("floor", "ceiling", "Round"), 1)

@@ -36,7 +36,7 @@ from codegen.schedule.nodes import Array, Flat, Node, Whole
 from derive.language.errors import QuestionError
 from derive.language.notation.layout import Layout
 
-# Kinds of reductions of a Program: that of a node, and what becomes of a peak that is infinite.
+# Kinds of reductions of a Program: that of a node, and its rule for an infinite peak.
 REDUCTIONS = {
     "sum": ("sum", ""),
     "max": ("max", ""),
@@ -168,7 +168,7 @@ class Flattening(Entries):
         self.made[name] = self.add(Node(self.free(name), self.axes(value.dims), element))
 
     def add(self, node: Node | Whole) -> str:
-        """Add a node. Raises `QuestionError` for nested loops over one axis: they share an index."""
+        """Add a node. Raises `QuestionError` for nested loops over one axis, with one index."""
         if isinstance(node, Node) and len({*node.space}) < len(node.space):
             twice = next(axis for axis in node.space if node.space.count(axis) > 1)
             raise QuestionError(

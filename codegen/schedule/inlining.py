@@ -8,7 +8,7 @@ from dataclasses import replace
 from codegen.schedule.elements import Element, cost, index, with_indices
 from codegen.schedule.nodes import Node, Whole
 
-CHEAP = 8  # operations: what is read from memory or a row again instead of being kept
+CHEAP = 8  # operations that are recomputed from memory or a row instead of kept
 
 
 def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:

@@ -2,7 +2,7 @@
 
 In: a `Program`, and the axes. Out: `Sharded`, the four functions as one rank computes them, with
 the collectives between (``program/shards.py``). A tensor along a split axis is this rank's part,
-in rank order; what lacks the axis is the same on all ranks. Nothing here knows a language.
+in rank order; a tensor without the axis is the same on all ranks. Nothing here knows a language.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class _Writer:
         self.taken = {p.name for p in function.parameters} | {s.name for s in function.steps}
         self.taken |= {*self.lengths.sizes.values()}
         self.told: dict[tuple, Load] = {}
-        self.replaced: dict[Value, Value] = {}  # what is known otherwise
-        self.made: set[str] = set()  # names of what the ranks tell inside of a statement
+        self.replaced: dict[Value, Value] = {}  # values known otherwise
+        self.made: set[str] = set()  # names of collectives inside of a statement
         self.now = ""
         self.checks_left: tuple[Step, ...] = ()
 

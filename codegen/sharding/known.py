@@ -18,7 +18,7 @@ from codegen.sharding.values import in_place, rewritten, stripped
 from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axes
 
-ADJOINT = "adjoint"  # the role of what a backward is given for the output
+ADJOINT = "adjoint"  # the role of an upstream gradient
 
 
 def known_before(forward: Function, backward: Function, groups: Groups) -> tuple[Function, ...]:

@@ -26,7 +26,7 @@ from codegen.sharding.values import rewritten, values_of
 from derive.language.errors import QuestionError
 from derive.language.notation.layout import Dim, Layout
 
-OF_LENGTHS = (Refuse, NotZero, Within, InRange, Default)  # what may ask for a length of all
+OF_LENGTHS = (Refuse, NotZero, Within, InRange, Default)  # may need a length of all ranks
 ABOUT_NUMBERS = (Default, Numeric, Within)
 
 

@@ -16,8 +16,8 @@ from codegen.program.values import Value
 from codegen.sharding.ordering import TOGETHER, depends, line
 from codegen.sharding.values import values_of
 
-WORK = (Assign, AddAt, OwnAddAt)  # what raises nothing, so that no rank stops in between
-LARGE = 2  # dimensions of what is worth beginning a collective for: a row is done in no time
+WORK = (Assign, AddAt, OwnAddAt)  # never raise, so that no rank stops in between
+LARGE = 2  # dimensions of work worth overlapping: a row is done in no time
 
 
 def meanwhile(steps: Sequence[Step], taken: set[str]) -> list[Step]:

@@ -23,13 +23,13 @@ from codegen.sharding.ordering import line
 COMPUTED = (Plus, Times, MulAdd, Power, Apply)  # entry by entry, into memory of their own
 SUMMED = (Reduce, Contract, OwnLargest, OwnMean, OwnPick)  # so are these
 BINARY = 2  # operands
-SAME_MEMORY = (Arrange, Detached, Merge, TakenApart, Own)  # may be a view of what they are made of
+SAME_MEMORY = (Arrange, Detached, Merge, TakenApart, Own)  # may be views of their operands
 
 
 def overwriting(steps: Sequence[Step], function: Function) -> list[Step]:
     """Overwrite dead values; never arguments of ``function``, nor its results."""
     floats = {p.name for p in function.parameters if p.role not in {*NUMBERS, "label", "kept"}}
-    own: set[str] = set()  # what was computed here into memory of its own
+    own: set[str] = set()  # computed here into memory of their own
     done: list[Step] = []
     for i, step in enumerate(steps):
         name = step.name

@@ -34,8 +34,8 @@ class Placed:
         return next((s for dim, s in pairs if s and dim.axis.name == axis), "")
 
 
-# What is told: the kind of collective, the group, its own value, the dimension that is put
-# together, and the dimensions of what comes out.
+# A collective: the kind of collective, the group, its own value, the dimension that is put
+# together, and the dimensions of the result.
 Tells = Callable[[str, str, Value, int, Layout], Value]
 
 

@@ -53,7 +53,7 @@ def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
         placing.rewritten.add("logarithm")
         return placing.placed(apart)
     core = stripped(value) if groups and isinstance(value.operand, arrays.Arrange) else None
-    if core is not None:  # so that what is told once is not told again
+    if core is not None:  # so that nothing is sent twice
         found = placing.placed(core)
         placed = in_place(found.value, value.dims)
         return Placed(placed, split_along(value.dims, placing.axes_split([found], set())))
@@ -117,7 +117,7 @@ def picked(placing: Placing, value: arrays.Pick) -> Placed:
         if further is not None:
             return placing.placed(further)
     index = placing.placed(value.index)
-    if group and group in index.split:  # what is split is the label then
+    if group and group in index.split:  # the label is split then
         inner, group = placing.whole(inner, at), ""
     if value.rowwise:
         rest = Placed(_without(inner.value, at), _cut(inner.split, at))

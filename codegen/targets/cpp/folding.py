@@ -9,7 +9,7 @@ from collections.abc import Iterable
 WIDTH = 100  # columns
 HELD = "\N{NO-BREAK SPACE}"  # between words of one line
 PLACE = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"  # that of an entry, which may be that of a label
-BEGUN = " " * 4  # before what a function is given
+BEGUN = " " * 4  # before a function's arguments
 INSIDE = 8  # columns by which a line that goes on is indented
 
 

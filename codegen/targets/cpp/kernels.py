@@ -78,7 +78,7 @@ def kernels_of(
     return [replace(kernel, special=tuple(special), variants=variants)]
 
 
-# What is read, by the entries that it has.
+# Types of arrays that are read, by their entries.
 READ = {"real": "In<Real>", "exact": "const Real*", "whole": f"const {I64}*"}
 MOST = 3  # gradients of which each alone is a variant: with more there is one for all but the first
 

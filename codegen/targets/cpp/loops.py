@@ -137,7 +137,7 @@ class Loops:
             return []
         return [part for arg in e.args for part in self.largest(arg, holds)]
 
-    # -- what a row keeps -----------------------------------------------------
+    # -- buffers of a row -----------------------------------------------------
 
     def row_axes(self, node: Node) -> Axes:
         """The axes of an array in a row."""
@@ -435,7 +435,7 @@ class Loops:
         for place in places:
             self.line(f"{self.when(node)}{place(self.here(node))} = {text};")
 
-    # -- what does not change in a loop ---------------------------------------
+    # -- loop invariants ------------------------------------------------------
 
     def lifted(self, nest: Nest, known: set[str]) -> None:
         """Name values that the inner loops do not change, before these loops."""

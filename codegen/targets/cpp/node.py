@@ -14,8 +14,8 @@ from codegen.targets.torch.lines import STEP
 LENGTH = re.compile(r"(\w+) = (\w+)\.shape\[(\d+)\]( // \w+)?")
 COUNT = re.compile(r"(\w+) = (\w+)\.numel\(\)")
 SHAPE = re.compile(r"([\w, ]+?),? = (\w+)\.shape")
-OF_A_LENGTH = re.compile(r"if (\w+) == 0:")  # what has entries has no length of 0
-NOT_DIVIDED = re.compile(r"if (\w+) < 1 or \w+\.shape\[\d+\] % \1:")  # what the node refuses
+OF_A_LENGTH = re.compile(r"if (\w+) == 0:")  # nonempty tensors have no length of 0
+NOT_DIVIDED = re.compile(r"if (\w+) < 1 or \w+\.shape\[\d+\] % \1:")  # a check of the node
 
 
 def nodes_of(pair: Pair, page: KernelPage) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -19,12 +19,12 @@ from codegen.targets.tables.page import KernelPage, imports_of, names_taken
 from derive.language.errors import QuestionError
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What a step imports from the folder.
+# Imports of a step from the folder.
 STEP = (
     "from ._building import NoCompiler as NoCompiler  # which a step raises",
     "from ._training import TrainingStep",
 )
-# What kernels in C++ share, by the names of the files beside them.
+# Files that C++ kernels share, by the names of the files beside them.
 RUNTIME = {
     "_running.py": "running.py",
     "_building.py": "building.py",

@@ -21,7 +21,7 @@ from codegen.targets.cpp.products import Products, has_lines
 from codegen.targets.tables.names import with_joined
 from codegen.targets.torch.wrapping import in_tuple, wrapped
 
-INSIDE = 8  # columns before what stands in a call
+INSIDE = 8  # columns of indent inside a call
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Training:
     given: tuple[tuple[str, str], ...]
     memory: tuple[tuple[str, str, str], ...]  # (type, name, how many entries)
     picked: tuple[tuple[str, str, str], ...]  # (type, name, entries of one example)
-    checked: tuple[tuple[str, str, str], ...]  # (label, how many, below what)
+    checked: tuple[tuple[str, str, str], ...]  # (label, count, upper bound)
     lines: tuple[str, ...]
     loss: str
     updated: tuple[tuple[str, str, str], ...]  # (parameter, its gradient, how many entries)
@@ -60,7 +60,7 @@ def training_of(program: Program) -> Training | None:
     if program.several or any(
         isinstance(step, Fill | Default | SplitLabel) for step in program.forward.steps
     ):
-        return None  # what is filled in, and what has any dimensions, is a matter of a module
+        return None  # defaults and any number of dimensions are left to a module
     found = with_gradients(program, results)
     wholes = [node.value for node in found[1].nodes if isinstance(node, Whole)] if found else []
     if not wholes or not all(map(has_lines, wholes)):

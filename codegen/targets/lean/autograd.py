@@ -90,7 +90,7 @@ class AutogradFunction(PlainFunctions):
     def gradient(self) -> FunctionText:
         """The backward of the Function.
 
-        Long: what is saved, made again, asked for and returned is one text, line by line.
+        Long: saving, recomputing, checking and returning are one text, line by line.
         """
         ctx, upstreams = self.called["ctx"], [p.name for p in self.program.upstreams]
         lines = []

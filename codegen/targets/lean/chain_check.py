@@ -65,7 +65,7 @@ class _Comparing:
         with torch.no_grad():
             atoms = self.atoms(**arguments)
             for name in (s.name for s in definition.statements):
-                inner = name not in program.outputs  # what a choice leaves out need not be a number
+                inner = name not in program.outputs  # branches not taken may be NaN
                 found = self._in_dims(atoms, name, dims)
                 yield oracle.difference(name, found, where_finite=inner)
             for i, arriving in enumerate(upstreams):

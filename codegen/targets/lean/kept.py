@@ -35,7 +35,7 @@ from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.wrapping import free
 from derive.language.notation.layout import Layout
 
-# What a backward does not compute again: a reduction, a product, a solution, a loop.
+# Values that a backward does not recompute: a reduction, a product, a solution, a loop.
 COSTLY = (
     *(ArgMaxOf, Collected, Contract, ContractAdd, Convolve, Cumulate, Gathered, Looped, OfMatrix),
     *(Overlapped, Placed, Reduce, Scanned, Scattered, SegmentArgMax, SegmentMax, Solved),
@@ -122,7 +122,7 @@ class _Kept:
             return self.program
         try:
             return self._with([step for step in self.steps if step.name in again], reads - again)
-        except KeyError:  # a size that only what is computed again shows
+        except KeyError:  # a size that only recomputed values have
             return self.program
 
     def _with(self, again: list[Step], reads: set[str]) -> Program:
@@ -185,7 +185,7 @@ class _Kept:
                     return LengthOf(p.name, i)
         return None
 
-    # -- what can be computed again ------------------------------------------------
+    # -- values to recompute -------------------------------------------------------
 
     def _plan(self, name: str) -> _Plan | None:
         """The plan for recomputing a value; None if that is not cheap."""

@@ -35,7 +35,7 @@ def _with_bounds(
     function: Function, stated: Collection[str], written: Collection, names: Collection[str]
 ) -> Function:
     """``function`` with such bounds in the lines of these ``names``."""
-    named: dict[str, Value] = {}  # what lines between statements hold, in names of statements
+    named: dict[str, Value] = {}  # values of lines between statements, in names of statements
 
     def inlined(value: Value) -> Value:
         return with_replaced(value, lambda v: named.get(v.name) if isinstance(v, Load) else None)

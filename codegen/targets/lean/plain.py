@@ -41,7 +41,7 @@ class FunctionText:
 class PlainFunctions(Functions):
     """The forward and the backward as plain functions, which train without autograd."""
 
-    indices = ("label", "kept")  # the roles of what is in a format of its own
+    indices = ("label", "kept")  # roles with a dtype of their own
 
     def __init__(self, program: Program, outside: Outside):
         super().__init__(program)
@@ -59,7 +59,7 @@ class PlainFunctions(Functions):
         self.floats = [p.name for p in self.tensors if p.role in ("input", "given")]
         axes = {p.name: {dim.axis for dim in p.layout} for p in self.tensors}
         self.ranked = [n for n in self.floats if axes[n]] or self.floats  # as torch promotes
-        first = axes[self.differentiable[0]]  # what is repeated along its axes decides no format
+        first = axes[self.differentiable[0]]  # broadcast inputs decide no dtype
         self.deciding = [n for n in self.differentiable if not axes[n] < first]
         own = {p.name for p in self.inner}
         read = [p.name for p in program.needs if p.role not in NUMBERS]
@@ -103,7 +103,7 @@ class PlainFunctions(Functions):
         return printer
 
     def is_left_out(self, step: of.Step, function: Function) -> bool:
-        if isinstance(step, of.NotZero):  # a backward asks only what its forward does not
+        if isinstance(step, of.NotZero):  # a backward checks only what its forward does not
             asked = [s.divisor for s in self.program.forward.steps if isinstance(s, of.NotZero)]
             return function is self.program.backward and step.divisor in asked
         return isinstance(step, DONE_OUTSIDE) or step.name in self.renamed

@@ -8,7 +8,7 @@ from codegen.program.steps import Assign
 from codegen.targets.torch.functions import layouts_in
 from derive.language.symbols import Axes
 
-# What is computed entry by entry, and asks for no length of an axis.
+# Pointwise values that need no length of an axis.
 BY_ENTRY = (
     *(values.Number, values.Constant, values.Load, values.Plus, values.Times, values.MulAdd),
     *(values.Power, values.Apply, values.Pullback, values.Compare, values.Combine, values.Choose),

@@ -25,9 +25,9 @@ from derive.language.notation.definition import REDUCTION, Definition
 from derive.language.notation.reduced import words_of
 from derive.language.symbols import Axes
 
-# Of the largest entry: rounding is far below it, what is wrong far above.
+# Of the largest entry: rounding is far below it, errors far above.
 FORMATS = {torch.float64: 1e-9, torch.float32: 1e-3}
-SMALLEST = 1e-6  # what is smaller throughout is compared with this
+SMALLEST = 1e-6  # scale of a smaller tensor
 ROUNDED = 8  # times
 PACKAGES = count(1)
 
@@ -121,7 +121,7 @@ def _from_lines(
     inputs = [p.name for p in program.forward.parameters if p.role == "input"]
     optional = {p.name for p in program.forward.parameters if p.default is not None}
     more = {} if word is None else {REDUCTION: word}
-    every = replace(definition, ignoring=())  # labels that all count, for what is shorter then
+    every = replace(definition, ignoring=())  # labels that all count, for shorter code
     sizes = [*dims_tried(definition), *_without_axes(definition)]
     for dims, (left_out, drawn) in product(sizes, ((set(), definition), (optional, every))):
         generator = torch.Generator().manual_seed(0)

@@ -9,12 +9,12 @@ from codegen.schedule.elements import Element, is_whole
 from codegen.targets.tables.names import Names
 from derive.language.errors import QuestionError
 
-# How a name says what a value is made of.
+# Parts of a name that describes a value.
 JOINED = {"add": "plus", "subtract": "minus", "multiply": "times", "divide": "over"}
 RELATIONS = {"==": "is", "!=": "is_not", "<": "below", ">": "above"}
 DIGITS = {0: "zero", 1: "one", 2: "two", 3: "three", 4: "four"}
 LONGEST = 32  # characters of such a name
-ALONE = 9  # the level of what nothing around it tears apart
+ALONE = 9  # precedence of an atom
 
 
 class Expressions:

@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What all kernels share, by the names of the files beside them; a language has ``_running.py`` too.
+# Files that all kernels share, by the file names beside them; a language has ``_running.py`` too.
 RUNTIME = {"__init__.py": "choosing.py", "_serving.py": "serving.py", "_losses.py": "losses.py"}
 
 

@@ -58,7 +58,7 @@ class KernelPage(PlainFunctions):
         program = pair.program
         super().__init__(program, pair.outside)
         self.prints, self.codes = prints, dict(program.sizes)
-        self.renamed = {}  # what is made is called as the results are
+        self.renamed = {}  # values have the names of results
         self.pair, self.at_once = pair, None
         self.plain: KernelPage | None = None  # of the calls that pass nothing optional
         self.own = {name: free(name, taken) for name in ("kernels", "lines")}
@@ -361,7 +361,7 @@ class KernelLines:
         steps = [s for s in steps if not self.page.is_left_out(s, self.function)]
         return [self.printer.step(step, self.margin) for step in steps]
 
-    # -- what is asked for -------------------------------------------------------------
+    # -- requested results -------------------------------------------------------------
 
     def _wanted(self, every: frozenset[str]) -> dict[str, frozenset[str]]:
         """The results that each value is computed for."""
@@ -438,7 +438,7 @@ class KernelLines:
             found = ["1" if d.one else self.page.codes[d.axis.name] for d in layouts[name]]
         else:
             own = {n.name: [self.page.codes[axis] for axis in n.axes] for n in self.flat.nodes}
-            for piece in self.loops.kernels:  # what its language has beside the nodes
+            for piece in self.loops.kernels:  # its language's own numbers
                 own |= {made: [*sizes] for made, sizes in piece.shapes.items()}
             found = own[name]
         is_whole = found and self.page.is_pointwise  # in the shape of its arguments
@@ -505,7 +505,7 @@ class KernelLines:
         lines: list[str] = []
         for line in _of_shapes(found, {p.name: len(p.layout) for p in self.function.tensors}):
             name = line.partition(" = ")[0]
-            own = around.get(name, [line])  # what is refused before it is known, and after
+            own = around.get(name, [line])  # with the checks before and after it
             lines += [line if other.startswith(f"{name} = ") else other for other in own]
         return lines
 

@@ -202,7 +202,7 @@ class Arrays(Reads, Convolutions, Diagonals):
         if value.rowwise and parts.on_diagonal(value.index) is not None:
             return self.diagonal_of(value), ATOM
         operand, index = self.tight(value.operand), self.tight(value.index)
-        if not value.rowwise and len(value.operand.dims) == 2:  # refuses what is out of range
+        if not value.rowwise and len(value.operand.dims) == 2:  # raises for indices out of range
             return f"torch.nn.functional.embedding({self.text(value.index)}, {operand})", ATOM
         if not value.rowwise and not value.index.dims and len(value.operand.dims) == 1:
             place = f"{index}.unsqueeze(0)"  # an index without dimensions cannot be batched

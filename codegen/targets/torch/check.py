@@ -49,7 +49,7 @@ def largest_of(
     decided: dict[str, float] = {}
     undecided: dict[str, float] = {}
     doubtful: set[str] = set()  # and not seen since where nothing is rounded off
-    told: set[str] = set()  # of what one upstream gradient decides, another need not say more
+    told: set[str] = set()  # decided by one upstream gradient, not repeated for others
     for i, draw in enumerate(DRAWS):
         if i >= USUAL and decided.keys() | undecided.keys():
             break

@@ -18,7 +18,7 @@ from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axes
 
 TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-MORE = " " * 8  # what stands below a condition in a function, and goes on a line further in
+MORE = " " * 8  # indent of a line continued below a condition
 ROUND_A_PART = 15  # twelve spaces, an f and two quotes
 
 

@@ -17,7 +17,7 @@ from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple, public
 from derive.language.errors import QuestionError
 
 CHUNK = 4096  # entries of an axis, where nothing else is said: a tile of some columns of a matrix
-TOLD = ("agreed", "sum", "largest", "first", "moments")  # what chunks tell one after the other
+TOLD = ("agreed", "sum", "largest", "first", "moments")  # collectives of chunks, in turn
 
 
 class ChunkPrinter(ShardPrinter):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from derive.language.notation.definition import Definition
 
-EQUAL = 0.75  # what all inputs are where they are equal: of every draw, and no threshold by chance
+EQUAL = 0.75  # the value of equal inputs: in range of every draw, and unlikely to be a threshold
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from derive.gradient.orders import FIRST, SECOND
 from derive.language.notation.definition import Definition
 
 TOLERANCE = 1e-8  # of second derivatives in float64, relative to the largest entry
-ROUNDED = 1e3  # times what a difference in the inputs' last place comes to
-BESIDE = 1e-3  # relative; what derivatives on one side of an edge differ by close to it
+ROUNDED = 1e3  # times the effect of the inputs' last place
+BESIDE = 1e-3  # relative change of derivatives near an edge, on one side
 OWN_TANGENTS = (  # for the rest torch derives forward mode from the gradient, or it is linear
     *(arrays.Cumulate, arrays.Scanned, arrays.OfMatrix, arrays.Solved, arrays.SegmentMax),
     *(loops.Looped, loops.Collected, reads.Convolve),

@@ -38,7 +38,7 @@ NEIGHBOURS = 2.0**24  # from here on whole numbers have gaps
 SPREAD = 256.0  # of entries around that: some of them are equal, the others a few gaps apart
 FAR, BETTER = 1e-3, 100.0  # relative to the largest entry; that many times as exact as another
 SPLITTING = 2.0**29 + 1  # leaves 24 of 53 binary digits (Dekker 1971, section 5)
-SMALLEST = 1e-37  # what is smaller may be rounded to 0
+SMALLEST = 1e-37  # smaller numbers may be rounded to 0
 MOST = 0.9 * LARGEST  # that entries are multiplied by
 
 SUMS = tuple(getattr(torch.ops.aten, name) for name in ("sum", "mm", "addmm", "bmm", "baddbmm"))
@@ -136,7 +136,7 @@ class _Edges(Measure):
                 bad, faults = middle, (*found, *faults)
             else:
                 good = middle
-        beyond = [p for p in powers if abs(p) > abs(power)]  # what is far off may be NaN later
+        beyond = [p for p in powers if abs(p) > abs(power)]  # large errors may become NaN later
         faults = (*faults, *(fault for p in beyond for fault in self._faults_at(names, p)))
         return Edge(names, good, faults)
 
@@ -153,7 +153,7 @@ class _Edges(Measure):
         found = self.found(rounded, self.ours, torch.float32)
         outputs = {name: truth[name] for name in self.program.outputs}
         if not all((value.abs() <= LARGEST).all() for value in outputs.values()):
-            truth = outputs  # of what is infinite no gradient is asked
+            truth = outputs  # no gradients of infinities
         gaps = {name: _gap(found[name], value) for name, value in truth.items()}
         wrong = {name: gap for name, gap in gaps.items() if not gap <= FAR}
         if any(gap < torch.inf for gap in wrong.values()) or (wrong and last):

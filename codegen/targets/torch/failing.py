@@ -1,4 +1,4 @@
-"""A module at hard points: confirms the risks that the derivation names, and finds other failures."""
+"""Runs a module at hard points: confirms risks that the derivation names, and finds others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class AtHardPoints:
         if point.always and not all(is_finite(truth[name]) for name in broken):
             return f"{', '.join(broken)} may be infinite or NaN"
         if not all((truth[name].abs() <= LARGEST).all() for name in self.program.outputs):
-            return ""  # nothing is asked of what is infinite
+            return ""  # infinities are not compared
         wrong = [name for name in broken if _lacks_numbers(found[name], truth[name])]
         return f"float32: {', '.join(wrong)} may be infinite or NaN" if wrong else ""
 

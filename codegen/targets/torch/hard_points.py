@@ -20,9 +20,9 @@ from derive.language.symbols import Axis, tensors_in
 
 EQUAL = 47 / 64  # no number that formulas have
 CONSTANTS = (EQUAL, 0.0, 1.0, -1.0, 100.0, -100.0, 1e20, 1e30, -1e30)  # of all entries
-BESIDE = (0.0, 1.0, 100.0, -100.0)  # a number at an end of what it may be
+BESIDE = (0.0, 1.0, 100.0, -100.0)  # a number at an end of its domain
 FAR = 1e10  # from here on `extremes` has tried the same magnitude with both signs
-USUAL = (0, 1)  # ends of what a number may be that declares none
+USUAL = (0, 1)  # ends of a number without a domain
 MIXED, DRAWN = (0.0, 1.0, -1.0, 100.0, -100.0), 4  # entries of points at which neighbours differ
 STEPS = 30  # of a search for numbers at which a divisor is 0
 NEAR, GROWN = 1e-2, 1e6  # relative to where that began: may well be 0; may well overflow

@@ -12,7 +12,7 @@ class Loops:
     """The printing methods of the values of ``program/loops.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]
-    slices: dict[str, str]  # how a loop reads what it goes along
+    slices: dict[str, str]  # the text of a loop's slices
 
     def _Load(self, value: Load):
         return self.slices.get(value.name, value.name), ATOM
@@ -31,7 +31,7 @@ class Loops:
         kept = ", ".join(value.collected) + "," * (len(value.collected) == 1)
         inside.append(broken(f"{name}.append(({kept}))", inner))
         ends = (", ".join(getattr(p, end) for p in value.passed) for end in ("before", "after"))
-        inside.append(broken(" = ".join(ends), inner))  # at once: one may be what another was
+        inside.append(broken(" = ".join(ends), inner))  # at once: one may read another
         return f"\n{margin}".join([*found, *(STEP + line for line in inside)])
 
     def _given(self, given: Given, place: str) -> str:

@@ -23,7 +23,7 @@ from derive.running.writing import MARK
 
 TEMPLATES = Path(__file__).parent / "templates"
 RUNTIME, RANKS = "_runtime.py", "_ranks.py"  # what they import: beside them wherever they stand
-IMPORTS = {  # by what a text holds where it needs them
+IMPORTS = {  # by the word in a text that needs them
     "math.": "import math",
     "(NamedTuple)": "from typing import NamedTuple",
 }

@@ -24,7 +24,7 @@ from derive.language.notation.definition import Definition
 from derive.language.symbols import Axes
 
 NUDGE = 1e-15  # by which inputs differ in their last place
-CLOSE, CLOSER = 1e-6, 3e-7  # to an edge; what is steep there differs at the two
+CLOSE, CLOSER = 1e-6, 3e-7  # to an edge; steep functions differ at the two
 SIDES = 4  # ways in which entries are on them together, and as many the other way round
 SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 

@@ -24,12 +24,12 @@ from codegen.targets.torch.simulated import on_ranks, simulated
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import Layout
 
-# How many parts, and of each the share of what is there, in sixths: one is empty.
+# How many parts, and the share of each, in sixths: one is empty.
 SHARES = ((6,), (4, 2), (3, 0, 3), (1, 2, 0, 3))
 FAR = float("inf")
 CHUNKS = (1, 2, 3, 100)  # entries: those of a part differ in number, or are all
 
-Key = tuple[str, str]  # the kind of a function, and the name of what it returns
+Key = tuple[str, str]  # the kind of a function, and the name of a result
 
 
 def largest_difference_of_parts(

@@ -61,7 +61,7 @@ class ShardedPage(Asking):
                 printer.sizes[axis] = f"({' // '.join([self.length_of(function, group), *others])})"
         return printer
 
-    # -- what knows the ranks -----------------------------------------------------
+    # -- ranks --------------------------------------------------------------------
 
     def meets(self, function: Function, again: bool = False) -> dict[str, bool]:
         """True for each axis whose ranks communicate; ``again``: with the lengths of all parts
@@ -156,7 +156,7 @@ class ShardedPage(Asking):
         Tensors that the forward saved for the backward are not compared.
         """
         flattened = self.lengths.flattened.get(axis, [])
-        own, found = set(self.whole), {}  # names of what differs from rank to rank
+        own, found = set(self.whole), {}  # names that differ from rank to rank
         if function is not self.program.backward:
             found[self.dtype] = self.dtype
         for other, code in self.sizes.items():

@@ -27,7 +27,7 @@ def taken(definition, arguments: Mapping[str, Tensor | float]) -> Found:
 
 
 class _Taken(Interpreter):
-    entries: Mapping[Expr, Tensor] | None = None  # of what a choice is made of, where it is taken
+    entries: Mapping[Expr, Tensor] | None = None  # of a choice's operands, where it is taken
 
     def value(self, e: Expr) -> Tensor:
         if self.entries is None:
@@ -43,7 +43,7 @@ class _Taken(Interpreter):
     def _chosen(self, e: Piecewise) -> Tensor:
         e = self._in_full(e)
         values = {leaf: self.value(leaf) for leaf in _leaves(e)}
-        one = (1,) * len(self.definition.axes)  # of what is chosen by sizes alone
+        one = (1,) * len(self.definition.axes)  # of choices by sizes alone
         shape = torch.broadcast_shapes(one, *(v.shape for v in values.values()))
         self.entries = {leaf: v.expand(shape).reshape(-1) for leaf, v in values.items()}
         found = self.value(e)  # SymPy may have decided the choice, now that all of it is there

@@ -119,7 +119,7 @@ class _Counting:
         read = [layout for name, layout in arguments.items() if name in loaded]
         return Moves(sum(map(self.is_full, read)), sum(map(self.is_full, written)))
 
-    # -- operations: what is read, and what is made ---------------------------
+    # -- operations: reads and writes -----------------------------------------
 
     def _operations(self, step: Step) -> Iterator[tuple[list[_Stored], _Stored]]:
         if isinstance(step, AddAt):  # one entry in each row
@@ -149,7 +149,7 @@ class _Counting:
             stored, before = self._all(read)
             return _Stored(value.dims), [*before, (stored, _Stored(value.dims))]
         stored, before = self._all(operands(value))
-        if isinstance(value, Pick):  # of the operand, only what is picked
+        if isinstance(value, Pick):  # of the operand, only picked entries
             stored = [_Stored(value.dims), self._made(value.index)[0]]
         made = _Stored(value.dims)
         return made, [*before, (stored, made)]

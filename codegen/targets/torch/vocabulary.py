@@ -74,6 +74,6 @@ UNSHIFTED = {
     "peak": ".nan_to_num(math.nan, 0.0, 0.0)",
     "subtracted peak": ".nan_to_num(math.nan, math.inf, 0.0)",
 }
-# What stands in the formula of a number. Longer formulas are written as the number that they are.
+# Names in the formula of a number. Longer formulas are written as numbers.
 IN_NUMBERS = {"sqrt": "math.sqrt", "exp": "math.exp", "log": "math.log", "pi": "math.pi"}
 IN_NUMBERS |= {"erf": "math.erf", "tanh": "math.tanh", "E": "math.e"}

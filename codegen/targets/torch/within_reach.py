@@ -26,7 +26,7 @@ from codegen.targets.torch.several import joined
 from codegen.targets.torch.wrong import WrongUse
 from derive.language.notation.definition import Definition
 
-BEYOND = 1e20  # what is as large stands for infinity
+BEYOND = 1e20  # larger numbers stand for infinity
 
 Loads = Callable[[str], object]  # gives what has the functions of the module with a text
 Compares = Callable[[object, Definition, Program], float]

@@ -10,7 +10,7 @@ from codegen.program import NUMBERS, Parameter
 from codegen.program.values import Value
 from codegen.targets.torch.lines import LONGEST, STEP, broken, filled
 
-WITHIN = " " * 8  # what stands in a method is indented by that
+WITHIN = " " * 8  # indent of lines in a method
 KINDS = {
     "scalar": "float",
     "index": "int",
@@ -88,7 +88,7 @@ def used(lines: Sequence[str], returned: str) -> list[str]:
 
 
 def wrapped(head: str, items: Sequence[str], tail: str = "", indent: int = 0) -> str:
-    """``head(items)tail`` on one line, or the items on lines of their own, as many on each as fit."""
+    """``head(items)tail`` on one line, or the items below it, as many on each line as fit."""
     line = f"{head}({', '.join(items)}){tail}"
     if indent + len(line) <= LONGEST:
         return line

@@ -17,7 +17,7 @@ from codegen.schedule.plan import Sweep
 from codegen.targets.triton.shape import Shape
 from codegen.targets.triton.values import Values
 
-WITHOUT_REDUCTION = 2 / 3  # of what there is at once: compilers take some of it entry by entry
+WITHOUT_REDUCTION = 2 / 3  # of the values alive: compilers compute some of them entry by entry
 
 
 def alive(sweep: Sweep, shape: Shape, values: Values) -> int:

@@ -96,7 +96,7 @@ class Expressions(expressions.Expressions):
             condition, yes, no = e.args
             return f"{printed(yes, 1)} if {printed(condition, 1)} else {printed(no)}"
         if e.kind == "call":
-            self.function(e.name)  # refuses what no target has
+            self.function(e.name)  # raises for an unknown function
             own = OF_NUMBERS.get(e.name, f"math.{e.name}")
             return f"{own}({', '.join(map(printed, e.args))})"
         if e.kind in ("negate", "not"):

@@ -50,7 +50,7 @@ class TritonPage(KernelPage):
             more = [p for p in kept if p.name in read and p not in tensors]  # a forward's operand
             return super()._widened([*tensors, *more])
         kept = [p for p in self.current.function.parameters if p.role == "statement"]
-        every = dict.fromkeys((*tensors, *kept))  # what lines have kept is in float32
+        every = dict.fromkeys((*tensors, *kept))  # values saved by lines are in float32
         own = [p for p in every if p.name in self.operands and p.role not in self.indices]
         floats = [p for p in tensors if p.role in ("input", "adjoint")]
         deciding = [p.name for p in own if p in floats] or [p.name for p in floats]

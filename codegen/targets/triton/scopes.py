@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from codegen.targets.tables.names import Names
 
 WIDTH = 100  # columns
-INDENT = " " * 4  # of what stands in a function, or in a loop
+INDENT = " " * 4  # inside a function, or a loop
 
 
 @dataclass

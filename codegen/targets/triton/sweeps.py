@@ -24,7 +24,7 @@ from codegen.targets.triton.values import Values, own
 
 REDUCED = {"sum": "total", "max": "largest"}  # functions that reduce a block along an axis
 MOST_ALONE = 3  # see `Sweeps.apart`
-NONE = {"sum": "0.0", "max": 'float("-inf")'}  # what nothing adds up to
+NONE = {"sum": "0.0", "max": 'float("-inf")'}  # the neutral elements
 
 
 class Sweeps(Expressions):
@@ -49,7 +49,7 @@ class Sweeps(Expressions):
         self.numbers = numbers
         names.taken |= {*numbers.values()}
         self.moving: set[str] = set()  # maxima that are not known yet
-        self.alone = 0  # how much of what is read once has a line of its own
+        self.alone = 0  # how many values that are read once get lines
         self.open = open
         self.sums = [values.nodes[name] for name in sweep.partial]
 
@@ -270,7 +270,7 @@ class Sweeps(Expressions):
         )
         if not shape.looped:
             if chunked and shape.rows:
-                self.row()  # before what begins as nothing
+                self.row()  # before the accumulators
             self.body()
             return scopes.scopes[0].lines
         scopes.line(f"program = tl.program_id({self.along_grid}).to(tl.int64)")
@@ -432,7 +432,7 @@ class Sweeps(Expressions):
             text = of_sum if node.kind == "sum" else f"largest({text}, True, {dim})"
         return text
 
-    # -- what is stored -------------------------------------------------------------
+    # -- stores ---------------------------------------------------------------------
 
     def part_place(self, node: Node) -> str:
         """The offset of a partial sum, of a program or of a row: one part after the other, each

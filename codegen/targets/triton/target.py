@@ -22,7 +22,7 @@ from codegen.targets.triton.vocabulary import SHARED
 from derive.language.errors import QuestionError
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What kernels in Triton share, by the names of the files beside them.
+# Files that Triton kernels share, by the names of the files beside them.
 RUNTIME = {
     "_running.py": "running.py",
     "_launching.py": "launching.py",
