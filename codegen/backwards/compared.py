@@ -53,7 +53,7 @@ def is_member(value: Any) -> bool:
 
 
 def compared_in(function: type, names: Sequence[str], has_setup: bool) -> Compared:
-    """Values that a Function compares the arguments of its forward, called ``names``, with."""
+    """Values compared with the arguments of a Function's forward, which are called ``names``."""
     found: Compared = Compared()
     kept: dict[str, Any] = {}
     arguments = tuple(Option(name) for name in names)

@@ -174,9 +174,9 @@ def each_setting(
 def _with_others(
     subject: FunctionSubject, tried: Sequence[Setting], cases: Sequence, check: Callable
 ) -> Iterator[tuple[str, str, str, Any]]:
-    """Retry with another value each float for which only one value was accepted: yields the option,
-    the setting and the value in words, and the verdict where it says more. Each float is tried at
-    the first setting only where it is not a name.
+    """Try another value of each float of which a single one was accepted. Yields the option, the
+    setting and the value in words, and the verdict where it says more. Each float is tried at the
+    first setting only where it is not a name.
     """
     if any(verdict.status for _, verdict in cases):
         return

@@ -65,9 +65,8 @@ def with_bounded_arguments(
     saved: Mapping[str, frozenset[str]] | None = None,
     choice: type[Choose] = Choose,
 ) -> Function:
-    """``function`` in a form that autograd may differentiate; ``saved`` values, made of other
-    names, may be infinite or NaN where they are not read. ``choice`` is the node that holds
-    arguments.
+    """``function`` for autograd to differentiate line by line; ``saved`` values, made of other
+    names, may be infinite or NaN where they are not read. A ``choice`` holds the arguments.
     """
     return _Bounded(function, saved or {}, choice).function
 

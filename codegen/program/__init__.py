@@ -81,8 +81,7 @@ class Program:
     derivation found. Of equal largest entries of a value in ``first`` one has the whole gradient.
     ``without_second`` is the reason why torch's derivatives of the backward's lines are wrong.
     ``derived`` are the sizes that follow from others, with the formulas in Python.
-    ``without_options`` is the program of calls that pass nothing optional, where it moves less
-    memory.
+    ``without_options`` is the program of calls that pass nothing optional, if it moves less.
     """
 
     name: str

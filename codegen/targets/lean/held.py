@@ -1,5 +1,4 @@
-"""Lines that torch may differentiate again where a choice excludes points without a finite
-derivative.
+"""Lines that torch may differentiate again, where choices exclude infinite derivatives.
 
 Autograd multiplies gradients through a branch that is not taken by 0, which is NaN where a
 derivative is infinite. So arguments are held in such branches (``lowering/bounded.py``), and a root

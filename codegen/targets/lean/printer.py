@@ -15,9 +15,8 @@ from codegen.targets.torch.vocabulary import ATOM, SUM
 
 class LeanPrinter(Printer):
     """Prints the lines of one function. ``in_place``: the target of an addition is batched wherever
-    its source is, so that vmap permits it, as in a backward, where both come from the upstream
-    gradient. There composite operations are split too: the vmap of is_grads_batched has no rule for
-    them.
+    its source is, so vmap permits it, as in a backward, where both come from the upstream gradient.
+    There composite operations are split too: is_grads_batched has no vmap rule for them.
     """
 
     in_place = False
