@@ -175,8 +175,8 @@ def with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Ten
 
 
 def stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """The value one place before along a dimension, ``initial`` at the first; with ``reverse`` one
-    place after, 0 at the last.
+    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
+    one place behind, 0 at the last.
     """
     count = tensor.shape[along]
     if count == 0:
