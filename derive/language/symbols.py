@@ -76,18 +76,18 @@ class Axis(Symbol):
 
     @property
     def dims(self) -> str:
-        """What stands for it among the dimensions of a shape: ``N``, or ``*N`` for an `Axes`."""
+        """The axis as a dimension of a shape: ``N``, or ``*N`` for an `Axes`."""
         return self.name
 
     @property
     def identity(self) -> str:
-        """What tells it apart from others: the name, its kind, and the length where it has one."""
+        """The key that sets it apart from others: name, kind, and the length if it has one."""
         size = self.formula or self.length
         return self.dims if size is None else f"{self.dims}:{size}"
 
     @property
     def declaration(self) -> str:
-        """How it is written down."""
+        """The call that declares it."""
         size = self.formula or self.length
         length = "" if size is None else f", {size}"
         return f'{type(self).__name__}("{self.name}"{length})'

@@ -77,8 +77,8 @@ def _rebuilt(node: ArrayNode, operands: list[Expr]) -> Expr:
 
 
 def read_otherwise(node: OfMatrix, known: Callable[[Expr], Expr | None]) -> Expr | None:
-    """What is ``known`` of the node where its matrix is read along other axes, so that it may be
-    the transposed one: that, read so too.
+    """``known(node)``, or the same of its matrix read along other axes, renamed back: it may be the
+    transpose.
     """
     found, free = known(node), node.free_axes
     for met in tensors_in(node) if found is None else ():

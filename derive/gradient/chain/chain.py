@@ -27,7 +27,7 @@ from derive.language.traversal import everywhere, read_otherwise
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one statement that uses a tensor adds to its gradient, and why it has that form.
+    """The term that one statement adds to the gradient of a tensor it uses, and why.
 
     ``through_outer`` is the same with the derivative of the statement's outermost function left
     open (`at_outer`): whoever computes it may know that derivative under a name.

@@ -1,4 +1,4 @@
-"""What ties a forward together again where recurrences cut it open, and its backward.
+"""The ties between the places of a recurrence, which the forward cuts open, and their backward.
 
     h_before[t] = h_after[t-1]      dh_after[t] = dh_before[t+1]
     h_before[0] = h_initial         dh_initial  = dh_before[0]
@@ -28,7 +28,7 @@ def ties_forward(definition: Definition) -> list[Tie]:
 
 
 def ties_backward(definition: Definition) -> list[Tie]:
-    """What comes back at each place from the next, and to the initial state."""
+    """Ties of the backward: from each place to the one before, and to the initial state."""
     found = []
     for c in definition.carried:
         back = adjoint_of(c.before)

@@ -1,4 +1,4 @@
-"""How choices are rewritten: conditions and one-hots in products and sums.
+"""Rewrites of choices: conditions and one-hots in products and sums.
 
 The identities that these are, with the conditions under which they hold, stand in the table of
 ``identities.py``, which also says what a rewrite receives and returns.

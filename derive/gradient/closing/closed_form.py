@@ -99,7 +99,7 @@ class ClosedForm:
 
     @cached_property
     def draft(self) -> ClosedForm:
-        """What `draft` makes of the same chain."""
+        """The `draft` of the same chain."""
         return draft(self.chain)
 
     @cached_property
@@ -108,8 +108,8 @@ class ClosedForm:
 
     @cached_property
     def parts_shown(self) -> dict[Tensor, Tensor]:
-        """What values that nobody named are called where they are shown. A gradient of one is
-        called what it is computed as, ``gain_times_dy``, or ``d_x_over_rms``.
+        """Display names of values that nobody named. A gradient of one is called what it is
+        computed as, ``gain_times_dy``, or ``d_x_over_rms``.
         """
         own = {t.name for t in self.definition.inputs} | self.definition.by_name.keys()
         pairs = [(s.tensor, s.expression) for s in self.statements]
@@ -139,8 +139,8 @@ class ClosedForm:
 
     @cached_property
     def saved(self) -> tuple[Tensor, ...]:
-        """What the backward reads of the forward: inputs, labels, scalars and values, in order
-        of definition.
+        """Tensors of the forward that the backward reads: inputs, labels, scalars and values, in
+        order of definition.
         """
         used = {t.name: t.at_home for s in self.statements for t in tensors_in(s.expression)}
         known = [

@@ -212,8 +212,8 @@ def _turned(order: type) -> type:
 
 
 class _Points:
-    """What is chosen at random points at which it has a value: the first value, the second, or
-    either as they are equal.
+    """The value chosen at random points at which there is one: the first, the second, or either as
+    they are equal.
     """
 
     def __init__(self, e: Expr, leaves: tuple[Expr, Expr], definitions: dict[Expr, Expr]):

@@ -1,5 +1,5 @@
-"""What a closed form costs, counted and not measured: with what it risks before it (``risks.py``),
-the one measure by which a form is chosen.
+"""The cost of a closed form, counted and not measured: with its risks before it (``risks.py``), the
+one measure by which a form is chosen.
 
 All is counted on what is distinct: a reduction or a function that stands in two statements, or
 inside of another one, is computed once. The order of importance:
@@ -107,7 +107,7 @@ def _full_size(statements: Pairs, results: frozenset[str], flattened: Parts) -> 
 
 
 def _reshapings(e: Basic) -> int:
-    """How often something is reshaped: a view, which is written out all the same."""
+    """Number of reshapings: views, which are counted as written out all the same."""
     return isinstance(e, Reindexing) + sum(map(_reshapings, e.args))
 
 
@@ -167,12 +167,12 @@ def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
 
 
 def _multiplied(reduction: Expr) -> tuple[Expr, ...]:
-    """What a matrix product, or a recurrence, is made of: whole arrays."""
+    """Operands of a matrix product or a recurrence: whole arrays."""
     return reduction.operands if isinstance(reduction, Whole) else reduction.operand.args
 
 
 def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
-    """What is read by ``e`` outside of its reductions, and these."""
+    """Tensors that ``e`` reads outside of its reductions, and these reductions."""
     tensors = sorted(tensors_around(e), key=str)
     read = []
     for t in tensors:
@@ -189,8 +189,8 @@ def _reductions(e: Expr) -> list[Expr]:
 
 
 def additions(e: Expr) -> int:
-    """How many terms are added or subtracted: of equal forms, that with the fewest is rounded
-    least.
+    """Number of additions and subtractions: of equal forms, the one with the fewest has the least
+    rounding.
     """
     return sum(len(node.args) - 1 for node in e.atoms(Add))
 

@@ -1,5 +1,5 @@
-"""How identities between axes are rewritten, and what depends on a one-hot in another way than as
-its multiple.
+"""Rewrites of identities between axes, and of expressions that depend on a one-hot in another way
+than as its multiple.
 
 The identities that these are, with the conditions under which they hold, stand in the table of
 ``identities.py``, which also says what a rewrite receives and returns.
@@ -47,7 +47,7 @@ def read_on_diagonal(node, knowledge):
 
 
 def _away(e: Expr) -> int:
-    """How many tensors are met along other axes than their own."""
+    """Number of tensors met along other axes than their own."""
     return sum(t.axes != t.home for t in tensors_in(e))
 
 

@@ -68,8 +68,8 @@ def _inserted_in(
     keep: set[str],
     record: Record,
 ) -> Expr:
-    """What the chain says of ``adjoint``, in the values of the forward and what is found so far; in
-    one step, where that is not what the forward says as it is written.
+    """The chain's expression for ``adjoint``, in the values of the forward and the gradients found
+    so far; in one step, unless it is the forward's as written.
     """
     relations, target = simplifier.knowledge.relations, adjoint.tensor
     written = simplifier.chain.by_name.get(adjoint.name, adjoint).expression

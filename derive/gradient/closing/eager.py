@@ -1,4 +1,4 @@
-"""What an expression moves in eager torch, where each operation reads its operands and writes its
+"""Traffic of an expression in eager torch, where each operation reads its operands and writes its
 result: in entries, with every axis taken as `NOMINAL` long.
 
 A quotient is one operation, and so is a product that is added (``torch.addcmul``); what is
@@ -47,7 +47,7 @@ def lines_of(e: Basic, flattened: Parts) -> tuple[int, Mapping[Basic, int]]:
 
 
 def _moved_by(e: Basic, operands: list[Basic], flattened: Parts) -> int:
-    """What the one operation ``e`` reads and writes."""
+    """Entries that the one operation ``e`` reads and writes."""
     axes = _axes(e, flattened)
     if isinstance(e, Sum) and is_picked(e):
         return 2 * entries(axes)
@@ -110,7 +110,7 @@ def split(axes: Iterable[Axis], flattened: Parts) -> Axes:
 
 
 def _combined(operands: list[Axes]) -> int:
-    """What is moved where operands are combined two by two, the smallest first."""
+    """Entries moved where operands are combined two by two, the smallest first."""
     first, *others = sorted(operands, key=len) or [frozenset()]
     total = 0
     for operand in others:

@@ -155,6 +155,6 @@ def _grouped(terms: list[Powers]) -> Expr:
 
 
 def common_factor(products: list[Expr]) -> Expr:
-    """What all of the products have in common, numbers apart."""
+    """The common factor of the products, numbers apart."""
     common = _common([_powers(product) for product in products])
     return Mul(*(base**power for base, power in common.items() if base != 1))

@@ -30,7 +30,7 @@ elementary: tuple[Identity, ...] = tuple(i for i in identities if i.name != "fac
 
 @dataclass
 class Facts:
-    """What is known of the forward: its relations, and the facts found so far."""
+    """Knowledge of the forward: its relations, and the facts found so far."""
 
     relations: Relations
     found: dict[Expr, Fact | None] = field(default_factory=dict)

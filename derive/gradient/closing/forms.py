@@ -30,8 +30,8 @@ from derive.language.traversal import everywhere
 
 @dataclass(frozen=True)
 class Form:
-    """What ``value`` equals, or with a ``whole`` what that is, which is made of the value: by the
-    ``rule`` of the table, for the reason ``why``; ``names`` are used in what is put together.
+    """An equation to rewrite by: ``equal`` replaces ``value``, or the ``whole`` made of it, by the
+    ``rule`` of the table, for the reason ``why``; ``names`` are used in the result.
     """
 
     rule: str
@@ -112,7 +112,7 @@ def improved(pairs: Pairs, knowledge: Facts, record: Record) -> Pairs:
 
 
 def _forms(pairs: Pairs, knowledge: Facts) -> Iterator[Form]:
-    """What the values that are read equal, and may be replaced by where these are read."""
+    """Forms by which the values that are read may be replaced where they are read."""
     relations = knowledge.relations
     read = {t.at_home for _, e in pairs for t in tensors_in(e) if t.name in relations.by_name}
     chosen_by = {divisor for _, e in pairs for divisor in divisors(e)}

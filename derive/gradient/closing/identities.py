@@ -66,7 +66,7 @@ from derive.language.symbols import Tensor
 
 
 class Knowledge(Protocol):
-    """What an identity may ask about the forward."""
+    """The forward, as an identity sees it."""
 
     relations: Relations
 

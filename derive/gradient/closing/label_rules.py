@@ -1,4 +1,4 @@
-"""How what labels say is rewritten: one-hots in products and sums, and what is picked by them.
+"""Rewrites with labels: one-hots in products and sums, and the entries that they pick.
 
 The identities that these are, with the conditions under which they hold, stand in the table of
 ``identities.py``, which also says what a rewrite receives and returns.

@@ -1,4 +1,4 @@
-"""How products are rewritten: multiplied out, divided, and cancelled.
+"""Rewrites of products: multiplied out, divided, and cancelled.
 
 The identities that these are, with the conditions under which they hold, stand in the table of
 ``identities.py``, which also says what a rewrite receives and returns.

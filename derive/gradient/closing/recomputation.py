@@ -1,5 +1,5 @@
-"""What the backward can compute again, entry by entry, from what it reads anyway is not saved; nor
-what it can from one argument in place of the value.
+"""Recompute, rather than save, values that the backward gets entry by entry from what it reads
+anyway, or from one argument read instead of the value.
 
 The sigmoid of a gate is a function of the gate, and the gradient of the gate reads the gate. To
 keep the sigmoid as well would cost memory of full size, and its writing and reading; to compute it
@@ -163,7 +163,7 @@ def _places(value: Tensor, e: Expr) -> list[Tensor]:
 
 @lru_cache(maxsize=8192)
 def times_read(e: Expr) -> Counter[Tensor]:
-    """How often each tensor is met in ``e``."""
+    """Number of times that ``e`` reads each tensor."""
     return Counter(node.at_home for node in _tensors_met(e))
 
 

@@ -1,5 +1,5 @@
-"""What a way of writing the gradients risks where the forward is finite: by how much of that, and
-then by the cost, one closed form is preferred to another.
+"""Risks of a way of writing the gradients where the forward is finite: closed forms are compared by
+their number, and then by the cost.
 
 A value may be divided by that is 0 there, or may underflow, or an exponential may
 be too large. The forward divides by some values itself, others lie away from 0 (``bounds.py``), and
@@ -56,8 +56,8 @@ class Risk:
 
 
 def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Preference:
-    """What is compared between two ways of writing the same gradients, the statements ``pairs``:
-    the number of risks, then the cost.
+    """Sort key for ways to write the same gradients, the statements ``pairs``: the number of risks,
+    then the cost.
     """
     pairs = list(pairs)
     risked = {risk for e in _written_out(pairs, relations) for risk in _risked(e, relations)}
@@ -91,9 +91,7 @@ def _inserted(e: Expr, known: tuple[tuple[Tensor, Expr], ...]) -> Expr:
 
 
 def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
-    """What ``e`` risks: what it divides by although it may vanish, marked True, and what may
-    overflow.
-    """
+    """Risks of ``e``: divisors that may vanish, marked True, and parts that may overflow."""
     if e not in relations.risked:
         divided = {(relations.with_values(divisor), where) for divisor, where in _divided(e)}
         vanishing = {d for d, where in divided if _may_vanish(d, where, relations)}
@@ -107,8 +105,8 @@ def _risked(e: Expr, relations: Relations) -> frozenset[tuple[bool, Expr]]:
 
 
 def _exposed(e: Expr, relations: Relations) -> frozenset[Expr]:
-    """What ``e`` divides by outside of a choice although it may be 0, in the forward too: where a
-    choice is 0, so is the gradient, but 0/0 is not.
+    """Divisors in ``e`` outside of a choice that may be 0, in the forward too: where a choice is 0,
+    so is the gradient, but 0/0 is not.
     """
     if e not in relations.exposed:
         relations.exposed[e] = frozenset(
@@ -138,7 +136,7 @@ def _excludes_zero(condition: Basic, e: Expr) -> bool:
 
 
 def _nonzero(condition: Basic) -> Expr | None:
-    """What is not 0 where the condition holds."""
+    """The expression that a condition keeps from 0, or None."""
     if isinstance(condition, Ne) and S.Zero in condition.args:
         return next(side for side in condition.args if side != 0)
     if not isinstance(condition, (Gt, Ge, Lt, Le)):
@@ -152,7 +150,7 @@ def _nonzero(condition: Basic) -> Expr | None:
 
 @lru_cache(maxsize=8192)
 def _divided(e: Basic) -> frozenset[Divided]:
-    """What ``e`` divides by, each with the conditions under which it does."""
+    """Divisors in ``e``, each with the conditions under which it divides."""
     found: set[Divided] = set()
     if isinstance(e, Pow) and e.exp.could_extract_minus_sign() and not is_constant(e.base):
         found.add((e.base, frozenset()))
@@ -168,8 +166,8 @@ def unsafe(
     statements: Iterable[tuple[Tensor, Expr]],
     relations: Relations,
 ) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
-    """What is not safe in the ``lines`` of the forward and the ``statements`` of the gradients as
-    they are: what may be tried with numbers, and more in words. No form was found that is safe.
+    """Unsafe parts of the ``lines`` of the forward and the ``statements`` of the gradients: risks
+    to try with numbers, and others in words. No form was found that is safe.
     """
     found: dict[tuple[Expr, bool], list[str]] = {}
     lines, statements = list(lines), list(statements)
@@ -225,8 +223,8 @@ def _weighted_by_nothing(
 
 
 def _weight(e: Expr, scales: Scales) -> Expr | None:
-    """What may be 0 in a sum where the largest of the exponentials that it weights is not; None
-    where nothing is, or the exponents are chosen by whether it is.
+    """The weight in a sum that may be 0 at the largest exponential; None without one, or where the
+    exponents are chosen by whether it is 0.
     """
     if not isinstance(e, Sum):
         return None
@@ -263,6 +261,6 @@ def _names(e: Expr) -> frozenset[str]:
 
 
 def _chosen(e: Expr) -> Expr:
-    """What a choice is between, where that or 0 is chosen."""
+    """The value that a choice takes or is 0 instead; else ``e``."""
     either = isinstance(e, Piecewise) and [value for value, _ in e.args[1:]] == [0]
     return e.args[0][0] if either else e

@@ -1,4 +1,4 @@
-"""How recurrences are rewritten: what does not vary moves out, and ones are counted.
+"""Rewrites of recurrences: constant factors move out, and ones are counted.
 
 The identities that these are, with the conditions under which they hold, stand in the table of
 ``identities.py``, which also says what a rewrite receives and returns.

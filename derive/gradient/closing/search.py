@@ -1,5 +1,5 @@
-"""Which gradients keep a name: at first all do, and one name after the other is removed, as long as
-nothing is risked more and the whole costs no more.
+"""Search for the gradients that keep a name: at first all do, and one name after the other is
+removed, as long as nothing is risked more and the whole costs no more.
 
 In: a `Simplifier`. Out: the names. A removal writes the gradient where it is read, and simplifies
 only what reads it: so the time grows with the length of the forward, not with its square.

@@ -57,7 +57,7 @@ def copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pa
 
 
 def copies_inserted(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
-    """What is only another tensor, and not wanted itself, has no name."""
+    """Insert statements that only copy another tensor and are not wanted."""
     for copy, _ in statements:
         e = dict(statements)[copy]
         if isinstance(e, Tensor) and copy not in wanted:

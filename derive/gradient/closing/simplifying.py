@@ -27,10 +27,10 @@ gentle = tuple(i for i in identities if i.name not in ("distribute", "linear"))
 
 @dataclass
 class Simplifier:
-    """What brings gradients to closed form, and what it has brought there: drafts that differ in
-    the names that they keep have most of their gradients in common. ``spelled`` is the chain of
-    the forward in its one spelling (``canonical.py``), in which every part is a statement.
-    ``eliminated``: something was to eliminate.
+    """Brings gradients to closed form and keeps the results: drafts that differ in the names that
+    they keep have most of their gradients in common. ``spelled`` is the chain of the forward in its
+    one spelling (``canonical.py``), in which every part is a statement. ``eliminated``: something
+    was to eliminate.
     """
 
     chain: Chain
@@ -91,7 +91,7 @@ def _forms(e: Expr, target: Tensor, knowledge: Facts, eliminate: bool) -> list[t
 
 @lru_cache(maxsize=65536)
 def terms_in(e: Expr) -> int:
-    """How many terms ``e`` has when it is multiplied out."""
+    """Number of terms of ``e`` when it is multiplied out."""
     if isinstance(e, Add):
         return sum(map(terms_in, e.args))
     if isinstance(e, Pow) and e.exp.is_Integer and e.exp > 1:

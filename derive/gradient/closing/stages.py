@@ -76,8 +76,8 @@ class Arrangement:
 
 
 def arranged(start: Arrangement) -> Arrangement:
-    """What the moves of the table come to, each kept where nothing is risked more and the whole
-    costs no more.
+    """Apply the moves of the table, each kept where nothing is risked more and the whole costs no
+    more.
     """
     start = start.on(in_order_of_use(start.pairs))
     for move in stages.values():

@@ -1,4 +1,4 @@
-"""How sums, and what is counted again, are rewritten: split, nested, and known by name or as facts.
+"""Rewrites of sums, and of reindexed terms: split, nested, and known by name or as facts.
 
 The identities that these are, with the conditions under which they hold, stand in the table of
 ``identities.py``, which also says what a rewrite receives and returns.

@@ -1,5 +1,5 @@
-"""How many entries the loops of a backward read and write, where what can be computed in one walk
-through memory is.
+"""Count the entries that the loops of a backward read and write, with as much as possible computed
+in one walk through memory.
 
 In: `Loop` records in the order of computation, one for each statement and each reduction in it.
 Out: the entries that move. A walk (a sweep) is parallel along some axes, its rows; what has one
@@ -21,8 +21,8 @@ Name = object  # of a statement, or the reduction itself
 
 
 class Read(NamedTuple):
-    """What is read: its name, those of its axes along which it is met as it was made, and how many
-    entries.
+    """An array that is read: its name, those of its axes along which it is met as it was made, and
+    its number of entries.
     """
 
     name: Name

@@ -234,7 +234,7 @@ def _is_share(e: Mul, ranges: Ranges) -> bool:
 
 
 def _signed(e: Expr) -> Bounds:
-    """What SymPy knows of the sign."""
+    """Bounds from the sign that SymPy knows."""
     if e.is_nonnegative:
         return NONNEGATIVE
     return Bounds(high=0.0) if e.is_nonpositive else ANYWHERE

@@ -1,6 +1,4 @@
-"""What the definitions of values say about an exponent: whether it is at most zero, and what it is
-in earlier values.
-"""
+"""Exponents by the definitions of values: at most zero or not, and in terms of earlier values."""
 
 from __future__ import annotations
 
@@ -82,7 +80,7 @@ class Definitions:
         return bounds(e, self.ranges)
 
     def _bounds(self, node: Expr, below: bool) -> list[Expr]:
-        """What ``node`` is at least as large as, or where not ``below``, at most as large as."""
+        """Lower bounds of ``node``, or upper ones where not ``below``."""
         if (definition := self.definition_of(node)) is not None:
             return self._bounds(definition, below)
         if isinstance(node, Piecewise):
@@ -102,8 +100,8 @@ class Definitions:
         return [node.args[0], -node.args[0]] if isinstance(node, Abs) and below else []
 
     def _bounds_at_label(self, node: Sum) -> list[Expr]:
-        """What the entry that a label picks is at least as large as: in a row of the largest of
-        each segment, or of logarithms of their sums, the entries of its own.
+        """Lower bounds of the entry that a label picks: in a row of the largest of each segment, or
+        of logarithms of their sums, the segment's own entries.
         """
         hot, row = picked_of(node) or (None, None)
         known = self.in_definitions(row) if hot is not None else None
@@ -127,7 +125,7 @@ class Definitions:
         return True
 
     def _so_far(self, e: Expr) -> GoneAlong | None:
-        """What ``e``, or what it is the logarithm of, is: a sum of positive numbers so far."""
+        """The running sum of positive numbers that ``e`` is, or is the logarithm of; else None."""
         if (definition := self.definition_of(e)) is not None:
             return self._so_far(definition)
         if isinstance(e, log):

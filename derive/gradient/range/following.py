@@ -1,5 +1,5 @@
-"""What the rules of `scale_rules.py` are told and tell: the values that are followed as moderate
-factors times exponentials.
+"""The interface of the rules of `scale_rules.py`: values followed as moderate factors times
+exponentials.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Scaled:
 
 
 class Following(Protocol):
-    """What an identity may ask of the values that are followed (`Scales`)."""
+    """The followed values (`Scales`), as an identity sees them."""
 
     known: Mapping[str, Scaled]
     named: Mapping[Expr, Tensor]

@@ -1,4 +1,4 @@
-"""How every kind of node is followed as a moderate factor times an exponential that is not taken:
+"""Rules that follow each kind of node as a moderate factor times an exponential that is not taken:
 `identities`, mathematics beside its code, each with the condition under which it holds.
 
 ``tests/test_stability.py`` proves every one.
@@ -198,7 +198,7 @@ def _named_logarithm(scales: Following, e: log) -> Expr:
 
 
 def _called(exponent: Expr) -> str:
-    """What an exponent is called."""
+    """A name for an exponent."""
     words = getattr(exponent, "name", None) or words_of(exponent)
     return words if words and len(words) <= LONGEST_EXPONENT else "exponent"
 

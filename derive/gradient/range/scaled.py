@@ -145,8 +145,8 @@ class Scales:
 
     @_answered_once
     def risks(self, e: Expr) -> set[Expr]:
-        """What in ``e`` becomes infinite, or the logarithm of zero, where the value of ``e`` need
-        not: values, exponentials and logarithms.
+        """Values, exponentials and logarithms in ``e`` that may become infinite, or the logarithm
+        of zero, although ``e`` need not.
 
         What is divided by a sum of positive numbers may be infinite there: then it is zero.
         """

@@ -1,4 +1,4 @@
-"""What the definitions of a forward say about its values.
+"""Relations between the values of a forward, from its definitions.
 
 In: a `Definition`.
 Out: `Relations`: the values in one spelling (``canonical.py``), whatever the user named on the way

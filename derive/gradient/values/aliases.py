@@ -1,5 +1,5 @@
-"""What is only another name for a value of the forward: a multiple of it, one over it, or a choice
-between numbers by what is given.
+"""Other names for a value of the forward: a multiple of it, one over it, or a choice between
+numbers by what is given.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What the definition of a value says about what it is made of: the equation, solved for another of
-its members.
+"""Equations from the definition of a value, solved for another of its members.
 
 `table` has every way of solving. Its contract: ``solve`` receives a value of the forward and what
 is known of the forward, and gives pairs of a member and what that equals, in terms of the value and
@@ -141,7 +140,7 @@ def _may_divide_by(slope: Expr, function: Expr) -> bool:
 
 
 def _logarithm(value: Value, known: Known) -> Iterator[Solution]:
-    """What a value holds the logarithm of, where that depends on other entries."""
+    """Solve for the argument of a logarithm, where it depends on other entries."""
     for term in Add.make_args(value.expression):
         logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
         if len(logarithms) != 1:
@@ -189,9 +188,7 @@ def is_safe(e: Expr) -> bool:
 
 
 def _remainder(value: Value, known: Known) -> Iterator[Solution]:
-    """What remains of a whole besides a share, which keeps its digits where the share is nearly
-    all.
-    """
+    """The rest of a whole besides a share, which keeps its digits where the share is nearly all."""
     e = value.expression
     if isinstance(e, Pow) and isinstance(e.base, Tensor) and e.base.name in known.by_name:
         e = e.func(known.unfolded(e.base), e.exp)

@@ -87,8 +87,8 @@ class Graph:
         return tensor
 
     def _note(self, statement: Statement, e: Expr) -> None:
-        """What ``statement`` is in its one spelling; and, if that is a multiple of another value,
-        one over a root or a reduction, or chosen by what is given, that it is only another name.
+        """Record the spelling of ``statement``; it is only another name if it is a multiple of
+        another value, one over a root or a reduction, or chosen by what is given.
         """
         self.spelled[statement.name] = e
         outputs = self.definition.outputs
@@ -132,8 +132,8 @@ class Graph:
         return {name}.union(*(self._made_of(other, among) for other in read))
 
     def _shorter(self, name: str, gone: list[str]) -> Iterator[tuple[int, list[str], Expr]]:
-        """How many steps the value saves without these names, the names, and what it is then; none
-        where it is not shorter. What other values have in common with it is computed all the same.
+        """Number of steps saved by the value without these names, the names, and its new form;
+        nothing where it is not shorter. Steps shared with other values are computed all the same.
         """
         whole = canonical(self._written_out(self.spelled[name], gone))
         before = steps_in(self.spelled[n] for n in (name, *gone))
@@ -199,7 +199,7 @@ def _is_product(e: Expr) -> bool:
 
 
 def steps_in(lines: Iterable[Expr]) -> set[Basic]:
-    """What there is to compute in ``lines``, equal things once."""
+    """Distinct operations in ``lines``."""
     return set().union(*map(_nodes, lines))
 
 
@@ -212,8 +212,8 @@ def _nodes(e: Basic) -> frozenset[Basic]:
 
 
 def steps(nodes: Iterable[Basic]) -> int:
-    """How much there is to compute, so that it does not matter which part of it has a name:
-    numbers, signs, reciprocals and comparisons are for nothing.
+    """Cost of the nodes, the same whichever part has a name: numbers, signs, reciprocals and
+    comparisons are free.
     """
     return sum(map(_steps, nodes))
 

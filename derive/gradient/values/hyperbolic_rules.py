@@ -52,7 +52,7 @@ def number_and_function(node: Expr) -> Expr | None:
 
 
 def remainder(node: Expr) -> Expr | None:
-    """What remains of a whole of exponentials besides a number."""
+    """Rewrite a whole of exponentials minus a number as the rest, which does not cancel."""
     return _put_together(node, lambda function, number: _less_share(function, number, S.One))
 
 

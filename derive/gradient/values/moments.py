@@ -94,7 +94,7 @@ class Moments:
         return any(f.has(exp) for f in factors)
 
     def total(self, weight: Expr, axes: Sequence[Axis]) -> Expr:
-        """What weights come to: of shares of a whole, 1."""
+        """The total of a weight along ``axes``: 1 for shares of a whole."""
         value = self.known.get(weight.at_home) if isinstance(weight, Tensor) else None
         factors = Mul.make_args(weight if value is None else along(value, weight))
         shared = [self.in_sums(f) for f in factors if not axes_of(f) & {*axes}]
@@ -202,7 +202,7 @@ def _families(sums: Sequence[Sum], moments: Moments) -> Iterator[Family]:
 
 
 def _times(e: Expr, entry: Expr) -> int:
-    """How often ``entry`` is a factor of ``e``."""
+    """Multiplicity of ``entry`` as a factor of ``e``."""
     powers = e.as_powers_dict()
     factors = [(b, k) for b, k in entry.as_powers_dict().items() if not is_number_or_size(b)]
     times = [powers.get(b, S.Zero) / k for b, k in factors]

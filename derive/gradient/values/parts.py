@@ -124,8 +124,8 @@ class Parts:
         return e
 
     def chosen(self, e: Basic) -> Basic:
-        """What a choice is between, and on: the reductions in it are parts, and so is all that
-        its conditions compare, since these are computed whatever is chosen.
+        """Name the parts of a choice: reductions in its branches, and all that its conditions
+        compare, since these are computed whatever is chosen.
         """
         if isinstance(e, (Reduction, Whole)):
             return self.inside(as_choices(e))
@@ -155,8 +155,8 @@ class Parts:
         return e.func(*(self.part(f) if self._is_of_a_reduction(f) else f for f in factors))
 
     def argument(self, e: Expr) -> Expr:
-        """What a function is taken of; there a reduction is a part also as one of the factors, and
-        so is a quotient of computed values.
+        """Name the parts of a function's argument: there a reduction among the factors is a part
+        too, and so is a quotient of computed values.
         """
         e = self.inside(e)
         if not isinstance(e, Mul):
@@ -209,8 +209,8 @@ def _is_quotient(e: Expr) -> bool:
 
 
 def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
-    """What is divided in a product, by all that divides it, and the other factors, numbers
-    included: none where that is everything.
+    """Split a product into its quotient, numerator and denominators, and the other factors, numbers
+    included: none where the quotient is everything.
 
     What is divided is as large as the divisor, no index, and no argument where anything else is.
     """

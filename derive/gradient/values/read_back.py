@@ -1,4 +1,4 @@
-"""What a label reads of a function of its own segment's sum: that function of the sum that is read.
+"""A label reads a function of its own segment's sum: rewritten as that function of the sum read.
 
 In a segment that an entry belongs to the sum is not empty, so the function is taken where it has a
 value: 1/0 and log(0) of empty segments are not met in the mathematics.

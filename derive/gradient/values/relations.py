@@ -1,4 +1,4 @@
-"""What the definitions of a forward say about its values, in the form in which rewriting uses it.
+"""Relations between the values of a forward, in the form in which rewriting uses them.
 
 - *Equations*: a definition is solved for another of its members (``equations.py``). From ``xhat =
   diff*inv_std`` follows ``diff = xhat/inv_std``, so that the value nearer the output is used; from
@@ -83,12 +83,12 @@ class Relations:
 
     @cached_property
     def risked(self) -> dict[Expr, frozenset]:
-        """What expressions risk, of those for which that was asked (``risks.py``)."""
+        """Cache of the risks of expressions (``risks.py``)."""
         return {}
 
     @cached_property
     def exposed(self) -> dict[Expr, frozenset]:
-        """What expressions divide by unguarded, of those for which that was asked."""
+        """Cache of the unguarded divisors of expressions."""
         return {}
 
     @cached_property
@@ -172,8 +172,8 @@ class Relations:
 
     @cached_property
     def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:
-        """What the definitions say, by the way in which they are solved (``equations.py``). Of
-        several that say what a factor or a function is, that which is nearer the output is used.
+        """Solved definitions, by the way in which they are solved (``equations.py``). Of several
+        for one factor or function, the one nearer the output is used.
         """
         last_first = self.known[::-1]
         written = [v for v in last_first if v.tensor.name not in self.scales.made]
@@ -210,7 +210,7 @@ class Relations:
 
     @cached_property
     def divisors(self) -> frozenset[Expr]:
-        """What the forward divides by, or takes the logarithm of: nowhere may that be zero."""
+        """Divisors and arguments of logarithms in the forward: none of them may be zero."""
         expressions = [value.expression for value in self.values]
         found = {node.args[0] for e in expressions for node in e.atoms(log)}
         found = found.union(*map(divisors_in, expressions))
@@ -233,7 +233,7 @@ class Relations:
 
     @cached_property
     def chosen_divisors(self) -> frozenset[tuple[Expr, frozenset[Basic]]]:
-        """What the forward divides by as the branch of a choice, with the conditions of that."""
+        """Divisors of the forward that are branches of a choice, with their conditions."""
         named = {v.tensor: v.expression for v in self.values}
         chosen = [named[divisor] for divisor in self.divisors if divisor in named]
         branches = (b for e in chosen if isinstance(e, Piecewise) for b in branches_of(e))
@@ -241,9 +241,7 @@ class Relations:
 
     @cached_property
     def growing(self) -> frozenset[Expr]:
-        """What the outputs grow with, however it is written: exponentials, and values made of
-        them.
-        """
+        """Exponentials that the outputs grow with, however written, and values made of them."""
         found: set[Expr] = {*self.definition.outputs}
         pending: list[Expr] = [*self.definition.outputs]
         while pending:

@@ -1,4 +1,4 @@
-"""What a way of solving a definition is told and tells; ``equations.py`` has the table."""
+"""The input and output of a way to solve a definition; ``equations.py`` has the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Solution = tuple[Expr, Expr]  # a member, and what it equals
 
 
 class Known(Protocol):
-    """What may be asked about the forward."""
+    """The forward, as a way of solving sees it."""
 
     definition: Definition
     by_name: dict[str, Value]

@@ -205,8 +205,8 @@ class FormulaPrinter(OfChoices, LatexPrinter):
 
 
 def parts_of_product(e: Expr):
-    """What stands in a fraction, or None, and the factors beside it: sums and brackets do not
-    stand above the line, unless a bracket is all there is.
+    """Split a product into a fraction, or None, and the factors beside it: sums and brackets stay
+    out of the numerator, unless a bracket is all there is.
     """
     above, below = map(ordered_factors, numerator_and_denominator(e))
     if not below:

@@ -37,7 +37,7 @@ def width(tex: str) -> int:
 
 
 def _group(tex: str, start: int) -> tuple[str, int]:
-    """What stands between the brace at ``start`` and its partner, and where it ends."""
+    """The text between the brace at ``start`` and its partner, and the position after that."""
     depth = 0
     for brace in re.finditer(r"(?<!\\)[{}]", tex[start:]):
         depth += 1 if brace[0] == "{" else -1
@@ -61,7 +61,7 @@ def formula_lines(e: Expr, room: int) -> list[str]:
 
 
 def _pieces(e: Expr, room: int) -> list[str]:
-    """What ``e`` is broken into, signs included."""
+    """Break ``e`` into pieces that fit the ``room``, signs included."""
     whole = latex_formula(e)
     if width(whole) <= room:
         return [whole]

@@ -90,8 +90,8 @@ def _part(part: str | Basic) -> Element:
 
 
 def _binds(e: Basic) -> int:
-    """How tightly ``e`` holds together: what stands to the right of a sum is taken for a part of
-    it, and so is what stands to the right of a choice.
+    """Precedence of ``e``: text to the right of a sum is read as part of it, and so is text to the
+    right of a choice.
     """
     if isinstance(e, Piecewise):
         return EVERYTHING_BINDS_TIGHTER

@@ -47,7 +47,7 @@ def differences_and_rest(terms: Sequence[Expr]) -> tuple[list[tuple[Expr, Expr]]
 
 
 def _alike(added: list[Expr], rest: list[Expr], constants: list[Expr]) -> list[tuple[Expr, Expr]]:
-    """What may nearly cancel: tensors of like quantity, and what one factor was multiplied into."""
+    """Pairs that may nearly cancel: tensors of like quantity, and a factor with its multiple."""
     tensors = [(a, b) for a in added for b in rest if _are_alike(a, b, bool(constants))]
     one_factor = [
         (c, t) if is_subtracted(t) else (t, c)
@@ -105,8 +105,8 @@ def _are_alike(added: Expr, subtracted: Expr, beside_numbers: bool) -> bool:
 
 
 def _likeness(added: Expr, subtracted: Expr) -> tuple:
-    """How much two terms of one kind look like the same quantity: with the same constants, both of
-    tensors, with the same factors, of the same tensors, along the same axes.
+    """Sort key, larger for terms more alike: with the same constants, both of tensors, with the
+    same factors, of the same tensors, along the same axes.
     """
     subtracted = -subtracted
     factors, others = ({*Mul.make_args(e)} for e in (added, subtracted))

@@ -91,7 +91,7 @@ def numerator_and_denominator(e: Expr) -> tuple[list[Expr], list[Expr]]:
 
 
 class OfChoices(Printer):
-    """What all writers do alike: one of them has `_kept` and `_choice`."""
+    """Base of the printers: choices. A subclass has `_kept` and `_choice`."""
 
     def _print_Piecewise(self, e):
         label = kept_label(e)

@@ -1,4 +1,4 @@
-"""What a block computes is called as the callee calls it, where no other name is in the way.
+"""Names in a block stay the callee's wherever no other name is in the way.
 
 Two blocks that compute a ``mean`` keep theirs apart as ``h_mean`` and ``y_mean``; a block that has
 the only one in the forward needs no prefix. What is in the way is known at the end of the class

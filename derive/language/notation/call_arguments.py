@@ -19,8 +19,8 @@ from derive.language.symbols import Axes, Axis, Tensor, axes_of, tensors_in
 
 @dataclass(frozen=True)
 class Signature:
-    """What a forward takes: tensors, sizes and scalars, in this order; the last ones, and the
-    tensors that may be left out, by their defaults.
+    """The parameters of a forward: tensors, sizes and scalars, in this order; scalars and optional
+    tensors have defaults.
     """
 
     definition: object
@@ -42,7 +42,7 @@ class Signature:
 
     @property
     def required(self) -> list[str]:
-        """What has to be passed."""
+        """Tensors and sizes that have to be passed."""
         return [name for name in (*self.tensors, *self.sizes) if name not in self.optional]
 
     @property
@@ -72,7 +72,7 @@ class Signature:
         return given
 
     def check_complete(self, given: Mapping) -> None:
-        """What has no default is there, and every size is that of an axis."""
+        """Raise `NotationError` for missing arguments, and sizes that no axis has."""
         missing = [name for name in self.required if name not in given]
         if missing:
             declared = [_declared(t) for t in self.definition.arguments if t.name in missing]
@@ -121,7 +121,7 @@ class Signature:
 
 
 def _declared(tensor: Tensor) -> str:
-    """How a tensor like one of a callee's is declared."""
+    """The declaration of a tensor like one of a callee's."""
     axes = ", ".join(axis.name for axis in tensor.axes)
     return f"{tensor.name} = {KINDS[tensor.role]}({axes})"
 

@@ -267,7 +267,7 @@ class ClassBody(dict):
         return self.recurrences.met(statement.tensor)
 
     def stated(self, name: str, value: Expr, known: bool = False) -> tuple[Tensor, Expr]:
-        """What the line ``name = value`` states."""
+        """The tensor and the checked expression of the line ``name = value``."""
         checked_name(name, "a tensor")
         value = in_notation(value)
         check_numbers(value, name)

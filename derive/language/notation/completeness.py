@@ -1,5 +1,4 @@
-"""What is asked of a class body as a whole, when it has ended: that every size is known, and that
-no name is given twice.
+"""Checks of a whole class body, when it has ended: every size is known, and no name is given twice.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def check_complete(
 
 
 def _check_sizes_of_optional(body: ClassBody) -> None:
-    """What is left out has the sizes of what is passed."""
+    """Every axis of an optional input is an axis of a required one."""
     passed = {a for t in body.inputs if t.name not in body.optional for a in t.axes}
     for t in body.inputs:
         for axis in t.axes:
@@ -73,7 +72,7 @@ def _check_sizes_of_optional(body: ClassBody) -> None:
 
 
 def _check_demands(body: ClassBody) -> None:
-    """What the scalars have to be, they are where they are left out."""
+    """The default values of the scalars satisfy the demands on them."""
     defaults = {t: exact(default) for t, default in body.scalars}
     known = {axis for t in body.inputs for axis in t.axes} | {axis for _, axis in body.sizes}
     for demand, place in body.demands.items():
@@ -94,7 +93,7 @@ def _check_demands(body: ClassBody) -> None:
 
 
 def generated_names(name: str) -> set[str]:
-    """What the generated module of a forward of that ``name`` calls its functions and classes."""
+    """Names of functions and classes in the generated module of the forward ``name``."""
     functions = {f"{snake_case(name)}_{kind}" for kind in FUNCTIONS}
     return {snake_case(name)} | functions | {f"{name}{kind}" for kind in CLASSES}
 
@@ -123,7 +122,7 @@ def _check_size_arguments(body: ClassBody, twins) -> None:
 
 
 def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
-    """When an axis is split, all new sizes but one must be known."""
+    """Of the axes that a split makes, all sizes but one are known."""
     known = {twins.get(axis, axis) for tensor in body.inputs for axis in tensor.axes}
     known |= {axis for _, axis in body.sizes} | {a for a in order if a.length is not None}
     known |= set(derived_in(order))

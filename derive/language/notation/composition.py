@@ -55,8 +55,8 @@ class Call:
 
 @dataclass
 class Block:
-    """What a call has become: the name of its block, and its tensors so far, by the callee's names;
-    none before the first of its outputs has a name.
+    """A call inlined as a block: its name, and its tensors so far, by the callee's names; none
+    before the first of its outputs has a name.
     """
 
     name: str = ""
@@ -117,7 +117,7 @@ def _pending(definition, arguments, axes) -> PendingBlock | tuple[Expr, ...]:
 
 
 def no_expression(name: str, value: object) -> NotationError:
-    """What to say of a line whose ``value`` is none: all outputs of a call at once, or an array."""
+    """Error for a ``value`` that is none: all outputs of a call at once, or an array."""
     if isinstance(value, tuple) and any(isinstance(v, PendingBlock) for v in value):
         return NotationError(
             f"{name} is given {len(value)} outputs at once", "give each a name: y, mean = ..."
@@ -185,7 +185,7 @@ def _arguments(body, block: str, call: Call, axes, place: Place) -> dict[str, Ex
 
 
 def _axes_here(body, block: str, call: Call) -> dict[Axis, tuple[Axis, ...]]:
-    """What every axis of the callee is in ``body``: its own ones have names that are free there."""
+    """Axes of the callee as axes of ``body``: its own ones have names that are free there."""
     definition, axes = call.definition, dict(call.axes)
     for axis in definition.fixed:
         if axis not in axes:
@@ -235,7 +235,7 @@ def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tupl
 
 
 def _demand(body, definition, own: Demand, here: Demand, place: Place) -> None:
-    """What a callee demands of its numbers is true here, or is demanded here too."""
+    """Check a callee's demand on its numbers here, or demand it of this body's scalars."""
     holds = here.domain.holds(here.expression)
     if holds is False or (holds is None and not is_constant(here.expression)):
         wrong = "is not" if holds is False else "is not known to be"

@@ -123,7 +123,7 @@ class Definition:
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What is returned, in order: the last statement, if nothing else is said."""
+        """Returned tensors, in order: by default the last statement."""
         last = self.statements[-1].name
         return tuple(self.by_name[name].tensor for name in self.returned or (last,))
 
@@ -173,8 +173,7 @@ class Definition:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Where a tensor stands in the order of definition: inputs and scalars before all
-        statements.
+        """Index of a tensor in the order of definition: inputs and scalars before all statements.
         """
         names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
         return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
@@ -246,7 +245,7 @@ class Definition:
 
     @cached_property
     def needs(self) -> tuple[Basic, ...]:
-        """What has to hold of the sizes for every statement to have a value."""
+        """Conditions on the sizes for every statement to have a value."""
         return tuple(n for s in self.statements for n in needs_of_sizes(s.expression))
 
     def fit(self, sizes: Mapping[Axis, int]) -> bool:

@@ -167,7 +167,7 @@ def _ordered(body: ClassBody, statements: Sequence[Statement]) -> frozenset[str]
 
 
 def _remarks(body: ClassBody, after: Sequence[Statement]) -> list[str]:
-    """What is said of the statements that are a gradient, or called as that of another tensor."""
+    """Remarks on the statements that are a gradient, or named like that of another tensor."""
     before = body.statements
     return what_is_said(body, before, after) + [
         f"{s.name} of the source is called {other.name} here: {s.name} is the gradient of "
@@ -213,7 +213,7 @@ def _check_stated(body: ClassBody, name: str, place: Place) -> None:
 
 
 def _kind(value: object) -> str:
-    """What a name means that is no tensor."""
+    """The kind of a value that is no tensor, in words."""
     kinds = {
         (Axis,): "a size",
         (Relational, Boolean): "a condition",
@@ -227,7 +227,7 @@ def _kind(value: object) -> str:
 
 
 def _as_output(name: str, value: object) -> str:
-    """How the output may be stated where a name that is no tensor stands last."""
+    """The remedy where a name that is no tensor stands last."""
     if isinstance(value, (Relational, Boolean)) and not isinstance(value, Axis):
         return f"write {name} = Piecewise((1, {value}), (0, True))"
     return f"move {name} up, or state the output after it: y = ..."

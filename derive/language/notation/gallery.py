@@ -97,13 +97,13 @@ def file_of(name: str) -> tuple[Path, str]:
 
 
 def no_file(path: Path, wanted: str) -> QuestionError:
-    """What is said of a file that is none; ``wanted`` is what it had to be."""
+    """The error for a path that is no file; ``wanted`` says what it had to be."""
     what = "is a folder" if isdir(path) else "does not exist"
     return QuestionError(f"{path} {what}", f"name a Python file {wanted}")
 
 
 def unknown_forward(name: str, known: Sequence[str], where: str, otherwise: str) -> QuestionError:
-    """What is said of a name that none of the ``known`` forwards has."""
+    """The error for a name that none of the ``known`` forwards has."""
     problem = f"no forward is called {shortened(name)} {where}"
     return QuestionError(problem, did_you_mean(name, known, otherwise))
 

@@ -36,8 +36,8 @@ from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered,
 
 @dataclass
 class Differentiated:
-    """What has been differentiated in a class body: the gradients by what they are of and by, the
-    slopes by what they are, and what there is to prove of these, and of those that are ``called``.
+    """The gradients taken in a class body, by what they are of and by; the slopes, by expression
+    and axes; and what there is to prove of these, and of those that are ``called``.
     """
 
     gradients: dict[tuple[Expr, Tensor], Tensor] = field(default_factory=dict)
@@ -283,8 +283,8 @@ def without_idle(body) -> list[Statement]:
 
 
 def what_is_said(body, before: Sequence[Statement], after: Sequence[Statement]) -> list[str]:
-    """What the gradients among the statements are of, and by what; ``after`` are these under the
-    names that they have in the end.
+    """Remarks on the gradients among the statements: of what, and by what; ``after`` are these
+    under their final names.
     """
     names = {old.name: new.name for old, new in zip(before, after, strict=True)}
     lines = (s for inner in body.differentiated.inner for s in inner.definition.statements)

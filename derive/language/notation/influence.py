@@ -1,4 +1,4 @@
-"""What a class body declares or states without any influence on its outputs.
+"""Declarations and statements of a class body without any influence on its outputs.
 
 That is no mistake, but hardly meant: it is said as a warning. What counts is what surely has none:
 a name that no statement on the way to the output reads (an input that gives an axis its size is

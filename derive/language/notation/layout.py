@@ -1,4 +1,4 @@
-"""How tensors lie: which dimensions they have, in which order, and which of them have size 1.
+"""Layout of tensors: their dimensions, in order, and which of them have size 1.
 
 Axes become dimensions in the order in which they first appear among the inputs. Inputs and outputs
 have exactly their axes, and so has a statement that says their order. Inside, a statement that was

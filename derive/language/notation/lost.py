@@ -1,4 +1,4 @@
-"""What a line of a class body says, and the expression that SymPy makes of it does not."""
+"""Parts of a line of a class body that SymPy's expression of it loses."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Outputs:
 
 
 def state_outputs(body, name: str, outputs: Outputs, place: Place) -> Outputs:
-    """What is returned, in a class body."""
+    """Record the tensors that a class body returns."""
     body.claim(name, place)
     body.returned = [t.name for t in outputs.outputs]
     return outputs

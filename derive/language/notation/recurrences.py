@@ -30,8 +30,8 @@ from derive.language.symbols import Axis, Tensor, axes_of, is_constant, tensors_
 
 @dataclass
 class State:
-    """What is read of the statement ``name`` at the place before along ``axis``; ``initial`` is a
-    number, or the statement that says it.
+    """The state that the statement ``name`` carries along ``axis``, read at the place before;
+    ``initial`` is a number, or the statement that says it.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Recurrences:
         return None
 
     def following(self) -> Iterator[tuple[str, set[str]]]:
-        """What is an input because the forward is cut open, and what it follows from."""
+        """Each input that cuts the forward open, with the names that it follows from."""
         for state in self.states.values():
             yield state.before.name, {state.name, *(t.name for t in tensors_in(state.initial))}
 
@@ -208,7 +208,7 @@ def _all_but(axes: Sequence[Axis], axis: Axis) -> str:
 
 
 def _check_steps(statements: Sequence[Statement], states: Sequence[Carried]) -> None:
-    """What a state follows from is its own place, and the one before, alone."""
+    """A state follows from the same place and the one before alone, along one axis."""
     for together, inside in gone_along(statements, states):
         axis, *others = {state.axis for state in together}
         if others:

@@ -53,14 +53,14 @@ class Reduced:
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = _operator
 
     def expressions(self) -> dict[str, Expr]:
-        """What each word computes, the default first."""
+        """The expression of each reduction word, the default first."""
         total = Sum(self.losses, *self.losses.axes)
         means = {word: total / divisor for word, divisor in self.divisors.items()}
         return {**means, SUM: total, NONE: self.losses}
 
 
 def _divisor(losses: Tensor, word: str, value) -> Expr:
-    """What the sum is divided by. Raises `NotationError`."""
+    """The checked divisor of the sum under ``word``. Raises `NotationError`."""
     if word in (NONE, SUM) or keyword.iskeyword(word):
         raise NotationError(
             f"Reduced(..., {word}=...): {word} is taken",

@@ -1,4 +1,4 @@
-"""What a statement may be made of: the tensors of its own class body, and axes of one meaning."""
+"""Checks on the parts of a statement: tensors of its own class body, and axes of one meaning."""
 
 from __future__ import annotations
 

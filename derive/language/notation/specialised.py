@@ -74,7 +74,7 @@ def with_every_label(definition: Definition) -> Definition | None:
 def _with_known(
     definition: Definition, known: Mapping[str, Expr]
 ) -> tuple[dict[str, Expr], tuple[Statement, ...]]:
-    """What every name stands for where these are numbers, and the statements that are left."""
+    """Expressions by name where ``known`` are numbers, and the statements that are left."""
     tensors: dict[str, Expr] = {t.name: t for t in definition.inputs if t.name not in known}
     tensors |= {t.name: t for t, _ in definition.scalars} | {**known}
     every_label = all(known.get(i.kept.name) == 1 for i in definition.ignoring)

@@ -1,4 +1,4 @@
-"""What a statement may be: the checks of one line of mathematics, and its exact form.
+"""Checks of one line of mathematics, and its exact form.
 
 Every check raises `NotationError` with the problem and the remedy; its line is that of the caller.
 """
@@ -157,8 +157,8 @@ def may_be_infinite(e: Expr) -> bool:
 
 
 def known_signs(e: Expr) -> dict[str, bool]:
-    """What is known of the sign of a statement, so that later powers and logarithms may rely on
-    it.
+    """Assumptions for SymPy on the sign of a statement, so that later powers and logarithms may
+    rely on it.
     """
     if may_be_infinite(e):
         return {"extended_real": True}
@@ -247,8 +247,8 @@ def in_notation(e: Expr) -> Expr:
 
 
 def _choice(extreme) -> Expr:
-    """What a function called from a class body made by SymPy's `Max` or `Min`, which has no order:
-    of a tensor and numbers, none is needed.
+    """The ordered extreme for SymPy's `Max` or `Min` of a tensor and numbers, made by a function
+    called from a class body; with several tensors the order is unknown: raises `NotationError`.
     """
     ours = SYMPYS[type(extreme)]
     lie = [arg for arg in extreme.args if not is_constant(arg)]

@@ -61,7 +61,7 @@ def spread(lines: list[ast.AST], reader: Reader) -> tuple[frozenset[str], frozen
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """What is assigned in a node; of what a loop goes through, its entries."""
+    """Pairs of target and value assigned in a node; for a loop, the entries it goes through."""
     if isinstance(node, ast.Assign):
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, (ast.AugAssign, ast.NamedExpr, ast.AnnAssign)) and node.value:

@@ -96,7 +96,7 @@ class ClassReading:
                 )
 
     def _check_literal(self, node: ast.Constant) -> None:
-        """What is written as a number is that number to Python too."""
+        """Refuse a literal that overflows or underflows in Python's float64."""
         if 0 < abs(node.value) < math.inf:
             return
         line = linecache.getline(self.file, node.lineno).encode()
@@ -160,8 +160,8 @@ class ClassReading:
         )
 
     def outside(self, name: str, line: int) -> type | None:
-        """What the notation has under a name that the class body does not define, although it is
-        SymPy's. Raises `NotationError` where nothing has the name.
+        """The notation's own class for a SymPy name that the class body does not define, else None.
+        Raises `NotationError` where nothing has the name.
         """
         unknown = self._unknown(name, line)
         if unknown is not None:
@@ -170,7 +170,7 @@ class ClassReading:
         return found if isinstance(found, type) and found in SYMPYS.values() else None
 
     def _unknown(self, name: str, line: int) -> NotationError | None:
-        """What to say of a name that nothing has; None where something has it."""
+        """The error for a name that nothing defines; None where something does."""
         if self.scope.outside(name) is not MISSING or name in self.code.co_freevars:
             return None
         module = self.scope.module.items()
@@ -178,7 +178,7 @@ class ClassReading:
         return unknown_name(name, Place(self.file, line), self.assigned, known)
 
     def written(self, name: str, line: int) -> Written:
-        """What the statement of ``name`` on ``line`` was written with."""
+        """The tensors and axes in the statement of ``name`` on ``line``."""
         statement = self._statement(name, line)
         if statement is None:
             return Written()
@@ -194,7 +194,7 @@ class ClassReading:
         return TypedLine(statement, value, Reader(self.scope.__getitem__, self.body)).lost()
 
     def _statement(self, name: str, line: int) -> ast.expr | None:
-        """What stands right of the ``=`` of ``name`` on ``line``."""
+        """The right-hand side of the statement of ``name`` on ``line``, or None."""
         for statement in map(written_out, self.by_line.get(line, ())):
             annotated = [statement.target] if isinstance(statement, ast.AnnAssign) else []
             targets = getattr(statement, "targets", annotated)

@@ -26,9 +26,7 @@ read_already: dict[str, ast.Module] = {}  # by file, of those that are being loa
 
 
 class Scope:
-    """What a name means in a class body: there, in the functions around it, in its module, in
-    Python.
-    """
+    """Name lookup in a class body: there, in the functions around it, in its module, in Python."""
 
     def __init__(self, frame: FrameType, body: dict):
         around = frame.f_back if frame.f_code.co_freevars else None
@@ -50,7 +48,7 @@ class Scope:
         return self.outside(name)
 
     def outside(self, name: str) -> object:
-        """What ``name`` means where the class body does not define it."""
+        """The value of ``name`` outside the class body, or `MISSING`."""
         for names in (self.outer, self.module):
             if name in names:
                 return of_notation(names[name])
@@ -201,8 +199,8 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """What `ast.iter_child_nodes` gives, but for what is no part of the text (a Load, an Add), and
-    several times as fast.
+    """Like `ast.iter_child_nodes`, without nodes that have no text (a Load, an Add), and several
+    times as fast.
     """
     found = []
     for field in node._fields:

@@ -1,4 +1,4 @@
-"""What a float was calculated from: the constant parts of a line of Python, exactly."""
+"""The exact formula behind a float: the constant parts of a line of Python."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Constants:
         return FUNCTIONS[name](*arguments)
 
     def _of_name(self, node: ast.Name | ast.Attribute, file: File) -> Expr | None:
-        """What a name stands for: the definition that has its value."""
+        """The exact value that defines a name, or None."""
         value = file.value(node)
         if isinstance(value, Expr):
             return value
@@ -141,7 +141,7 @@ class Constants:
         return nearest(found, value) or decimal_of(value)
 
     def _definitions(self, node, file: File) -> list[tuple[File, ast.AST]]:
-        """What stands right of the ``=`` wherever the name is assigned, in its own module."""
+        """Right-hand sides of the assignments to the name, in its own module."""
         name = node.id if isinstance(node, ast.Name) else node.attr
         owner = file.value(node.value) if isinstance(node, ast.Attribute) else None
         key = (file.name, name)
@@ -178,7 +178,7 @@ class File:
         )
 
     def value(self, node: ast.AST) -> object:
-        """What a name or an attribute means; `MISSING` of all else."""
+        """The value of a name or an attribute; `MISSING` for all else."""
         if isinstance(node, ast.Name):
             return self.value_of(node.id)
         if isinstance(node, ast.Attribute):
@@ -249,7 +249,7 @@ def _float(e: Expr) -> float:
 
 
 def lines_at(tree: ast.Module, line: int) -> Iterator[ast.AST]:
-    """What stands on a line: statements, and of those that hold others their heads."""
+    """The statements on a line; of compound ones, the parts of their heads."""
     unread: list[ast.AST] = [tree]
     while unread:
         node = unread.pop()

@@ -38,8 +38,8 @@ View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of siz
 
 
 def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
-    """What to write for a call of an operation, with the axes that it means; '' where it is none
-    that goes along axes. ``function`` is `MISSING` for a method of a tensor.
+    """The rewrite of a call along dimensions, with its axes by name; '' for any other call.
+    ``function`` is `MISSING` for a method of a tensor.
     """
     attribute = function is MISSING and isinstance(call.func, ast.Attribute)
     method = attribute and reader.is_tensor(unmoved(call.func.value))
@@ -124,8 +124,8 @@ def _meant(dim: ast.AST, views: list[View], x: str, reader: Reader) -> Axis:
 
 
 def _at(view: View, number: int) -> Axis | None:
-    """What a dimension of a view is; None where there is none, or one of size 1. What stands
-    beside any number of dimensions is counted from the other side.
+    """The axis of a view at ``number``; None where there is none, or one of size 1. Raises
+    `Unclear` if an `Axes` makes the position ambiguous.
     """
     if not -len(view) <= number < len(view):
         several = [axis for axis in view if isinstance(axis, Axes)]
@@ -141,13 +141,13 @@ def _at(view: View, number: int) -> Axis | None:
 
 
 def unmoved(node: ast.AST) -> ast.AST:
-    """What stands in a part of a line before its dimensions are moved, as by ``x.T``."""
+    """The expression before its dimensions are moved, as by ``x.T``."""
     move = _move(node)
     return unmoved(move[1]) if move else node
 
 
 def _move(node: ast.AST) -> tuple[str, ast.AST, list[ast.AST]] | None:
-    """How the dimensions of what are moved last: by which name, and its arguments."""
+    """The last move of dimensions: its name, its operand and its arguments; None without one."""
     if isinstance(node, ast.Attribute) and node.attr in MOVES:
         return node.attr, node.value, []
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):

@@ -1,4 +1,4 @@
-"""What torch and numpy compute entry by entry, as lines of the notation."""
+"""Entry by entry operations of torch and numpy, as lines of the notation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ARITHMETIC: dict[str, Callable[..., Tree]] = {
 
 
 def beside(parts: Sequence[ast.AST]) -> str:
-    """How several tensors become one, along a new axis."""
+    """The line that stacks several tensors along a new axis."""
     texts = [(ast.unparse(part), isinstance(part, ALONE)) for part in parts]
     operands = [text if alone else f"({text})" for text, alone in texts]
     code = " + ".join(f"OneHot({i}, State) * {operand}" for i, operand in enumerate(operands))

@@ -36,13 +36,13 @@ def indexed(node: ast.Subscript, reader: Reader) -> None:
 
 
 def size_named(x: ast.AST, dim: ast.AST, reader: Reader) -> str:
-    """What to write for ``x.shape[dim]``."""
+    """The rewrite of ``x.shape[dim]`` in the notation."""
     call = ast.Call(ast.Attribute(x, "size", ast.Load()), [dim], [])
     return dimensions_named(call, MISSING, reader)
 
 
 def _picked(x: ast.AST, parts: list[ast.AST], reader: Reader) -> str:
-    """What to write for ``x[parts]``. Raises `Unclear`."""
+    """The rewrite of ``x[parts]`` in the notation. Raises `Unclear`."""
     text = ast.unparse(x)
     operand = text if isinstance(x, (ast.Name, ast.Call)) else f"({text})"
     parts = [part for part in parts if getattr(part, "value", part) is not None]

@@ -1,5 +1,5 @@
-"""What to write instead of a call that the notation does not have: of a function of torch's or
-numpy's, of a method of a tensor, of a module such as ``nn.Tanh()(x)``, of a name that nothing has.
+"""Rewrites of calls that the notation does not have: of a function of torch's or numpy's, of a
+method of a tensor, of a module such as ``nn.Tanh()(x)``, of an undefined name.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def instead(call: ast.Call, function: object, reader: Reader) -> str:
 
 
 def _gradient(of: ast.AST, by: ast.AST) -> str:
-    """How the gradient is written that torch takes of a sum, and SymPy of each entry."""
+    """The ``Gradient`` for torch's gradient of a sum, or SymPy's of each entry."""
     each = by.elts if isinstance(by, (ast.List, ast.Tuple)) else [by]
     written = (f"Gradient({ast.unparse(of)}, {ast.unparse(x)})" for x in each)
     return f"write {' and '.join(written)}"
 
 
 def in_sympy(name: str, operands: str, reader: Reader) -> str:
-    """How a function of SymPy's is called, and imported where it is not."""
+    """The call of a function of SymPy's, and its import where that is missing."""
     known = package_of(reader.value_of(name)) == "sympy"
     return f"write {name}({operands})" + ("" if known else f", with: from sympy import {name}")
 
@@ -111,14 +111,14 @@ def as_plain(call: ast.Call) -> ast.Call:
 
 
 def name_of(call: ast.Call, function: object) -> str:
-    """What a function is called, where it stands or where it was defined."""
+    """The name of a called function, as typed or as defined."""
     typed = getattr(call.func, "attr", getattr(call.func, "id", ""))
     own = getattr(function, "__name__", "")
     return own if own and typed not in spellings and function is not MISSING else typed
 
 
 def works_on(function: object) -> str:
-    """What is wrong with a call of a library's function with tensors."""
+    """The reason why a library's function cannot be called with tensors."""
     package = package_of(function)
     if package == "sympy":
         return "that works on how a formula is written, and a statement is a name in it"
@@ -139,8 +139,8 @@ def works_on_numbers(node: ast.Call, function: object, reader: Reader) -> bool:
 
 
 def no_formula(function: object, call: ast.Call, reader: Reader) -> tuple[str, str] | None:
-    """Why a call of a library's has no place in the mathematics, and what to write: it draws a
-    number, or makes an array.
+    """The problem and the remedy for a library call without mathematics: it draws a number, or
+    makes an array. None for any other call.
     """
     if function is MISSING or not is_library(function, reader.body.file):
         return None

@@ -1,4 +1,4 @@
-"""What parts of a line of Python would be: tensors and formulas in them, or plain values."""
+"""Classify the parts of a line of Python: tensors and formulas, or plain values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Reader:
         self.depth = depth  # of functions that are called, 0 in the class body
 
     def value(self, node: ast.AST) -> object:
-        """What a name means, or an attribute of what is no tensor; `MISSING` for all else."""
+        """The value of a name, or of an attribute of a non-tensor; `MISSING` for all else."""
         if isinstance(node, ast.Name) and node.id not in self.tensors | self.collections:
             return self.value_of(node.id)
         if isinstance(node, ast.Attribute):

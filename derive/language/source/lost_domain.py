@@ -1,4 +1,4 @@
-"""Where a line of a class body, as it is typed, has no number, and what SymPy made of it has one.
+"""Lines of a class body that have no number as typed, where SymPy's simplified form has one.
 
 ``exp(log(x))`` is x to SymPy, and rightly so where both have a value; torch's own line is NaN where
 x is negative. So a line is computed once more at a few numbers, operation by operation, as torch
@@ -66,8 +66,8 @@ class TypedLine:
         self.values: dict[int, Basic | None] = {}
 
     def lost(self) -> list[str]:
-        """What has to hold for the line to have the value that SymPy gave it, as conditions that
-        are broken where that is a number; empty where nothing is lost.
+        """Conditions under which the typed line has the value that SymPy gave it, each broken at
+        some point where SymPy's form has a number; empty where nothing is lost.
         """
         needed = dict(self._needs())
         open_needs = {n: need for n, need in needed.items() if not _is_kept(need, self.value)}
@@ -90,7 +90,7 @@ class TypedLine:
         return [f"{formula(e)} {kind} 0" for kind, e in found]
 
     def _needs(self) -> Iterator[tuple[ast.AST, Need]]:
-        """What the operations of the line need."""
+        """Each operation of the line with its condition for having a number."""
         for node in nodes_in(self.line):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
                 yield from self._need(node, NOT_ZERO, self._value(node.right))
@@ -127,7 +127,7 @@ class TypedLine:
         return getattr(function, "__name__", "") if ours else ""
 
     def _value(self, node: ast.AST) -> Basic | None:
-        """What a part of the line is; None where a function of the user's own is called in it."""
+        """The value of a part of the line; None where it calls a function of the user's own."""
         if id(node) not in self.values:
             try:
                 value = self._evaluated(node)
@@ -230,7 +230,7 @@ class TypedLine:
 
 
 def _leaves(e: Basic) -> set[Expr]:
-    """What is a number on its own: tensors, sizes, and array nodes as a whole."""
+    """Terms that get a number of their own: tensors, sizes, and whole array nodes."""
     if isinstance(e, (Tensor, Axis, ArrayNode, Dummy)):
         return {e}
     return set().union(*map(_leaves, e.args)) if isinstance(e, (Expr, Boolean, Tuple)) else set()

@@ -19,7 +19,7 @@ GENERAL = "a matrix product is Sum(a * b, K), with the axis K that both have"
 
 
 def product(name: str, operands: list[ast.AST], reader: Reader) -> str:
-    """What to write for a product; '' where it is none."""
+    """The rewrite of a matrix product or its kin; '' for any other call."""
     makers = {"einsum": _einsum, "outer": _outer, "inner": _inner, "linear": _linear}
     make = _matrix if name in MATRIX else makers.get(name)
     if make is None or len(operands) < 2:

@@ -1,5 +1,5 @@
-"""What Python says of a user's file that is no forward yet, and what to write instead: of its
-syntax, and of what its lines raise.
+"""Remedies for a user's file that is no forward yet: syntax errors, and errors that its lines
+raise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ REMEDIES = {
 
 
 def remedy_of(error: BaseException, module: ModuleType, place: Place) -> str:
-    """What to do about an error that the line at ``place`` of a file raised."""
+    """The remedy for an error that the line at ``place`` of a file raised."""
     text = str(error)
     if getattr(module, "Sum", None) is sympy.Sum and isinstance(error, (TypeError, ValueError)):
         return "Sum is SymPy's here: import Sum from gradform, after SymPy"
@@ -58,7 +58,7 @@ def remedy_of(error: BaseException, module: ModuleType, place: Place) -> str:
 
 
 def _imported(error: ImportError) -> str:
-    """What to write for an import of what is not there."""
+    """The remedy for a failed import."""
     name = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
     if name is None:
         top = (error.name or "").partition(".")[0]
@@ -91,7 +91,7 @@ def is_ours(error: BaseException) -> bool:
 
 
 def syntax_remedy(error: SyntaxError) -> str:
-    """What to write for a line that is not Python."""
+    """The remedy for a line that is not Python."""
     line = (error.text or "").rstrip()
     text, message = line.strip(), error.msg or ""
     for mended in _mended(text, message):
@@ -101,7 +101,7 @@ def syntax_remedy(error: SyntaxError) -> str:
 
 
 def _mended(text: str, message: str):
-    """What may be meant, the likeliest first; '' for what is not."""
+    """Guesses at what was meant, the likeliest first; '' for one that is not Python."""
     returned = re.match(r"return\s+(.+)", text)
     if returned and "outside function" in message:
         name = returned[1].isidentifier()
@@ -133,7 +133,7 @@ def _if_python(text: str) -> str:
 
 
 def not_defined(tree: ast.Module, path: object) -> str:
-    """What to do about a file without a forward, by what it holds instead."""
+    """The remedy for a file without a forward, by its contents."""
     for node in tree.body:
         bases = [ast.unparse(base) for base in getattr(node, "bases", ())]
         if isinstance(node, ast.ClassDef) and not any(b.endswith(TORCHS) for b in bases):

@@ -1,4 +1,4 @@
-"""What Python answers about a tensor before the mathematics is asked, refused with what to write.
+"""Refuse Python that answers about a tensor before the mathematics is asked, and say what to write.
 
 ``x == 0`` asks whether two formulas are written alike, ``if``, ``and`` and ``not`` ask whether
 there is a formula at all, ``diff(h, x)`` sees a symbol where the statement ``h`` stands: each gives
@@ -192,7 +192,7 @@ def _called_unknown(node: ast.Call, reader: Reader) -> None:
 
 
 def _check_parts(node: ast.Call, reader: Reader) -> None:
-    """What is wrong inside is said first: what is written for the whole stands around it."""
+    """Check the operands first: the rewrite of the whole call contains theirs."""
     of = [node.func.value] if isinstance(node.func, ast.Attribute) else []
     for part in (part for each in (*of, *arguments(node)) for part in ast.walk(unmoved(each))):
         if type(part) in checks:

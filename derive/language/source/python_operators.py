@@ -1,4 +1,4 @@
-"""What Python's operators answer about a tensor, refused with what to write.
+"""Refuse Python's operators on tensors, with what to write.
 
 Every check receives the node and its `Reader`, and raises `NotationError` where what it stands for
 would be asked of a tensor, a condition or an axis.
@@ -65,7 +65,7 @@ def joined(node: ast.BoolOp, reader: Reader) -> None:
 
 
 def as_condition(node: ast.AST) -> str:
-    """How a part is written as a condition."""
+    """The text of a part as a condition."""
     if isinstance(node, (ast.Compare, ast.Call)):
         return written(node)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

@@ -1,4 +1,4 @@
-"""What Python's statements decide about a tensor once, or leave without a name, refused with what
+"""Refuse Python's statements that decide about a tensor once, or leave it without a name, with what
 to write. Every check is as those of ``python_operators.py``.
 """
 

@@ -1,5 +1,5 @@
-"""What a row of `derive.language.torch_ops` means, as a line of the notation: over parts of a line
-as they were typed, along axes that are named.
+"""Lines of the notation for rows of `derive.language.torch_ops`: over parts of a line as they were
+typed, along axes that are named.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CORRECTIONS = ("correction", "unbiased", "ddof")
 
 
 class Unclear(Exception):
-    """Why no line can be said, in words."""
+    """No line can be given; the message says why."""
 
 
 class Unsaid(Exception):

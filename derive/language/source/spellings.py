@@ -1,4 +1,4 @@
-"""What people type who know torch, numpy or SymPy better than the notation, and what to write.
+"""Spellings from torch, numpy and SymPy that the notation lacks, and what to write instead.
 
 Above all names that do not exist here: of functions, of methods of a tensor, of another library's.
 A `Spelling` is code for ``x`` along (N, C), or a reason why there is none; the tests derive every
@@ -45,9 +45,7 @@ HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
 @dataclass(frozen=True, init=False)
 class Spelling:
-    """How something is written for ``x`` along (N, C), in one of several ways; where there is none,
-    ``why`` says it.
-    """
+    """Code for ``x`` along (N, C), in one of several ways; or, without any, the reason ``why``."""
 
     codes: tuple[str, ...]
     why: str
@@ -229,7 +227,7 @@ spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name i
 
 
 def in_the_notation(name: str) -> str:
-    """What to write instead of the thing of that name."""
+    """The remedy for a ``name`` that the notation lacks."""
     known = _plain(name)
     found = spellings.get(name) or spellings.get(_KNOWN.get(known, ""))
     return str(found) if found else in_the_gallery(name) or HAS
@@ -242,8 +240,8 @@ def is_pointwise(name: str) -> bool:
 
 
 def in_the_gallery(name: str, tensors: Sequence[str] = (), others: Sequence[str] = ()) -> str:
-    """How a forward of the gallery of that name is called with those ``tensors``, and with
-    ``others`` after them; empty where there is none.
+    """The call of the gallery's forward of that name with those ``tensors``, and ``others`` after
+    them; empty where there is none.
     """
     wanted = (_plain(name), _plain(name).removesuffix("loss"), _DIMENSIONS.sub("", _plain(name)))
     for file in sorted(MATH.glob("*.py")):

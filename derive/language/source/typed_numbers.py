@@ -65,7 +65,7 @@ def note_bodies(kind: type) -> None:
 
 
 def _converted(value, of: type, kind: type) -> Expr:
-    """What SymPy makes of a number of Python's, of numpy's too."""
+    """Sympify a number of Python's or numpy's; a finite one in a class body exactly, as typed."""
     finite = value == value and abs(value) != float("inf")
     if finite and any(is_body for _, is_body in _frames(kind)):
         return as_typed(value)
@@ -74,7 +74,7 @@ def _converted(value, of: type, kind: type) -> Expr:
 
 
 def _frames(kind: type | None = None) -> Iterator[tuple[FrameType, bool]]:
-    """What runs, the innermost first, and whether it is a class body, of that ``kind``."""
+    """Frames on the stack, innermost first, each with True for a class body of that ``kind``."""
     frame = sys._getframe(2)
     while frame is not None:
         is_class = not frame.f_code.co_flags & inspect.CO_OPTIMIZED
@@ -83,7 +83,7 @@ def _frames(kind: type | None = None) -> Iterator[tuple[FrameType, bool]]:
 
 
 def _lines_of_users() -> Iterator[FrameType]:
-    """What runs of the user's own: up to the class body, and around that in the same files."""
+    """Frames of the user's own code: up to the class body, and around that in the same files."""
     files, inside = set(), True
     for frame, is_class in _frames():
         file = frame.f_code.co_filename

@@ -23,7 +23,7 @@ SIMILAR_OWN = 0.6  # of a name of the user's own: there are few, and one is like
 def unknown_name(
     name: str, place: Place, assigned: Mapping[str, int], known: Iterable[str] = ()
 ) -> NotationError:
-    """What is to be said of ``name``, met at ``place`` in a class body that assigns the names in
+    """The error for ``name``, met at ``place`` in a class body that assigns the names in
     ``assigned`` on those lines, where those in ``known`` are imported.
     """
     problem, remedy = _said(name, place.line, assigned, [*known])
@@ -68,7 +68,7 @@ def _said(name: str, line: int, assigned: Mapping[str, int], known: list[str]) -
 
 
 def _elsewhere(name: str) -> tuple[str, str] | None:
-    """What is to be said of a name that is a module's, the notation's, SymPy's or torch's."""
+    """Problem and remedy for a name of a module's, the notation's, SymPy's, torch's."""
     if name in MODULES:
         module = MODULES.get(name, name)
         renamed = f" as {name}" if name != module else ""

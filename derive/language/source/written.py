@@ -1,4 +1,4 @@
-"""What a statement was written with: the tensors that stand in it, and its axes.
+"""Tensors and axes in a statement as it was typed.
 
 SymPy simplifies at once: ``x*0`` is 0, and a choice between two equal branches is the branch. The
 value no longer says that the line had the axes of ``x``, so that is read from the line.
@@ -68,8 +68,8 @@ def is_all_known(node: ast.AST, reader: Reader) -> bool:
 
 
 def written_in(node: ast.AST, reader: Reader) -> Written:
-    """What stands in a part of a line; what cannot be told, such as what a function of the user's
-    own does with its arguments, is left out.
+    """Tensors and axes in a part of a line; anything unknown, such as the effect of the user's own
+    function on its arguments, is left out.
     """
     if isinstance(node, (ast.Name, ast.Attribute)):
         return _of_value(reader.value(node))
