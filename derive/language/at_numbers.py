@@ -84,8 +84,7 @@ def _is_real(value: Expr) -> bool:
 
 
 def truth_at(condition: Basic, numbers: Mapping[Expr, Basic | None]) -> bool | None:
-    """The truth of ``condition`` there; None where it compares something that is not a real number.
-    """
+    """The truth of ``condition`` there; None where it compares something not a real number."""
     return _truth(value_at(condition, numbers))
 
 

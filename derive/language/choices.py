@@ -130,8 +130,7 @@ def _is_choice(e: Expr, nested: Mapping[str, int]) -> bool:
 
 
 def nesting(e: Expr, nested: Mapping[str, int]) -> int:
-    """The depth of nested choices in ``e``; ``nested`` gives those of earlier statements by name.
-    """
+    """The depth of nested choices in ``e``; ``nested`` has those of earlier statements by name."""
     if isinstance(e, Tensor):
         return nested.get(e.name, 0)
     if isinstance(e, Piecewise):

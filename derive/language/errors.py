@@ -60,8 +60,7 @@ class QuestionError(Exception):
         super().__init__(problem)
 
     def at(self, place: Place) -> QuestionError:
-        """The same error with a place; a place already known is kept, being the more precise one.
-        """
+        """The same error with a place; a place already known is more precise, and kept."""
         self.place = self.place or place
         return self
 
@@ -123,8 +122,7 @@ def caller_place() -> Place | None:
 
 @lru_cache(maxsize=4096)
 def is_internal(file: str) -> bool:
-    """Whether code belongs to gradform or SymPy, or to no file; ``derive/math`` counts as a user's.
-    """
+    """Whether code is gradform's, SymPy's or in no file; ``derive/math`` counts as a user's."""
     path, sympy = Path(file), find_spec("sympy")  # whose import takes a second
     folders = (*INTERNAL, Path(sympy.origin).parent)
     ours = any(map(path.is_relative_to, folders)) and not path.is_relative_to(MATH)

@@ -75,8 +75,7 @@ def _is_multiple(node) -> bool:
 
 
 def _kept_outside(total: Sum) -> Expr:
-    """Sum(c*a, C) = c*Sum(a, C), where c marks the labels that count and they do not lie along C.
-    """
+    """Sum(c*a, C) = c*Sum(a, C), where c, 1 at the labels that count, is not along C."""
     factors = Mul.make_args(total.operand)
     outside = [
         f

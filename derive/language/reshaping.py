@@ -18,8 +18,7 @@ from derive.language.symbols import Along, Axis, Tensor, axes_of
 
 
 class Reindexing(ArrayNode):
-    """A node whose entries are entries of its operand at other positions: some axes become others.
-    """
+    """A node with the entries of its operand at other positions: some axes become others."""
 
     @property
     def binds(self) -> tuple[Axis, ...]:

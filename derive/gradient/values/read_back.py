@@ -26,7 +26,7 @@ def read_at_entries(e: Expr, known: Mapping[Tensor, Expr]) -> Expr:
         return value if known_as is None else defined(along(known_as, value))
 
     def at_label(factor: Expr, hot: OneHot) -> Expr | None:
-        """What is read of a function of the sum."""
+        """The function of the sum that the label reads, or None."""
         taken = defined(factor)
         if not isinstance(taken, log) and not (isinstance(taken, Pow) and taken.exp.is_negative):
             return None

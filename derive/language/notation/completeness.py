@@ -1,5 +1,4 @@
-"""Checks of a whole class body, when it has ended: every size is known, and no name is given twice.
-"""
+"""Checks of a whole class body, at its end: every size is known, and no name is given twice."""
 
 from __future__ import annotations
 

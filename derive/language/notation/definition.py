@@ -173,8 +173,7 @@ class Definition:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Index of a tensor in the order of definition: inputs and scalars before all statements.
-        """
+        """Index of a tensor in the order of definition: inputs and scalars before statements."""
         names = [t.name for t in self.inputs] + [t.name for t, _ in self.scalars]
         return {name: i for i, name in enumerate(names + [s.name for s in self.statements])}
 

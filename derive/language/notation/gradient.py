@@ -179,8 +179,8 @@ class _Slopes:
         return e.func(*map(self._written, e.args)) if e.args else e
 
     def _slope(self, by: Tensor, value: Expr, whole: bool) -> Expr:
-        """What stands for the slope by a statement: itself where that is short, or its name; and
-        along all axes of the statement, if ``whole``.
+        """The slope by a statement: the expression itself where that is short, else its name; along
+        all axes of the statement, if ``whole``.
         """
         rest = value.as_coeff_Mul()[1]
         if value == 0 or (not whole and (is_constant(value) or isinstance(rest, (Tensor, OneHot)))):

@@ -138,7 +138,7 @@ def _alike(
 
 
 def _up_to_a_factor(numbers: Sequence[float]) -> list[str]:
-    """What is the same of multiples of the numbers, and of their reciprocals."""
+    """Digits shared by all multiples of the numbers, and by their reciprocals."""
     first = next(filter(None, numbers), 1.0)
     ratios = [number / first for number in numbers]
     largest = max(map(abs, ratios), default=1.0)

@@ -40,8 +40,8 @@ def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> S
 
 
 def _claims(chain: Chain, adjoint: Adjoint) -> Iterator[tuple[Statement, Derivative]]:
-    """What the adjoint says of every statement that reads its tensor or that it names, each form
-    of it once.
+    """Claims of the adjoint about each statement that reads its tensor or that it names, each form
+    once.
     """
     definition = chain.definition
     for statement in definition.statements:

@@ -161,7 +161,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class ProvedGradient:
-    """What was proved of one gradient. ``sizes`` are the batches, each a size for every axis."""
+    """A gradient with its proof: ``sizes`` are the batches, each a size for every axis."""
 
     tensor: Tensor
     sizes: tuple[tuple[tuple[str, int], ...], ...]
@@ -169,8 +169,8 @@ class ProvedGradient:
 
 
 class Shown:
-    """What is proved on the small batches: ``claims``, each with the statements that it needed.
-    Whether it holds for every size too is decided later, on the same ``grounds``.
+    """A proof on the small batches: ``claims``, each with the statements that it needed. Whether it
+    holds for every size too is decided later, on the same ``grounds``.
     """
 
     def __init__(

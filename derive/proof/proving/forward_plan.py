@@ -1,4 +1,4 @@
-"""What the emitted forward computes, in a stable form: the outputs, and what the backward reads.
+"""Plan of the emitted forward, in a stable form: outputs, and values for the backward.
 
 In: a `ClosedForm`. Out: the statements to compute, in order, each proved equal to what the user
 wrote, or as it is written (``line_proof.py``). Unneeded statements are left out; a part that the

@@ -1,4 +1,4 @@
-"""What SymPy's indexed notation lacks: the largest entry over indices, and 0 or 1 by an index."""
+"""Nodes that SymPy's indexed notation lacks: largest entries, and 0 or 1 by an index."""
 
 from __future__ import annotations
 

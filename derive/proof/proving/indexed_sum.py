@@ -6,7 +6,7 @@ from sympy import Dummy, Expr, Piecewise, Sum, Tuple
 
 
 class OverIndices:
-    """What holds an expression over indices of its own, which mean nothing outside."""
+    """Base of nodes that bind indices, which mean nothing outside."""
 
     def has(self, *patterns) -> bool:
         """As SymPy's, but a choice inside is none outside, as of an array node."""

@@ -1,4 +1,4 @@
-"""What is true of an axis that is cut into parts: the identities behind code for many ranks.
+"""Identities for an axis that is cut into parts, behind code for many ranks.
 
 Each is proved for any number of parts, of any lengths, 0 among them, by induction: ``start`` says
 that it holds for none, ``step`` that it goes on to hold when a part of n entries is put behind
@@ -64,13 +64,13 @@ def _moments() -> tuple[Expr, ...]:
 
 
 def _shares() -> tuple[Expr, ...]:
-    """What is divided by the same number is divided after it was added up."""
+    """Terms over one divisor are added first and divided once."""
     return ((part / m + more / m) - (part + more) / m,)
 
 
 def _logarithms() -> tuple[Expr, ...]:
-    """What has the same subtracted is added up first, and has it subtracted as often as it would
-    have been: of two terms, and so of any number of them.
+    """Weighted terms less one constant are added first, and the constant is subtracted as often as
+    it has weight: of two terms, and so of any number of them.
     """
     apart = part * (m - c) + more * (k - c)
     return (apart - (part * m + more * k - c * (part + more)),)

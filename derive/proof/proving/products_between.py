@@ -57,8 +57,8 @@ class ProductBetween(OverIndices, Expr):
 
 
 def one_step(term: Expr, variable: Expr) -> Expr | None:
-    """What a step from each place to the next makes of a product between places: the sum over s of
-    [t = s + 1]*a[s]*P(s, u) is P(t, u) - [t = u + 1], and that of P(t, s)*a[s]*[s = u + 1] too.
+    """Close the sum over one step of a product between places: the sum over s of [t = s +
+    1]*a[s]*P(s, u) is P(t, u) - [t = u + 1], and that of P(t, s)*a[s]*[s = u + 1] too.
     """
     products = [f for f in Mul.make_args(term) if isinstance(f, ProductBetween) and f.has(variable)]
     for step, other in permutations(products, 2):

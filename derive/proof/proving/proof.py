@@ -93,7 +93,7 @@ def proved_gradient(form: ClosedForm, statement: ClosedStatement) -> ProvedGradi
 
 
 class Proofs:
-    """What has been proved of a closed form so far: everything once, and only what is asked for.
+    """Proofs about a closed form: each made once, and only on request.
 
     What is detached is free in every equality, so that a closed form may be differentiated again;
     but not in one ``of_values``, as a claim is.
@@ -124,9 +124,7 @@ class Proofs:
         return self.parts.chain if name in self.parts.chain.by_name else self.form.chain
 
     def step(self, adjoint: Adjoint) -> Shown:
-        """What a chain says of ``adjoint``: it is the derivative of the statements that read its
-        tensor.
-        """
+        """Prove that ``adjoint`` is the derivative of the statements that read its tensor."""
         if adjoint not in self._steps:
             chain, batches = self.form.chain, self.batches
             if not self._is_as_written(adjoint):

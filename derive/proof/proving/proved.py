@@ -53,7 +53,7 @@ class Proved:
 
 
 def _from_place_to_place(definition: Definition) -> str:
-    """What is said of recurrences: their steps are what is proved."""
+    """The remark on recurrences: only their steps are proved."""
     if not definition.carried:
         return ""
     axes = " and ".join(dict.fromkeys(c.axis.name for c in definition.carried))
@@ -64,7 +64,7 @@ def _from_place_to_place(definition: Definition) -> str:
 
 
 def in_words(gradients: Sequence[ProvedGradient]) -> str:
-    """What was proved of these gradients of one forward: which sizes, by which route."""
+    """The proof of these gradients of one forward, in words: which sizes, by which route."""
     batches = gradients[0].sizes if gradients else ((),)
     names = "x".join(axis for axis, _ in batches[0])
     if not names:
@@ -95,7 +95,7 @@ def _outputs(form: ClosedForm) -> str:
 
 
 def out_of_time(form: ClosedForm, proved: Collection[str], doing: Doing) -> str:
-    """What was found, what was proved of it, and what is not decided."""
+    """The message of a proof that ran out of time: found, proved, and not decided."""
     open_ones = [s.tensor.name for s in form.statements if s.of and s.tensor.name not in proved]
     lines = [
         f"{form.definition.name}: the time limit ran out before the proof was finished",
@@ -109,7 +109,7 @@ def out_of_time(form: ClosedForm, proved: Collection[str], doing: Doing) -> str:
 
 
 def cut_short(form: ClosedForm, shown: Iterable[Shown]) -> str:
-    """What the time limit left undone of a proof that may be used, in words."""
+    """Parts of a usable proof that the time limit left undone, in words."""
     undecided = dict.fromkeys(s.tensor.name for s in shown if s.every_size is None)
     undone = [f"whether {', '.join(undecided)} hold for every size"] if undecided else []
     undone += ["whether there is a cheaper closed form"] if form.hurried else []

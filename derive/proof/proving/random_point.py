@@ -137,7 +137,7 @@ class RandomPoint:
         return size if scalar.is_positive or positive else -size
 
     def _place_of_one(self, indicator: Indicator) -> int:
-        """Which of a group is 1: the first largest of its values, where it has some."""
+        """Place of the 1 in a group: of the first largest of its values, where it has some."""
         if not indicator.values:
             return Random(f"{self.seed} {indicator.group}").randrange(PLACES)
         values = [self._real(value) for value in indicator.values]

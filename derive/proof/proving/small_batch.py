@@ -183,7 +183,7 @@ class SmallBatch:
         return found or [(axis, place)]
 
     def _scalar(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
-        """What stands in several places, or is read at several, is written out once."""
+        """The entry of ``e`` at ``at``, written out once however often it is read."""
         if values or not e.args or isinstance(e, Tensor):
             return self._written_out(e, at, values)
         place = e, tuple(at[axis] for axis in ordered(axes_of(e)))
@@ -221,7 +221,7 @@ class SmallBatch:
         return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
     def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
-        """Where the entry ``at`` stands in the operand: the same place in the row of all."""
+        """Place of the entry ``at`` in the operand: the same place in the row of all."""
         place = 0
         for axis in e.brings:
             place = place * self.sizes[axis] + at[axis]

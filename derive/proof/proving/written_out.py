@@ -1,5 +1,5 @@
-"""What a closed form says, written out: in the upstream gradient and values of the forward alone,
-or in the values that the user wrote. And whether two expressions are the same entry by entry.
+"""Expand closed forms: in the upstream gradient and values of the forward alone, or in the values
+that the user wrote. And compare two expressions entry by entry.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ OPEN = (1, -1, 0)
 
 @dataclass(frozen=True)
 class SignTest:
-    """What decides without cases. Of False nothing follows."""
+    """Tests of an expression without cases: False proves nothing."""
 
     is_zero: Callable[[Expr], bool]
     is_positive: Callable[[Expr], bool]
@@ -263,7 +263,7 @@ def _solved(e: Expr, signs: Signs, asked: Expr, zero: Expr, test: SignTest) -> t
 
 
 def _unknowns(e: Expr) -> list[Expr]:
-    """What ``e`` might be solved for: its symbols, then what stands in its products and is none."""
+    """Terms for which ``e`` might be solved: its symbols, then other factors of its products."""
     symbols = sorted(e.free_symbols, key=lambda s: (bool(s.is_positive), str(s)))
     factors = [f for term in Add.make_args(e) for f in Mul.make_args(term)]
     return symbols + [f for f in factors if not (f.is_Symbol or f.is_number or f.is_Add)]

@@ -1,4 +1,4 @@
-"""What numbers tell at once: two expressions that differ modulo a prime are not equal."""
+"""Quick refutation by numbers: two expressions that differ modulo a prime are not equal."""
 
 from __future__ import annotations
 

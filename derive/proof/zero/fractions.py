@@ -26,7 +26,7 @@ class TooLarge(ArithmeticError):
 
 
 class Budget:
-    """How many products of two terms may still be made: any number where ``left`` is None."""
+    """Number of products of two terms that may still be made: any where ``left`` is None."""
 
     def __init__(self, left: int | None = None):
         self.left = left

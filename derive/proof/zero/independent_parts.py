@@ -13,8 +13,8 @@ from sympy import Sum as SymbolicSum
 
 
 def under_one_sum(e: Expr) -> list[Expr]:
-    """What has to vanish for ``e`` to vanish: of sums along the same indices their terms, as in
-    Sum(f, N) + Sum(g, N) = Sum(f + g, N), and what is no sum.
+    """Split ``e`` into parts that must each vanish: the terms of sums along the same indices, as in
+    Sum(f, N) + Sum(g, N) = Sum(f + g, N), and terms outside of sums.
 
     The entries of a tensor are taken as independent of each other.
     """
@@ -88,7 +88,7 @@ def apart(e: Expr) -> list[Expr]:
 
 
 def count_of_terms(e: Expr) -> int:
-    """How many terms ``e`` has at most once its outer products are multiplied out."""
+    """Upper bound on the number of terms of ``e`` with its outer products multiplied out."""
     if isinstance(e, Add):
         return sum(map(count_of_terms, e.args))
     return prod(map(count_of_terms, e.args)) if isinstance(e, Mul) else 1

@@ -1,4 +1,4 @@
-"""What is not rational becomes an indeterminate: expressions as rational functions of those.
+"""Replace nonrational parts by indeterminates: expressions as rational functions of those.
 
 An exponential of each term of an exponent, a root with its defining relation ``R**q = base``, a
 logarithm, a sign as ``s*k`` with ``s**2 = 1`` and ``k**2 = k`` (0 where it is 0), a condition as
@@ -50,8 +50,8 @@ INFINITE = frozenset({S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity})
 
 
 def _without_squares(e: Expr) -> tuple[Expr, Expr]:
-    """What the sign of ``e`` is that of, and indicators that it is multiplied by: a square has
-    none, and sign(k*u) = k*sign(u) for a ``k`` of 0 or 1.
+    """Split off squares and indicators, which have no sign: ``e`` has the sign of the first, times
+    the second; a square has none, and sign(k*u) = k*sign(u) for a ``k`` of 0 or 1.
     """
     odd, indicators = [], []
     for factor in Mul.make_args(factor_terms(e) if isinstance(e, (Add, Mul)) else e):

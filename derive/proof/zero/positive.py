@@ -1,4 +1,4 @@
-"""What is positive for all values of its symbols, and what follows for roots and logarithms."""
+"""Expressions positive for all values of their symbols; roots and logarithms simplified by it."""
 
 from __future__ import annotations
 
