@@ -88,7 +88,7 @@ class UnprovedError(Exception):
 
 
 class UndecidedError(UnprovedError):
-    """The time limit ran out before a derivative was proved: what was found, and what was left."""
+    """The time limit ran out before a derivative was proved: found so far, and left to do."""
 
 
 def shortened(value: object) -> str:

@@ -228,7 +228,7 @@ class Along(Atom):
 
 
 class MinusInfinity(Symbol):
-    """``-oo`` in a formula: what a masked score is, so that its exponential is 0.
+    """``-oo`` in a formula: a masked score, whose exponential is 0.
 
     To SymPy it is a real number that nothing is known of. A proof that treats it so holds for every
     number, and so in the limit; and no arithmetic of infinities gets into a derivation.

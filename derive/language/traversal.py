@@ -90,8 +90,8 @@ def read_otherwise(node: OfMatrix, known: Callable[[Expr], Expr | None]) -> Expr
 
 
 def parts_of(e: Basic) -> set[Basic]:
-    """Everything that ``e`` is made of. What is written out for a small batch has few parts, each
-    of which may stand in it a million times.
+    """Every subexpression of ``e``, once. A small batch written out has few, each of which may
+    stand in it a million times.
     """
     met, pending = {e}, [e]
     while pending:

@@ -104,9 +104,9 @@ def at_outer(tensor: Tensor) -> Tensor:
 
 
 def derive_chain(definition: Definition) -> Chain:
-    """Differentiate every statement once, but for one-hots, which are indices. Raises
+    """Differentiate every statement once, except one-hots, which are indices. Raises
     `NotationError` for a node that has no rule, and `AssertionError` where a statement reads an
-    output: what comes back from there is not what arrives.
+    output: its gradient would come back from there too.
     """
     read = {t.name for s in definition.statements for t in tensors_in(s.expression)}
     if any(output.name in read for output in definition.outputs):
@@ -135,7 +135,7 @@ def derive_chain(definition: Definition) -> Chain:
 
 
 def up_to(chain: Chain, count: int) -> Chain:
-    """The chain of the first ``count`` statements alone: it lacks what the later ones add."""
+    """The chain of the first ``count`` statements alone, without the terms of later ones."""
     definition = chain.definition
     definition = replace(definition, statements=definition.statements[:count], returned=())
     names = {s.name for s in definition.statements}
@@ -206,9 +206,7 @@ def _pullback(
 
 
 def _leaves(e: Expr) -> list[Expr]:
-    """The tensors and the outermost array nodes of ``e``: what SymPy's ``diff`` is to take for
-    variables.
-    """
+    """The tensors and the outermost array nodes of ``e``: variables of SymPy's ``diff``."""
     if isinstance(e, (Tensor, ArrayNode)):
         return [e]
     leaves = {leaf: None for arg in e.args for leaf in _leaves(arg)}

@@ -40,7 +40,7 @@ def constant_of_choice(node, knowledge):
 
 
 def _factors(value) -> tuple[Expr, ...]:
-    """The factors of a value, what divides all terms of a sum among them."""
+    """The factors of a value, including common divisors of a sum's terms."""
     content, rest = value.primitive() if isinstance(value, Add) else (S.One, value)
     return (*Mul.make_args(rest), content)
 
@@ -58,9 +58,7 @@ def _may_come_out(factor, choice: Piecewise, knowledge) -> bool:
 
 
 def _is_summed_up(value: Tensor, choice: Piecewise, knowledge) -> bool:
-    """Whether the conditions ask for what is computed along more axes from ``value``: then they do
-    not hide its entries.
-    """
+    """Whether the conditions read reductions of ``value``: then they do not hide its entries."""
     asked = Tuple(*(condition for _, condition in choice.args))
     if value.role != "statement" or axes_of(value) <= axes_of(asked):
         return False

@@ -222,8 +222,8 @@ def _spelled(chain: Chain, relations: Relations) -> Chain:
 
 
 def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
-    """The closed form with these names kept. What could overflow is brought to a stable form before
-    the statements share what they have in common, or after it, whichever comes out better.
+    """The closed form with these names kept. Parts that could overflow are brought to a stable form
+    before the statements share common parts, or after it, whichever is better.
     """
     knowledge, adjoints = simplifier.knowledge, simplifier.spelled.adjoints
     drafted = draft_keeping(simplifier, kept)
@@ -244,7 +244,7 @@ def _finished(simplifier: Simplifier, kept: frozenset[str]) -> ClosedForm:
 def _arranged(
     simplifier: Simplifier, drafted: Draft, pairs: Pairs, stated: list[Adjoint]
 ) -> ClosedForm:
-    """``pairs`` with what they share computed once, in values that are safe and cheap."""
+    """``pairs`` with shared parts computed once, in values that are safe and cheap."""
     chain, knowledge, record = simplifier.spelled, simplifier.knowledge, drafted.record
     own = simplifier.chain.by_name.keys() - {a.name for a in stated}
     of = {a.tensor: a.of for a in chain.adjoints}

@@ -1,4 +1,4 @@
-"""One pass over the data in place of two: a sum that two sums have in common is taken first.
+"""One pass over the data instead of two: the common part of two sums is taken first.
 
 From ``Sum(dy*xhat, N, S)`` and ``Sum(gain*dy*xhat, C, S)`` the inner ``Sum(dy*xhat, S)`` is what
 both need of the full size; what is left to sum is smaller. Where it takes that, a product of the
@@ -37,7 +37,7 @@ def with_common_sums(statements: Pairs, relations: Relations, record: Record) ->
 
 
 def _with_a_common_sum(statements: Pairs, relations: Relations) -> dict[Expr, Expr] | None:
-    """Two sums, and what they are in terms of the sum that they have in common."""
+    """Two sums in terms of their common sum, or None."""
     sums = dict.fromkeys(
         node
         for _, e in statements

@@ -91,7 +91,7 @@ def of_magnitude(condition) -> Relational | None:
 
 
 def _asked_of_magnitudes(node: Piecewise) -> Expr | None:
-    """The choice by magnitudes, where those are compared with what is positive."""
+    """The choice by magnitudes, where those are compared with positive values."""
     found = {c: of_magnitude(c) for _, c in node.args}
     if any(test is not None and test.rhs.is_positive for test in found.values()):
         pairs = [(v, c if found[c] is None else found[c]) for v, c in node.args]
@@ -136,8 +136,8 @@ def _values(e: Expr) -> Iterator[Expr]:
 
 
 def _written_out(e: Expr, relations) -> dict[Expr, Expr]:
-    """The values in ``e`` that are computed without exponentials and the like, with what they are
-    in those that are not.
+    """Definitions of the values in ``e``, and of the values in these, that have no exponentials and
+    the like.
     """
     found: dict[Expr, Expr] = {}
     new = list(tensors_in(e))
@@ -190,7 +190,7 @@ def _pool(tests: Iterable[Relational]) -> list[Relational]:
 
 
 def _open(tests: Iterable[Basic]) -> list[Relational]:
-    """Those that may hold or not: of what is known to be positive, x < 0 is false to SymPy."""
+    """The tests that may hold or not: of a value known to be positive, x < 0 is false to SymPy."""
     return [_solved(test) for test in tests if isinstance(test, ORDERS)]
 
 
@@ -229,5 +229,5 @@ class _Points:
         return [truth_at(test, point) for point in self.points]
 
     def agrees(self, truth: list[bool | None]) -> bool:
-        """Whether the first is chosen where this holds; what is unknown agrees with neither."""
+        """Whether the first is chosen where this holds; an unknown truth agrees with neither."""
         return all(first in (None, held) for first, held in zip(self.first, truth, strict=True))

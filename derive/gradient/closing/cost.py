@@ -100,7 +100,7 @@ def _cost_of(
 
 
 def _full_size(statements: Pairs, results: frozenset[str], flattened: Parts) -> int:
-    """The entries of the largest result, or of what is largest where none is asked for."""
+    """The entries of the largest result, or of the largest statement where none is asked for."""
     sizes = {t.name: entries(split(t.axes, flattened)) for t, _ in statements}
     asked = [size for name, size in sizes.items() if name in results]
     return max(asked or sizes.values(), default=0) or 1
@@ -119,9 +119,9 @@ def _under_one_name(loop: Loop, known: dict[Name, Name]) -> Loop:
 
 
 class _Measured(NamedTuple):
-    """Of one expression: the loops of its reductions, inner ones first; what is read around them;
-    its operations with what each moves in eager torch; and the values of the forward in it, with
-    their entries.
+    """Counts of one expression: the loops of its reductions, inner ones first; the reads around
+    them; its operations with the entries that each moves in eager torch; and the values of the
+    forward in it, with their entries.
     """
 
     loops: tuple[Loop, ...]

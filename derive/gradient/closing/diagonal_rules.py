@@ -77,8 +77,8 @@ def two_values(node, knowledge):
 
 
 def _with_identities(e: Expr, relations) -> Expr:
-    """``e`` with the names of what is made of identities alone read as that, and so those of what
-    is computed from it.
+    """Expand in ``e`` the names of values made of identities alone, and of values computed from
+    them.
     """
     while True:
         named = [t for t in tensors_in(e) if t.name in relations.by_name]

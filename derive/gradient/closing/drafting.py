@@ -155,8 +155,8 @@ def _has_contraction(e: Expr) -> bool:
 
 
 def is_matrix_product(e: Expr) -> bool:
-    """Whether ``e`` is a matrix product, which wants its factors as a whole: what a label picks, or
-    is added up by, is not.
+    """Whether ``e`` is a matrix product, which wants whole factors; picking and adding up by a
+    label are none.
     """
     return is_contraction(e) and not any(isinstance(f, OneHot) for f in e.operand.args)
 

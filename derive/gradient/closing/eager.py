@@ -86,9 +86,7 @@ def _operands(e: Basic) -> list[Basic]:
 
 
 def _axes(e: Basic, flattened: Parts) -> Axes:
-    """Those along which the entries of ``e`` lie: what is multiplied by a one-hot lies at its
-    index.
-    """
+    """Axes along which the entries of ``e`` lie: a product with a one-hot lies at its index."""
     if not isinstance(e, Expr):
         return frozenset().union(*(_axes(arg, flattened) for arg in e.args))
     hot = {f.axis for f in Mul.make_args(e) if isinstance(f, OneHot)}

@@ -1,5 +1,4 @@
-"""Writing a sum of products with what its terms have in common outside: the last step to a closed
-form.
+"""Factor a sum of products: the last step to a closed form.
 
 Only whole factors move, so the result is the same polynomial. What all terms share goes out first;
 then the factor that saves most among some of the terms, as long as that saves multiplications.
@@ -134,8 +133,8 @@ def _without(term: Powers, common: Powers) -> Powers:
 
 
 def _grouped(terms: list[Powers]) -> Expr:
-    """The sum of the terms, with the largest factor that several share taken out of those, so that
-    what is large is multiplied once; of equally large ones the most shared.
+    """The sum of the terms, with the largest shared factor taken out, so that large factors are
+    multiplied once; of equally large ones the most shared.
     """
     counts = Counter(
         base

@@ -1,4 +1,4 @@
-"""Facts about the forward, found and not listed: what a sum over forward values comes to.
+"""Facts about the forward, found and not listed: the values of sums over forward values.
 
 In: a `Sum` in which no gradient occurs. Its values are unfolded, one definition at a time, and the
 result is brought to normal form. If it comes out as a number, a size, or a multiple of a named

@@ -157,7 +157,7 @@ def _picked(e: Expr, knowledge) -> tuple[OneHot, Expr] | None:
 
 
 def _in_definition(e: Expr, knowledge) -> Expr:
-    """``e``, or what it is if that is a value of the forward."""
+    """The definition of ``e`` if it is a value of the forward, else ``e``."""
     relations = knowledge.relations
     known = isinstance(e, Tensor) and e.name in relations.by_name
     return relations.unfolded(e) if known else e

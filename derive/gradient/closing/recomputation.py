@@ -57,9 +57,8 @@ def under_their_names(
     taken: Iterable[str],
     others: Mapping[Tensor, Tensor] = {},
 ) -> list[tuple[Tensor, Expr]]:
-    """``statements`` in which what is computed ``again`` is called as the value that it is, where
-    neither they nor ``taken`` have that name, and the ``others`` as they are shown; for those who
-    read them without the forward.
+    """``statements`` with each value computed ``again`` under its own name, where neither they nor
+    ``taken`` have that name, and the ``others`` as they are shown; for readers without the forward.
     """
     met = {t for tensor, e in statements for t in (tensor, *tensors_in(e))}
     names = {t.name for t in met} | set(taken)
@@ -78,7 +77,7 @@ def named(tensor: Tensor, name: str) -> Tensor:
 
 
 def _found(statements: Pairs, knowledge: Facts) -> tuple[Tensor, Expr] | None:
-    """A saved value that need not be saved, and what it is in others that are read; the last of
+    """A saved value that need not be saved, and its expression in others that are read; the last of
     them first, because it may be what needs the others.
     """
     relations = knowledge.relations

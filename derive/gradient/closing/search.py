@@ -106,8 +106,8 @@ class Search:
         return self.simplifier.closed(e, self.tensor[name], Record())
 
     def preference(self, named: dict[str, Expr]) -> Preference:
-        """Of the statements as the stages make them safe: what cancels only in one line does not
-        in two.
+        """Preference of the statements as the stages make them safe: terms that cancel only within
+        one line do not in two.
         """
         knowledge, record = self.simplifier.knowledge, Record()
         pairs = with_other_shares(self.pairs(named), self.relations, record)

@@ -1,5 +1,5 @@
-"""The statements of the gradients, arranged: what they share is computed once, in values that are
-safe and cheap.
+"""Arrange the statements of the gradients: common parts are computed once, in values that are safe
+and cheap.
 
 `stages` is a table of moves, tried in its order. The contract of a move: it receives an
 `Arrangement` and returns one that has the same values; every change is a step of the record. It is

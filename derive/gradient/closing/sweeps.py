@@ -32,8 +32,8 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """One value: the ``axes`` that it has, with so many ``entries``, the ``space`` that is walked
-    for it, and what it reads. ``whole``: a library computes it.
+    """The loop of one value: the ``axes`` that it has, with so many ``entries``, the ``space`` that
+    is walked for it, and its reads. ``whole``: a library computes it.
     """
 
     name: Name

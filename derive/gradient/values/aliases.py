@@ -28,7 +28,7 @@ def number_apart(e: Expr) -> tuple[Expr, Expr]:
 
 
 def resolved(e: Expr, aliases: Mapping[str, Expr]) -> Expr:
-    """``e`` with other names for a multiple of a value replaced by what they are."""
+    """Replace other names in ``e`` by the multiple of a value that they stand for."""
     met = [t for t in tensors_in(e) if t.name in aliases]
     return written_in(e, {t: along(aliases[t.name], t) for t in met}) if met else e
 

@@ -183,7 +183,7 @@ class Graph:
         return e
 
     def _remove(self, gone: Collection[str]) -> None:
-        """These values are other names for what they stand for."""
+        """Make these values other names for their expressions."""
         names = {n: self.spelled[n] for n in gone if n in self.definition.by_name}
         self.aliases = {n: self._written_out(e, gone) for n, e in (self.aliases | names).items()}
         for n in gone:

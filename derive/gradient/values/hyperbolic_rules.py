@@ -68,7 +68,7 @@ def _put_together(node: Expr, together: Callable) -> Expr | None:
 
 
 def _with_number(function: Expr, number: Expr) -> tuple[Expr, Expr] | None:
-    """``number + function`` as a number times what has no difference that cancels."""
+    """``number + function`` as a number times a form that does not cancel."""
     base, power = function.as_base_exp()
     if isinstance(base, tanh) and power == 1 and abs(number) == 1:
         return 2 * number, 1 / (1 + exp(expand(-2 * number * base.args[0])))
@@ -104,7 +104,7 @@ def of_magnitude(node: Expr) -> Expr | None:
 
 
 def beside_an_exponential(node: Expr) -> Expr | None:
-    """A product of exp(u) with sinh(u), or over what is even about u."""
+    """Rewrite a product of exp(u) with sinh(u), or over an even function of u."""
     rest, u = exponential_apart(node) if isinstance(node, Mul) else (node, S.Zero)
     for f in node.args if u != 0 else ():
         base, power = f.as_base_exp()

@@ -73,7 +73,7 @@ def exponent_inside(node: Expr) -> Expr | None:
 
 
 def _length(e: Expr) -> tuple[int, Expr]:
-    """By what the shorter one of two equal expressions is found: symbols, then operations."""
+    """Sort key for equal expressions, the shorter first: symbols, then operations."""
     return sum(node.is_Symbol for node in preorder_traversal(e)), e.count_ops()
 
 

@@ -113,7 +113,7 @@ class Family:
     entries: tuple[Expr, ...]
 
     def powers(self, total: Sum) -> tuple[Expr, Powers] | None:
-        """The sum's operand over the weight: what does not vary, and the power of each entry."""
+        """The sum's operand over the weight: its constant factor, and the power of each entry."""
         if total.axes != self.axes:
             return None
         rest, powers = total.operand / self.weight, []

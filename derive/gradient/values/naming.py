@@ -71,7 +71,7 @@ def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
 
 
 def written_out(e: Expr, known: Mapping[str, Expr]) -> Expr:
-    """``e`` with what the names that are ``known`` stand for, until none of them is left."""
+    """Expand the ``known`` names in ``e`` until none of them is left."""
     while met := {t: along(known[t.name], t) for t in tensors_in(e) if t.name in known}:
         e = written_in(e, met)
     return e

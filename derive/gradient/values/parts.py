@@ -136,8 +136,8 @@ class Parts:
         return e.func(*map(self.chosen, e.args))
 
     def product(self, e: Expr) -> Expr:
-        """A lone reduction with constant factors stays what it is; other sums in a product are
-        parts, and so is a quotient beside other factors.
+        """Name the sums in a product, and a quotient beside other factors; a lone reduction with
+        constant factors stays.
         """
         quotient, rest = _quotient_apart(e)
         if rest:

@@ -182,8 +182,8 @@ class Relations:
 
     @cached_property
     def eliminations(self) -> dict[Expr, Expr]:
-        """For a tensor, what it equals in terms of the last product it is a factor of; where it is
-        an exponential that overflows, of what is made of it, which need not.
+        """Tensors in terms of the last product that they are a factor of; an exponential that
+        overflows, of a value made of it that need not.
         """
         found = {factor: equal for factor, (equal, _) in self.solved["factor"].items()}
         for value in self.known:
@@ -194,7 +194,7 @@ class Relations:
 
     @cached_property
     def inversions(self) -> dict[Expr, Expr]:
-        """For a function of forward values, what it equals in terms of a value."""
+        """Functions of forward values in terms of a value."""
         return {function: equal for function, (equal, _) in self.solved["function"].items()}
 
     @cached_property

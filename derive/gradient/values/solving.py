@@ -38,8 +38,8 @@ class Solving:
     once: bool = False
 
     def of(self, values: Iterable[Value], known: Known) -> dict[Expr, tuple[Expr, Value]]:
-        """Every member that is solved for, with what it equals and the value by whose definition:
-        the first of ``values`` that tells it.
+        """Every member that is solved for, with its equal and the value that defines it: the first
+        of ``values`` that does.
         """
         found: dict[Expr, tuple[Expr, Value]] = {}
         for value in values:

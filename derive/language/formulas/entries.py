@@ -8,7 +8,7 @@ from sympy import Function, Symbol
 
 
 class Chosen(Function):
-    """1 where the first argument is the second, else 0: what remains of a one-hot."""
+    """1 where the first argument is the second, else 0: a one-hot in entries."""
 
     is_real = True
 

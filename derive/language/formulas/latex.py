@@ -218,7 +218,7 @@ def parts_of_product(e: Expr):
 
 
 def joined(factors: list[str]) -> str:
-    """A product: words are set apart from what stands beside them by a dot."""
+    """A product: words are set apart from their neighbours by a dot."""
     text = ""
     for factor in factors:
         text += (separator(text, factor) if text else "") + factor

@@ -76,8 +76,8 @@ def named(function: str) -> str:
 
 
 def text_in_formula(text: str) -> str:
-    r"""Words inside of a formula; what is not a plain character stands outside of ``\text``, where
-    LaTeX, KaTeX and MathJax agree on how it is written.
+    r"""Words inside of a formula; special characters stand outside of ``\text``, where LaTeX, KaTeX
+    and MathJax agree on how they are written.
     """
     signs = {"_": r"\_", "*": r"{\ast}", "<": "<", ">": ">", "\\": r"\backslash ", "|": r"\vert "}
     parts = re.split(r"([^A-Za-z0-9 ,.;:()=+/'?!\[\]-])", re.sub(r"\s+", " ", text))

@@ -1,4 +1,4 @@
-"""The elements that formulas in MathML are made of; what is built is closed and escaped."""
+"""Elements of formulas in MathML, closed and escaped."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def indicator(condition: Element) -> Element:
 
 
 def applied(name: str, operands: Iterable[Element], under: Element | None = None) -> Element:
-    """A function of operands, and what stands under its name."""
+    """A function of operands, with the element ``under`` its name."""
     sign = leaf("mi", name, mathvariant="normal")
     sign = sign if under is None else subscript(sign, under)
     return row(sign, operator(APPLY), brackets(listed(operands)))

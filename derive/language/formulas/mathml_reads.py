@@ -1,6 +1,4 @@
-"""Entries read at an index, as MathML: the index stands below what is read; and what is made of a
-matrix.
-"""
+"""Entries read at an index, as MathML, with the index below; and functions of a matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from derive.language.symbols import Tensor
 
 
 class ReadAt:
-    """The printing methods of `At`, of positions and of what is made of a matrix."""
+    """The printing methods of `At`, of positions and of functions of a matrix."""
 
     def _print(self, e) -> Element:
         raise NotImplementedError

@@ -1,5 +1,5 @@
-"""The order of the terms of a sum: what nearly cancels stands together, before what is rounded off
-beside it.
+"""The order of the terms of a sum: terms that nearly cancel stand together, before terms that are
+rounded off beside them.
 
 SymPy keeps no order, so it is found again: of ``1 + top - low`` as of ``top - low + 1`` the
 difference comes first, and numbers last, for ``top + 1`` is ``top`` where that is large. A single
@@ -25,9 +25,7 @@ def ordered_terms(e: Add) -> list[Expr]:
 
 
 def differences_and_rest(terms: Sequence[Expr]) -> tuple[list[tuple[Expr, Expr]], list[Expr]]:
-    """Differences, each of what is added and what is subtracted from it, and the terms that come
-    after them.
-    """
+    """Differences, as pairs of an added and a subtracted term, and the remaining terms."""
     terms = sorted(terms, key=term_order)
     data = [t for t in terms if not is_constant(t)]
     constants = [t for t in terms if is_constant(t)]

@@ -178,7 +178,7 @@ def _several(t: Tensor) -> Axes | None:
 
 
 def _shapes(t: Tensor, value: Expr) -> tuple[str, str]:
-    """The axes of an input, and those of what is passed for it, in words."""
+    """The axes of an input, and those of the value passed for it, in words."""
     shape = ", ".join(axis.dims for axis in t.axes)
     return shape, ", ".join(axis.name for axis in _axes_of_argument(value))
 

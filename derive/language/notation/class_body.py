@@ -138,8 +138,8 @@ class ClassBody(dict):
         self.deleted = self.deleted or (name, caller_place())  # Python would hide an error here
 
     def _as_written(self, name: str, value, line: int):
-        """``value`` along all the axes that the ``line`` has, where SymPy lost some; what else it
-        lost is remembered.
+        """``value`` along all the axes of its ``line``, where SymPy lost some; other losses are
+        recorded.
         """
         if not isinstance(value, Expr) or isinstance(value, Axis):
             return value

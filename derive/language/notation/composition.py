@@ -260,8 +260,8 @@ def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
 
 
 def differentiable_in(body, value: Expr) -> Tensor | None:
-    """A differentiable input that ``value`` is computed from, if there is one. What it is only
-    compared with in a condition passes no gradient on.
+    """A differentiable input that ``value`` is computed from, or None. Tensors that are only
+    compared in a condition pass no gradient on.
     """
     statements = {s.name: s.expression for s in body.statements}
     unread, seen = [value], set()

@@ -276,7 +276,7 @@ class Definition:
         return default.xreplace({a: Integer(whole[a]) for a in default.atoms(Axis)})
 
     def permits(self, numbers: Mapping[str, Expr], sizes: Mapping[Axis, int]) -> bool:
-        """Whether scalars, by their names, are what they have to be in a batch of these sizes."""
+        """Whether scalars, by their names, meet the demands in a batch of these sizes."""
         known = {a: Integer(n) for a, n in self.sizes_from(sizes).items()}
         known |= {t: numbers[t.name] for t, _ in self.scalars}
         return all(demand.holds(known) is not False for demand in self.demands)

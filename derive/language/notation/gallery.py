@@ -23,7 +23,7 @@ IN_GALLERY = "gradform list names them all; a file of your own is named by its p
 
 @dataclass(frozen=True)
 class Listed:
-    """A forward as it is listed: its class, its public function, what that takes and returns."""
+    """A forward in a list: its class, its public function, its arguments and results."""
 
     name: str
     function: str

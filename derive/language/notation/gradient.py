@@ -251,9 +251,9 @@ def _parts(e: Expr) -> list[tuple[Expr, str]]:
 
 
 def _has_own_slope(f: Function | Pow) -> bool:
-    """Whether the derivative of ``f`` by its argument is written in ``f`` alone, also that of
-    1/(1 + exp(-u)). Of an exponential, too, but that may overflow, and is followed through what is
-    made of it.
+    """Whether the derivative of ``f`` by its argument is written in ``f`` alone, as that of 1/(1 +
+    exp(-u)) is. An exponential's is too, but that may overflow, and is followed through its
+    readers.
     """
     if isinstance(f, Pow):
         return f.exp == -1 and isinstance(f.base.as_coeff_Add()[1], exp)

@@ -120,7 +120,7 @@ def _known(path: Path) -> list[type[Forward]]:
 
 
 def source_hash(forward: type[Forward]) -> str:
-    """SHA-256 of the file or cell that defines ``forward``: what was read is what was derived."""
+    """SHA-256 of the file or cell that defines ``forward``, as it was read."""
     file = Path(forward.definition.place.file)
     if file.exists():
         source = file.read_bytes()
@@ -130,7 +130,7 @@ def source_hash(forward: type[Forward]) -> str:
 
 
 def files_read() -> frozenset[Path]:
-    """The files that mathematics was read from so far, with what they import."""
+    """Files that mathematics was read from so far, with their imports."""
     return frozenset(_read)
 
 
@@ -152,8 +152,8 @@ def load(path: Path) -> list[type[Forward]]:
 
 
 def run_file(path: Path, remedies: Mapping[str, str] | None = None) -> ModuleType:
-    """The module of a user's file, which is run. ``remedies`` are for what is raised there: a part
-    of the error, and what to do; without them they are those of the notation.
+    """Run a user's file and return its module. ``remedies`` map a part of an error's text to its
+    remedy; without them they are those of the notation.
 
     Raises `QuestionError`, with file and line, where it cannot be read or run.
     """
@@ -163,7 +163,7 @@ def run_file(path: Path, remedies: Mapping[str, str] | None = None) -> ModuleTyp
 
 
 class _FreshLoader(SourceFileLoader):
-    """Runs what was compiled now: a cached compilation may be of the text before."""
+    """Loader that compiles the file now: a cached compilation may be of an older text."""
 
     def __init__(self, name: str, path: str, code: CodeType):
         super().__init__(name, path)

@@ -1,4 +1,4 @@
-"""A statement whose dimensions are in the order that its line says.
+"""A statement with the order of its dimensions given by its line.
 
     R = Ordered(entries, N, I, J)
 

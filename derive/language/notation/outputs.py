@@ -87,8 +87,8 @@ def split(
 def rejoined(
     statements: Sequence[Statement], returned: Collection[str], kept: Collection[str]
 ) -> list[Statement]:
-    """The statements with outputs as they were before they were `split`, where something else is
-    the output; but what is ``kept`` stays.
+    """Undo the `split` of the outputs where something else is the output, except those to be
+    ``kept``.
     """
     found = [s for s in statements if s.name in returned and s.renames is not None]
     inner = {s.renames.name: s.name for s in found if s.renames.role == "statement"}

@@ -10,7 +10,7 @@ from derive.language.errors import Place, QuestionError, shortened_text
 
 
 def checked_python(path: Path) -> tuple[ast.Module, CodeType]:
-    """The syntax tree of a file that is Python, and what it is compiled to.
+    """The syntax tree and the compiled code of a Python file.
 
     Raises `QuestionError`, with file and line, where it is not.
     """

@@ -229,7 +229,7 @@ def _check_steps(statements: Sequence[Statement], states: Sequence[Carried]) -> 
 
 
 def _mixes_places(e: Expr, axis: Axis, moving: set[str]) -> Expr | None:
-    """The part of ``e`` that reads what is ``moving`` along ``axis`` at other places."""
+    """The part of ``e`` that reads a ``moving`` name along ``axis`` at other places."""
     for node in sorted(e.atoms(ArrayNode), key=str):
         if axis in {*node.binds, *node.brings} and moving & {t.name for t in tensors_in(node)}:
             return node

@@ -11,7 +11,7 @@ from derive.language.symbols import Tensor
 
 
 def check_not_ended(body, name: str) -> None:
-    """Nothing comes after what is returned. Raises `NotationError`."""
+    """Refuse a line after the outputs. Raises `NotationError`."""
     if body.returned:
         last = [*body.places][-1]
         raise NotationError(
@@ -27,7 +27,7 @@ def check_not_ended(body, name: str) -> None:
 
 
 def state_reduced(body, name: str, reduced: Reduced, place: Place) -> Tensor:
-    """State the output once for each of the words; the first is what is computed by itself.
+    """State the output once for each of the words; the first is the default.
 
     Raises `NotationError` for a divisor that has a gradient.
     """

@@ -1,4 +1,4 @@
-"""The mathematics where nothing that may be left out is passed: what most calls compute.
+"""Specialise a forward to calls without optional arguments, as most are.
 
 A tensor with a default is that number, a scalar whose default is 0 is 0, and no label is ignored.
 What is left is a forward like any other, with fewer inputs and shorter statements.

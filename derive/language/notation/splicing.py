@@ -1,5 +1,4 @@
-"""Axes instead of an `Axes`: what a node of a callee becomes when the caller has several axes
-there, or none.
+"""Axes instead of an `Axes`: the nodes of a callee where the caller has several axes, or none.
 
 ``bound`` gives every axis of the callee those of the caller that it stands for: one for an `Axis`,
 any number (even none) for an `Axes`.

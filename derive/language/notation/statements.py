@@ -114,7 +114,7 @@ def _check_labels(e: Expr) -> None:
 
 
 def _imaginary(e: Expr) -> bool:
-    """Whether a part of ``e`` is no real number, as SymPy's (-8)**(1/3) is not: what is negative
+    """Whether a part of ``e`` is no real number, as SymPy's (-8)**(1/3) is not: a negative number
     under a root or a logarithm.
     """
     powers = e.atoms(Pow)

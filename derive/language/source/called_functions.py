@@ -1,4 +1,4 @@
-"""The functions of a user's own that a class body calls: their lines, and what in them is a tensor.
+"""The user's own functions that a class body calls: their lines, and the tensors in them.
 
 What cannot be known is taken for no tensor: a function may ask Python what it likes of numbers.
 """
@@ -48,8 +48,8 @@ def arguments_of(
 
 
 def spread(lines: list[ast.AST], reader: Reader) -> tuple[frozenset[str], frozenset[str]]:
-    """The tensors and the collections in a function, of which ``reader`` knows the parameters: what
-    is assigned from them is one too.
+    """The tensors and the collections in a function, of which ``reader`` knows the parameters:
+    names assigned from them are included.
     """
     before = None
     while before != (reader.tensors, reader.collections):

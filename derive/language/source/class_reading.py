@@ -124,7 +124,7 @@ class ClassReading:
                 )
 
     def is_in_a_loop(self, line: int) -> bool:
-        """Whether what stands on ``line`` may run more than once."""
+        """Whether the statement on ``line`` may run more than once."""
         return line in self.body.looped
 
     def goes_through(self, name: str, line: int) -> bool:

@@ -1,4 +1,4 @@
-"""The syntax tree of a class body that is being run, and what its names mean there.
+"""The syntax tree of a class body that is being run, and the values of its names there.
 
 Values alone do not say what was written: ``x == 0`` is False before anybody could see it. So a
 class body is read from the file that it stands in, wherever that can be read (a module, a notebook
@@ -57,7 +57,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class OutsideNames:
-    """The code of a class body, and what the names outside of it meant while it ran."""
+    """The code of a class body, and the values of the outside names while it ran."""
 
     code: CodeType
     values: Mapping[str, object]
@@ -69,7 +69,7 @@ class OutsideNames:
 
 
 def names_in(code: CodeType) -> set[str]:
-    """The names that code, and what is defined in it, looks up outside of itself."""
+    """Names that code, and the functions defined in it, look up outside of it."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
     return {*code.co_names, *code.co_freevars}.union(*map(names_in, inner))
 
@@ -101,7 +101,7 @@ def decides_in_python(code: CodeType) -> bool:
 
 
 def statements_by_line(tree: ast.ClassDef) -> dict[int, list[ast.stmt]]:
-    """The statements on every line: of what holds others only the head."""
+    """The statements on every line; of compound ones only the head."""
     found: dict[int, list[ast.stmt]] = {}
     for statement in statements_in(tree.body):
         inner = next(_blocks(statement), None)
@@ -133,7 +133,7 @@ def assigned_in(tree: ast.ClassDef | None) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Loop:
-    """The lines of the head of a loop and those of what it runs, and the names that it binds."""
+    """The head and body lines of a loop, and the names that it binds."""
 
     head: range
     lines: range

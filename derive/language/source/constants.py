@@ -90,7 +90,7 @@ class Constants:
             yield from self._parts(inner, file)
 
     def evaluated(self, node: ast.AST, file: File) -> Expr | None:
-        """The exact value of a constant expression; None of what is none."""
+        """The exact value of a constant expression; None for any other."""
         try:
             e = self._evaluated(node, file)
         except (ArithmeticError, TypeError, ValueError, RecursionError):
@@ -235,7 +235,7 @@ def nearest(found: list[Expr], value: float) -> Expr | None:
 
 
 def decimal_of(value: float) -> Expr | None:
-    """A number of few digits, which is what was typed; None of one that was calculated."""
+    """The exact number as typed, if it has few digits; None if it was calculated."""
     digits = Decimal(repr(float(value))).normalize().as_tuple().digits
     return exact_number(value) if len(digits) <= FEW else None
 

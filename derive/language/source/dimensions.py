@@ -245,7 +245,7 @@ def _order(tensors: list[Tensor], axes: frozenset[Axis], reader: Reader) -> list
 
 
 def _behind(tensor: Tensor, reader: Reader) -> frozenset[Axis]:
-    """The axes of a tensor, and of what it was computed from."""
+    """The axes of a tensor, and of the tensors it was computed from."""
     found, unread = frozenset(), [tensor]
     known = set()
     while unread:

@@ -39,8 +39,8 @@ DRAWS = ("random", "numpy.random")
 
 
 def instead(call: ast.Call, function: object, reader: Reader) -> str:
-    """The line, or the words where no line is known; '' for what the notation has. ``function`` is
-    `MISSING` for a method, and for a name that nothing has.
+    """The line, or the words where no line is known; '' for a call that the notation has.
+    ``function`` is `MISSING` for a method, and for an undefined name.
     """
     call = as_plain(call)
     name = name_of(call, function)
@@ -128,7 +128,7 @@ def works_on(function: object) -> str:
 
 
 def works_on_numbers(node: ast.Call, function: object, reader: Reader) -> bool:
-    """Whether what cannot work with formulas is called with them, alone or in a list."""
+    """Whether a function of numbers alone is called with formulas, alone or in a list."""
     if makes_formulas(function, reader.body.file):
         return False
     package = package_of(function)

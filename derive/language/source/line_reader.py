@@ -59,9 +59,8 @@ class Body:
 
 
 class Reader:
-    """Asks of parts of a line what they would be: of a ``body``, where all names have
-    values, or of a function that it calls, where of some it is known that they are ``tensors``, or
-    ``collections`` of them.
+    """Classifies parts of a line: of a ``body``, where all names have values, or of a function that
+    it calls, where some names are known to be ``tensors``, or ``collections`` of them.
     """
 
     def __init__(
@@ -165,9 +164,7 @@ def makes_formulas(function: object, file: str) -> bool:
 
 
 def is_library(function: object, file: str) -> bool:
-    """Whether something is of a library's, and no code of who wrote ``file``: what was installed
-    together with it is.
-    """
+    """Whether a function is a library's, and not of the distribution that ``file`` belongs to."""
     package = package_of(function)
     if package in ("derive", "sympy") or package in sys.stdlib_module_names:
         return package != "__main__"

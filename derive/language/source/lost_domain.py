@@ -162,7 +162,7 @@ class TypedLine:
         return MISSING
 
     def _points(self, operands) -> Iterator[dict[Expr, Expr]]:
-        """Numbers for what the value and the operands are made of, beside sizes that they allow."""
+        """Numbers for the leaves of the value and the operands, with sizes that they allow."""
         parts = (self.value, *operands)
         leaves = sorted(set().union(*map(_leaves, parts)), key=str)
         axes = [leaf for leaf in leaves if isinstance(leaf, Axis)]

@@ -174,7 +174,7 @@ def _refuse(function: object, node: ast.Call, reader: Reader) -> None:
 
 
 def _called_unknown(node: ast.Call, reader: Reader) -> None:
-    """Refuse a method of a tensor and a call of what nothing has, if it is known what is meant."""
+    """Refuse an unknown method of a tensor or function, if its meaning is known."""
     _check_parts(node, reader)
     function = node.func
     if is_method(node, reader):

@@ -79,7 +79,7 @@ def typed(node: ast.AST, axes: Sequence[str] = ()) -> Typed:
 
 
 class Lines:
-    """`Arrays` over what was typed, as far as axes that are named can say it."""
+    """`Arrays` over typed text, as far as named axes can say it."""
 
     def value(self, x: Any) -> Typed:
         return x if isinstance(x, Typed) else Typed(trees.as_tree(x))

@@ -159,7 +159,7 @@ def _index(call, reader, axes, new) -> Written:
 
 
 def _by_label(call: ast.Call, reader: Reader, picks: bool) -> Written:
-    """A row that is read at its labels has their axes, and what is added up by label has a row."""
+    """A row read at its labels has their axes; a sum by label has a row."""
     if len(call.args) != 3 or (axis := _axis(call.args[2], reader)) is None:
         return Written()
     operand, labels = (_all([arg], reader) for arg in call.args[:2])

@@ -1,4 +1,4 @@
-"""An equality of two expressions as several, of what they are made of.
+"""Split an equality of two expressions into equalities of their parts.
 
 In: an `Equality`. Out: others that it follows from. Parts that have the same numbers on small
 batches are claimed to be equal, each of them by itself, and stand in all else under one name, as a
@@ -79,8 +79,8 @@ def by_parts(
 
 
 def _nodes(e: Expr) -> dict[Expr, int]:
-    """The tensors and what is computed in ``e``, operands first, with the number of nodes in it.
-    What is chosen is one whole.
+    """The tensors and operations in ``e``, operands first, with the number of nodes in each. A
+    choice counts as one whole.
     """
     found: dict[Expr, int] = {}
 

@@ -191,7 +191,7 @@ class Shown:
         return self.every_size
 
     def on(self, batches: Sequence[Batch]) -> ProvedGradient:
-        """The record, for these batches; what is not decided is not proved for every size."""
+        """The record, for these batches; an undecided gradient is not proved for every size."""
         sizes = tuple(batch.named_sizes for batch in batches)
         return ProvedGradient(self.tensor, sizes, bool(self.every_size))
 
@@ -229,13 +229,13 @@ def needed_on(claim: Claim, batches: Sequence[Batch], most: int | None = None) -
 
 
 def may_hold(claim: Claim, batch: Batch) -> bool:
-    """Whether the difference is zero at random numbers; what is not even that is refuted."""
+    """Whether the difference is zero at random numbers; if not, the claim is refuted."""
     return all(batch.may_vanish(e, batch.met(e)) for e in claim.on(batch.scalars))
 
 
 def holds_for_every_size(claim: Claim, needed: Collection[str]) -> bool:
-    """The same for sums with symbolic bounds, given what it ``needed`` of the definitions; False
-    also where that could not be shown.
+    """Whether the claim holds as sums with symbolic bounds, given the definitions that it
+    ``needed``; False also where that could not be shown.
     """
     if isinstance(claim, Equality) and claim.left == claim.right:
         return True

@@ -97,8 +97,8 @@ def _without_empty_segments(whole: Mul) -> Mul:
 
 
 def _vanishes_under_sums(e: Expr) -> bool:
-    """Whether what is summed is zero once sums over the same indices are one sum, as in
-    sum(f) - sum(f**2) - sum(f*(1 - f)).
+    """Whether the summand is zero once sums over the same indices are one sum, as in sum(f) -
+    sum(f**2) - sum(f*(1 - f)).
     """
     totals: dict[tuple, Expr] = {}
     for term in Add.make_args(e):
@@ -172,7 +172,7 @@ def _by_indicators(e: Piecewise) -> Expr:
 
 
 def _multiplied_out(e: Expr) -> Expr:
-    """Products of sums multiplied out; what is under a root, a bar or a function is left alone."""
+    """Multiply out products of sums, except under a root, a bar or a function."""
     opaque: dict[Expr, Dummy] = {}
 
     def skeleton(node: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""The forward with its parts as statements: what the steps of a proof are taken on.
+"""The forward with its parts as statements: the steps of a proof are taken on it.
 
 In: a `ClosedForm`, and the small batches of its forward as it is written. Out: the definition in
 which every part is a statement, each statement proved to say what the user's says; its batches, and
@@ -34,8 +34,8 @@ class ForwardInParts:
 
     @property
     def definition(self) -> Definition:
-        """The forward with its parts as statements too. The definition of a value is the user's, in
-        which parts stand under their names, or what is proved to be equal to it.
+        """The forward with its parts as statements too. The definition of a value is the user's,
+        with parts under their names, or a form proved equal to it.
         """
         return self._respelled[0]
 
@@ -69,7 +69,7 @@ class ForwardInParts:
         return replace(definition, statements=tuple(values)), equal
 
     def _claims(self, tensor: Tensor, own: Expr, written: Expr) -> Iterator[Equality]:
-        """That ``own`` is what is ``written``: its differences of sums first, each by itself."""
+        """Claims that ``own`` equals ``written``: first its differences of sums, each by itself."""
         definition = self.form.definition
         about, pairs = self.form.relations.about_means(written)
         for difference, same in pairs:
@@ -96,8 +96,8 @@ class ForwardInParts:
 
     @cached_property
     def chain(self) -> Chain:
-        """The chain of the forward with its parts, but for what is not met in it: other names for
-        parts, and what only scales have.
+        """The chain of the forward with its parts, without unread other names for parts, and
+        without values of scales alone.
         """
         relations, met, statements = self.form.relations, set(), []
         for s in reversed(self.definition.statements):

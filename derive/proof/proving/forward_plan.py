@@ -90,8 +90,8 @@ def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
 
 
 def _returned_at_once(values: list[Value], needed: set[str], definition: Definition) -> list[Value]:
-    """``values`` with what is an output by another name under that name from the start, where it
-    lies in the same dimensions.
+    """``values`` with an output that is another name for one under that name from the start, where
+    it lies in the same dimensions.
     """
     layouts, outer = layouts_of(definition), {}
     for value in values:

@@ -13,8 +13,8 @@ class OverIndices:
         return patterns != (Piecewise,) and super().has(*patterns)
 
     def _xreplace(self, rule):
-        """As SymPy's, for what is free: an index of its own is no index of that name outside, and
-        gets another name where one comes in.
+        """As SymPy's, for free symbols only: a bound index is no index of that name outside, and is
+        renamed where one comes in.
         """
         if self in rule:
             return rule[self], True

@@ -1,4 +1,4 @@
-"""The proof of the gradients inside of a forward: every slope of them is what the chain rule says.
+"""The proof of the gradients inside of a forward: every slope of them obeys the chain rule.
 
 In: a `Definition`. Out: what is `Shown` of each gradient in it, or an `UnprovedError` that names
 the slope.

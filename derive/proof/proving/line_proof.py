@@ -82,7 +82,7 @@ def _with(e: Expr, inside: dict[str, Expr]) -> Expr:
 
 
 def in_statements_and_peaks(e: Expr, relations: Relations) -> Expr:
-    """``e`` in the user's values, and peaks: what the proof of the gradients takes a part for."""
+    """``e`` in the user's values and peaks, as the proof of the gradients reads a part."""
     return in_full(e, [p for p in relations.parts if not isinstance(p.expression, Peak)])
 
 
@@ -95,7 +95,7 @@ def _how(truth: Expr, claim: Expr, relations: Relations, computed: set[str]) -> 
 
 
 def _are_equal(a: Expr, b: Expr, relations: Relations, computed: set[str]) -> bool:
-    """Whether two forms of a line are proved equal: what differs in them, or else the whole."""
+    """Whether two forms of a line are proved equal: by their differing parts, else as a whole."""
     if isinstance(a, (Add, Mul)) and isinstance(b, type(a)):
         left = a.func(*(arg for arg in a.args if arg not in b.args))
         right = a.func(*(arg for arg in b.args if arg not in a.args))

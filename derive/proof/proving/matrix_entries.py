@@ -1,5 +1,5 @@
-"""Entries of what is made of a square matrix, in indexed notation: of its inverse, of its factor,
-and the logarithm of its determinant.
+"""Entries of functions of a square matrix, in indexed notation: of its inverse, of its factor, and
+the logarithm of its determinant.
 
 Their derivatives are the theorems d(A**-1) = -A**-1*dA*A**-1, d log|det A| = tr(A**-1*dA) and
 dL = L*P, P the lower triangle of L**-1*dS*L**-T with half of its diagonal, S = (A + A^T)/2. On

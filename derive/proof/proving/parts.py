@@ -21,7 +21,7 @@ m, k = symbols("m k", positive=True)
 
 @dataclass(frozen=True)
 class OfParts:
-    """An identity, in words, and what has to be zero for it."""
+    """An identity, in words, and the differences that have to be zero for it."""
 
     words: str
     differences: Callable[[], tuple[Expr, ...]]
@@ -47,7 +47,7 @@ def _picks() -> tuple[Expr, ...]:
 
 
 def _maxima() -> tuple[Expr, ...]:
-    """The largest of what was there, of a part and of the next; of an empty part it is -oo."""
+    """The largest of the whole so far, of a part and of the next; of an empty part it is -oo."""
     one_by_one, at_once = Max(Max(whole, part), more), Max(whole, part, more)
     return one_by_one - at_once, Max(-oo, part) - part
 

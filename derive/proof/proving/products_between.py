@@ -1,5 +1,4 @@
-"""The product of what stands between two places of a row: what a recurrence multiplies its earlier
-terms by.
+"""The product between two places of a row: the factor that a recurrence puts on its earlier terms.
 
 ``ProductBetween(a, r, n, t, s)`` is the product of ``a`` over s < r < t where s < t, and else 0.
 """

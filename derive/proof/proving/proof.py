@@ -118,8 +118,8 @@ class Proofs:
         return [shown.tensor.name for shown in self._closed.values()]
 
     def chain_of(self, name: str) -> Chain:
-        """The chain that says what an adjoint is: of the parts, or as it is written for what is
-        only another name for one.
+        """The chain that defines an adjoint: of the parts, or the chain as written for a mere other
+        name of one.
         """
         return self.parts.chain if name in self.parts.chain.by_name else self.form.chain
 
@@ -176,8 +176,8 @@ class Proofs:
         return self._closed[name]
 
     def gradient(self, statement: ClosedStatement) -> Shown:
-        """``statement`` is what the chain says of its tensor, in which the closed form of every
-        adjoint that is read is proved the same.
+        """Prove that ``statement`` follows from the chain, with the proved closed form of every
+        adjoint that is read.
         """
         chain = self.chain_of(adjoint_of(statement.of).name)
         adjoint = chain.by_name[adjoint_of(statement.of).name]
@@ -282,8 +282,8 @@ class Proofs:
         return inlined(self.form, e, cuts, self.again)
 
     def _in_parts(self, e: Expr) -> Expr:
-        """``e`` with what is a part of the forward under its name, if it is the same then; what is
-        masked with -oo is 0 in an exponential, as in the forward with its parts.
+        """``e`` with the parts of the forward under their names, if it is the same then; scores
+        masked with -oo are 0 in an exponential, as in the forward with its parts.
         """
         relations = self.form.relations
         e = e.replace(lambda part: isinstance(part, exp), without_minus_infinity)
@@ -293,6 +293,6 @@ class Proofs:
 
 
 def _readers(tensor: Tensor, chain: Chain) -> list[tuple[str, Expr]]:
-    """The statements that read ``tensor``, and what they say."""
+    """The statements that read ``tensor``, with their expressions."""
     statements = ((s.name, s.expression) for s in chain.definition.statements)
     return [s for s in statements if any(t.name == tensor.name for t in tensors_in(s[1]))]

@@ -1,4 +1,4 @@
-"""The record of a proof, and in words: what was proved, what was not, and what was left undone."""
+"""The record of a proof, and in words: proved, not proved, and left undone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONGER = "give a longer --limit, or name parts of long statements: each is prove
 
 @dataclass(frozen=True)
 class Proved:
-    """A closed form that may be emitted, with what was proved of each gradient and of each step of
-    the chain rule. ``cut_short`` says what a time limit left undone, empty without one. ``page``
-    shows it in a notebook.
+    """A closed form that may be emitted, with the proof of each gradient and of each step of the
+    chain rule. ``cut_short`` says what a time limit left undone, empty without one. ``page`` shows
+    it in a notebook.
     """
 
     closed_form: ClosedForm

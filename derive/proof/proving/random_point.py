@@ -1,5 +1,5 @@
-"""Scalars as numbers drawn at random: what differs there is not equal, and need not be tried to be
-proved. What agrees is proved afterwards, exactly; no proof rests on a number.
+"""Scalars as numbers drawn at random: a difference there refutes an equality without a proof.
+Agreement is proved afterwards, exactly; no proof rests on a number.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class RandomPoint:
         return found is None or not abs(found.value) > SAFE * found.error
 
     def _note_asked(self, e: Expr) -> None:
-        """The numbers that scalars are compared with: drawn at random, they would never be met.
-        Where others were asked of what was looked at before, all is drawn again.
+        """Note the numbers that scalars in ``e`` are compared with: drawn at random, they would
+        never be met. Where they differ from those noted before, all is drawn again.
         """
         asked = _asked_in(e)
         if asked != self.asked:
@@ -164,8 +164,8 @@ class RandomPoint:
 
 
 class RandomPoints:
-    """Points where some statements are computed, ``defining`` tells how: what has a number at one
-    keeps it.
+    """Points where some statements are computed, as ``defining`` says: an expression with a number
+    at one keeps it.
     """
 
     def __init__(self, defining: Callable[[Collection[str]], Mapping[Symbol, Expr]]):
@@ -240,7 +240,7 @@ def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
 
 
 def _without_rounding(number: Rounded) -> Rounded:
-    """0 instead of what is left of equal numbers: its sign would be that of the rounding."""
+    """0 for the rounding error left by equal numbers, whose sign means nothing."""
     rounded = abs(number.value) <= SAFE * number.error < inf
     return Rounded(0.0, 0.0) if rounded else number
 

@@ -64,8 +64,8 @@ INDIFFERENT = (
 
 
 def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
-    """``e`` with scalars replaced by what they are computed from: which of them is the largest is
-    which of those is.
+    """Replace scalars in ``e`` by the values they are computed from: the largest of the scalars is
+    the largest of those values.
     """
     selected = {}
     for indicator in {part for part in parts_of(e) if isinstance(part, Indicator)}:

@@ -24,7 +24,7 @@ def adjoints_in(e: Expr) -> list[Tensor]:
 
 
 def without_parts(e: Expr, relations: Relations) -> Expr:
-    """``e`` in the user's values: what is a part stands by its definition."""
+    """``e`` in the user's values, with parts replaced by their definitions."""
     return in_full(e, relations.parts)
 
 
@@ -32,7 +32,7 @@ def inlined(
     form: ClosedForm, e: Expr, cuts: Collection[str], again: Mapping[Tensor, Tensor]
 ) -> Expr:
     """``e`` in the upstream gradient, the gradients of the cuts, and values of the forward alone;
-    what is computed ``again`` is that value.
+    tensors computed ``again`` become those values.
     """
     given = {f"d{name}" for name in cuts} | form.chain.arriving
     while True:
@@ -63,8 +63,8 @@ def computed_again(form: ClosedForm) -> dict[Tensor, Tensor]:
 def _is_computed_again(
     form: ClosedForm, again: ClosedStatement, value: Tensor, shown: Mapping[Tensor, Tensor]
 ) -> bool:
-    """Whether the statement ``again`` is ``value``, as the user wrote it; what it reads of those
-    that are ``shown`` is the value that they are.
+    """Whether the statement ``again`` is ``value``, as the user wrote it; statements already
+    ``shown`` are read as their values.
     """
 
     def read(t: Tensor) -> Expr:

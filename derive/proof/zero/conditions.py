@@ -18,8 +18,8 @@ Signs = tuple[Expr, Expr, Expr]  # 1 where a difference is above 0, below it, an
 def holding(
     condition: Boolean, signs: Callable[[Expr], Signs], otherwise: Callable[[Boolean], Expr]
 ) -> Expr:
-    """1 where ``condition`` holds, else 0: in the ``signs`` of differences; ``otherwise`` says it
-    of what is none of the conditions that are known here.
+    """1 where ``condition`` holds, else 0: in the ``signs`` of differences; ``otherwise`` gives it
+    for conditions of unknown kinds.
     """
     if condition in (S.true, S.false):
         return S.One if condition == S.true else S.Zero

@@ -118,7 +118,7 @@ class ZeroTest(Indeterminates):
         raise TooLarge
 
     def _vanishes(self, e: Expr) -> bool:
-        """Zero as it stands, or once the symbols of values are replaced by what they stand for."""
+        """Zero as it stands, or with the symbols of values replaced by their definitions."""
         return self._vanishes_as_it_stands(e) or self._vanishes_in_full(e)
 
     def _vanishes_in_full(self, e: Expr) -> bool:

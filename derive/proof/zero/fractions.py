@@ -100,7 +100,7 @@ class Fractions:
         )
 
     def _sum(self, terms: list[Fraction]) -> Fraction:
-        """Terms over the same sums first: what cancels there never meets the other denominators."""
+        """Add terms over the same sums first: they may cancel before other denominators."""
         alike: dict[frozenset, list[Fraction]] = {}
         for term in terms:
             sums_in_it = frozenset(factor for factor in term.denominator if len(factor) > 1)

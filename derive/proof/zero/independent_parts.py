@@ -95,7 +95,7 @@ def count_of_terms(e: Expr) -> int:
 
 
 def _terms(e: Expr) -> list[Expr]:
-    """The terms of ``e``, its outer products multiplied out; what is divided by stays as it is."""
+    """The terms of ``e``, its outer products multiplied out; divisors stay as they are."""
     return list(Add.make_args(Add(*_multiplied_out(e))))
 
 

@@ -66,8 +66,8 @@ def _without_squares(e: Expr) -> tuple[Expr, Expr]:
 
 
 class Indeterminates:
-    """The indeterminates met so far, by what they stand for. That two arguments are equal decides
-    ``_vanishes``, of whoever inherits this.
+    """The indeterminates met so far, by their expressions. ``_vanishes``, of the subclass, decides
+    whether two arguments are equal.
     """
 
     _vanishes: Callable[[Expr], bool]
