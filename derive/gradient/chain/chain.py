@@ -60,8 +60,8 @@ class Adjoint:
 
 @dataclass(frozen=True)
 class Chain:
-    """``upstreams`` are the gradients that arrive, one for each output; ``adjoints`` run from the
-    last statement to the inputs.
+    """The adjoints of a forward, from the last statement to the inputs; ``upstreams`` are the
+    gradients that arrive, one for each output.
     """
 
     definition: Definition
@@ -99,7 +99,7 @@ def outer_argument(statement: Statement) -> Expr | None:
 
 
 def at_outer(tensor: Tensor) -> Tensor:
-    """The gradient that arrives at the argument of the function that ``tensor`` is a value of."""
+    """The adjoint of the argument of the function whose value is ``tensor``."""
     return Tensor(f"d{tensor.name}", tensor.home, role="pullback")
 
 
@@ -169,7 +169,7 @@ def _flow(
 
 
 def _way_home(leaf: Tensor):
-    """A tensor met along a renamed axis receives its gradient along its own one."""
+    """Map each renamed axis of a tensor to its own, along which the gradient arrives."""
     return {met: home for home, met in zip(leaf.home, leaf.axes, strict=True) if met != home}
 
 

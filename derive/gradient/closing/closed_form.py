@@ -150,7 +150,7 @@ class ClosedForm:
 
     @cached_property
     def preference(self) -> Preference:
-        """By which one closed form is preferred to another: the least comes first."""
+        """Sort key of closed forms: the least is preferred."""
         pairs = [(s.tensor, s.expression) for s in self.statements]
         return preference(pairs, self.relations)
 
@@ -208,7 +208,7 @@ def draft(chain: Chain) -> ClosedForm:
 
 
 def _simplifiers(chain: Chain, knowledge: Facts) -> list[Simplifier]:
-    """With eliminations and without."""
+    """Simplifiers with eliminations and without."""
     spelled = _spelled(chain, knowledge.relations)
     return [Simplifier(chain, spelled, knowledge, eliminate) for eliminate in (True, False)]
 

@@ -63,7 +63,7 @@ def _with_a_common_sum(statements: Pairs, relations: Relations) -> dict[Expr, Ex
 
 
 def _split(factors, axes) -> tuple[Expr, list[Expr]]:
-    """The product of the factors that vary along ``axes``, and the others."""
+    """The product of the factors that vary along ``axes``, and that of the others."""
     outside = [f for f in factors if not axes_of(f) & set(axes)]
     return Mul(*(f for f in factors if f not in outside)), outside
 

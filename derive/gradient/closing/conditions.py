@@ -195,7 +195,7 @@ def _open(tests: Iterable[Basic]) -> list[Relational]:
 
 
 def _solved(test: Relational) -> Relational:
-    """With entries on the left and scalars on the right, where there is one of the entries."""
+    """``test`` with entries on the left and scalars on the right, where it has entries."""
     difference = expand(test.lhs - test.rhs)
     scalars = Add(*(term for term in Add.make_args(difference) if is_constant(term)))
     content, entry = (difference - scalars).primitive()

@@ -118,7 +118,7 @@ def _at(e: Expr, hot: OneHot, value: int) -> Expr:
 
 
 def _conditions(hot: OneHot) -> tuple:
-    """That it is 1, and that it is not."""
+    """The conditions that a one-hot is 1, and that it is not."""
     return (hot.condition, Not(hot.condition)) if isinstance(hot, Identity) else ()
 
 

@@ -58,8 +58,8 @@ def _without_minus(e: Expr) -> Expr:
 
 
 def _opposite(e: Expr) -> Expr | None:
-    """``-e``, where that takes no operation more: of a sum in which a term is subtracted, or has
-    such a sum as a factor.
+    """``-e``, where that takes no operation more: for a sum with a subtracted term, or with such a
+    sum as a factor.
     """
     if isinstance(e, Mul):
         inside = ((factor, _opposite(factor)) for factor in e.args if isinstance(factor, Add))

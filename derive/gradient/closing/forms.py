@@ -85,7 +85,7 @@ def _beside_an_exponential(node: Expr, form: Form) -> Expr | None:
 
 
 def with_other_shares(pairs: Pairs, relations: Relations, record: Record) -> Pairs:
-    """``pairs`` with what remains of a whole computed directly, not as a difference, which would be
+    """``pairs`` with the rest of a whole computed directly, not as a difference, which would be
     rounding error alone where the share is nearly all; unless the share is read all the same.
     """
     why = "the remainder is computed directly, not as a difference"
@@ -98,7 +98,7 @@ def with_other_shares(pairs: Pairs, relations: Relations, record: Record) -> Pai
 
 
 def improved(pairs: Pairs, knowledge: Facts, record: Record) -> Pairs:
-    """``pairs`` with the form used that saves most, again and again until none saves anything."""
+    """``pairs`` with the form that saves most, again and again until none saves anything."""
     relations = knowledge.relations
     best = preference(pairs, relations)
     while True:

@@ -67,7 +67,7 @@ def picked_over_itself(node, knowledge):
 
 
 def picked_by_segment(node, knowledge):
-    """Not a divisor that the forward does not divide by: it may be 0 where a segment is empty."""
+    """Never introduces a divisor that the forward lacks: it may be 0 in an empty segment."""
     if not isinstance(node, Sum):
         return None
     factors = Mul.make_args(node.operand)

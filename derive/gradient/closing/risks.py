@@ -187,7 +187,7 @@ def unsafe(
 
 
 def first_of_equals(statements: Iterable[tuple[Tensor, Expr]]) -> tuple[str, ...]:
-    """Formulas of whose equal largest entries the first has the whole gradient."""
+    """Formulas of equal largest entries, of which the first has the whole gradient."""
     return tuple(sorted({formula(a.operand) for _, e in statements for a in e.atoms(ArgMax)}))
 
 

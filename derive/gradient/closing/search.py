@@ -35,7 +35,7 @@ def names_kept(simplifier: Simplifier) -> frozenset[str]:
 
 
 class Search:
-    """The gradients that have a name yet: ``named``."""
+    """The search state: ``named`` are the gradients that still have a name."""
 
     def __init__(self, simplifier: Simplifier):
         self.simplifier = simplifier
@@ -61,9 +61,9 @@ class Search:
         }
 
     def names(self) -> frozenset[str]:
-        """Those that are left when no removal is kept any more: the ones that save something are
-        tried before those that cost the same, and all once more after one of these, since a gain
-        may need two of them.
+        """Names left when no more removals are kept: those that save something are tried before
+        those that cost the same, and all once more after one of these, since a gain may need two of
+        them.
         """
         candidates = [a.name for a in self.adjoints if a.name not in self.fixed]
         saving, equal = deque(n for n in candidates if n in self.named), deque[str]()

@@ -46,7 +46,7 @@ def _replaced(
 
 
 def copies_removed(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
-    """A gradient that is wanted and equals one that only kept its name takes its place."""
+    """Replace a gradient that merely kept its name by a requested one that equals it."""
     for copy, e in statements:
         expressions = dict(statements)
         if copy in wanted and e in expressions and e not in wanted and e.home == copy.home:
@@ -67,7 +67,7 @@ def copies_inserted(statements: Pairs, wanted: set[Tensor], record: Record) -> P
 
 
 def multiples_reused(statements: Pairs, wanted: set[Tensor], record: Record) -> Pairs:
-    """A gradient that is a number times another one: dt = -dx."""
+    """Write a gradient as a multiple of another one: dt = -dx."""
     result: Pairs = []
     first: dict[tuple, tuple[Expr, Tensor]] = {}
     for tensor, e in statements:
@@ -95,7 +95,7 @@ def _number_apart(e: Expr) -> tuple[Expr, Expr]:
 
 
 def _is_opposite(e: Expr) -> bool:
-    """Of a sum or a choice and its opposite, one is."""
+    """Whether ``e`` is the opposite one of a sum or choice and its negative."""
     if isinstance(e, Piecewise):
         first = next((value for value, _ in e.args if value != 0), S.One)
         return first.could_extract_minus_sign()
@@ -109,7 +109,7 @@ def _opposite(e: Expr) -> Expr:
 
 
 def gradients_reused(statements: Pairs, record: Record) -> Pairs:
-    """A sum or another whole array that is a gradient is used under its name, also where that is a
+    """Read a sum or another whole array that is a gradient under its name, also where that is a
     fraction of it.
     """
     for i, (tensor, _) in enumerate(statements):
@@ -154,9 +154,7 @@ def products_named(
     flows: Callable[[Tensor, Tensor], bool],
     record: Record,
 ) -> Pairs:
-    """A product of full-size factors that is needed repeatedly: an adjoint such as dxhat =
-    gain*dy.
-    """
+    """Name full-size products that are needed repeatedly: an adjoint such as dxhat = gain*dy."""
     for tensor, product in products.items():
         factors = set(Mul.make_args(product))
         if len(factors) < 2 or any(is_number_or_size(f) for f in factors) or product.has(Sum):
@@ -212,8 +210,8 @@ def repeats_named(
     is_cheaper: Callable[[Pairs, Pairs], bool],
     apart: tuple[type, ...] = (),
 ) -> Pairs:
-    """Reductions, functions and roots that are written more than once get a name where the whole
-    ``is_cheaper`` so, those of the kinds ``apart`` excepted.
+    """Name reductions, functions and roots that are written more than once where the whole
+    ``is_cheaper`` so, except those of the kinds ``apart``.
     """
     taken, dearer = taken | {tensor.name for tensor, _ in statements}, set()
     while True:
@@ -258,7 +256,7 @@ def _first_with(e: Expr, statements: Pairs) -> str:
 
 
 def in_order_of_use(statements: Pairs) -> Pairs:
-    """Every statement after those that it reads; otherwise the order is kept."""
+    """Sort every statement after those that it reads; otherwise the order is kept."""
     pending, done = list(statements), []
     while pending:
         names = {tensor.name for tensor, _ in pending}

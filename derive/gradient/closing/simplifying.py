@@ -43,7 +43,7 @@ class Simplifier:
 
     @cached_property
     def adjoints(self) -> list[Adjoint]:
-        """Those of all parts, and after them those of other names for parts: these have readers
+        """Adjoints of all parts, and after them those of other names for parts: these have readers
         only in the forward as it is written.
         """
         aliases = self.knowledge.relations.aliases

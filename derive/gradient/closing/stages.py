@@ -138,8 +138,8 @@ def _computed_again(a: Arrangement) -> Arrangement:
 
 @dataclass(frozen=True)
 class Move:
-    """A way of writing an `Arrangement` otherwise. ``unasked``: it is made whatever it costs, for
-    the sake of safety or of a form that is read as one.
+    """A rewriting of an `Arrangement`. ``unasked``: made whatever it costs, for the sake of safety
+    or of a recognised form.
     """
 
     make: Callable[[Arrangement], Arrangement]

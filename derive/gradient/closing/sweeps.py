@@ -79,8 +79,8 @@ def moved(loops: Sequence[Loop], results: frozenset[Name]) -> int:
 
 
 def _rows(loops: Sequence[Loop]) -> Iterator[Axes]:
-    """Along which axes a sweep may be parallel, at least one; where nothing is reduced that is all
-    the same.
+    """Axes along which a sweep may be parallel, at least one; the choice does not matter where
+    nothing is reduced.
     """
     reduced = (loop.space for loop in loops if loop.axes < loop.space and not loop.whole)
     axes = sorted(max(reduced, key=len, default=frozenset()), key=lambda axis: axis.name)

@@ -49,7 +49,7 @@ class Bounds:
         return Bounds(growing(self.low), growing(self.high))
 
     def power(self, exponent: Expr) -> Bounds:
-        """To a number; anywhere where that is of no use."""
+        """Bounds of the powers to a number; anywhere where these are of no use."""
         if exponent.is_Integer and exponent.is_even and exponent.is_positive:
             ends = abs(self.low), abs(self.high)
             least = 0.0 if self.low <= 0 <= self.high else min(ends)
@@ -127,7 +127,7 @@ class Ranges:
 
 
 def bounds(e: Expr, ranges: Ranges) -> Bounds:
-    """Between which numbers ``e`` lies, a term or factor whatever the others are."""
+    """Bounds of ``e``, treating terms and factors as independent."""
     if e.is_number:
         held = e.is_real and abs(e) < HELD
         return Bounds(float(e), float(e)) if held else ANYWHERE
@@ -241,7 +241,7 @@ def _signed(e: Expr) -> Bounds:
 
 
 def _summed(operand: Bounds) -> Bounds:
-    """Of any number of them, even none."""
+    """Bounds of a sum of any number of terms, even none."""
     return Bounds(0.0 if operand.low >= 0 else -inf, 0.0 if operand.high <= 0 else inf)
 
 

@@ -117,7 +117,7 @@ def is_positive(e: Expr, ranges: Ranges) -> bool:
 
 
 def _extreme(e: Expr, ranges: Ranges) -> Expr:
-    """A larger or smaller of several without those that never are."""
+    """A larger or smaller of several without the arguments that never are."""
     turned = 1 if isinstance(e, PointwiseMax) else -1
     kept = list(e.args)
     for arg in e.args:
@@ -171,7 +171,7 @@ def _is_at_equality(condition, ranges: Ranges) -> bool:
 
 
 def _is_continued(value: Expr, condition, branches, ranges: Ranges) -> bool:
-    """Whether a branch is taken only where two are equal, and is what comes else then."""
+    """Whether a branch holds only where two values are equal, and the next agrees there."""
     if not _is_at_equality(condition, ranges):
         return False
     for a, b in (condition.args, reversed(condition.args)):

@@ -76,7 +76,7 @@ class Definitions:
         return False
 
     def bounds(self, e: Expr) -> Bounds:
-        """Between which numbers ``e`` lies."""
+        """Bounds of ``e``."""
         return bounds(e, self.ranges)
 
     def _bounds(self, node: Expr, below: bool) -> list[Expr]:

@@ -41,7 +41,7 @@ class Following(Protocol):
         """``e`` without exponentials that overflow, as far as they cancel."""
 
     def inside(self, e: Expr) -> Expr:
-        """``e`` with that done to its operands."""
+        """``e`` with its operands made safe."""
 
     def value_of(self, scaled: Scaled) -> Expr:
         """The value itself, with the exponential under its name if it has one."""

@@ -164,7 +164,7 @@ def _cumulated(scales: Following, e: Recurrence) -> Scaled:
 
 
 def _choice(scales: Following, e: Piecewise) -> Scaled:
-    """Only where there is nothing but 0 to choose instead."""
+    """Follow a choice whose only alternative is 0."""
     others = [value for value, _ in e.args if value != 0]
     scaled = scales.of(others[0]) if len(others) == 1 < len(e.args) else Scaled(S.One)
     if scaled.exponent == 0:
@@ -191,7 +191,7 @@ def _logarithm(scales: Following, e: log) -> Scaled:
 
 
 def _named_logarithm(scales: Following, e: log) -> Expr:
-    """log(1 + exp(-|x|)) under one name, wherever it is met."""
+    """log(1 + exp(-|x|)) under one name everywhere."""
     words = "_".join(dict.fromkeys(t.name for t in tensors_in(e)))
     before = f"log_of_{words}" if len(words) < LONGEST_NAME else "log_of_exponentials"
     return scales.name(e, names_of(e, words, before))

@@ -31,7 +31,7 @@ Answer = TypeVar("Answer")
 def _answered_once(
     question: Callable[[Scales, Expr], Answer],
 ) -> Callable[[Scales, Expr], Answer]:
-    """``question`` with its answers remembered, as soon as no new values are made."""
+    """Memoize ``question`` once no new values are made."""
 
     @wraps(question)
     def answered(self: Scales, e: Expr) -> Answer:
@@ -73,7 +73,7 @@ class Scales:
         self.known[tensor.name] = scaled
 
     def finished(self) -> Scales:
-        """The same, from now on without new values."""
+        """The same scales, with no new values from now on."""
         self.give_name = None
         return self
 
@@ -173,7 +173,7 @@ class Scales:
         return set().union(*(self.risks(arg) for arg in e.args if isinstance(arg, Expr)))
 
     def _risks_of_choice(self, e: Piecewise) -> set[Expr]:
-        """Those of each branch where that is chosen: exp(x) is held where x <= 0."""
+        """The risks of each branch where that is chosen: exp(x) is held where x <= 0."""
         found, passed = set(), []
         for value, condition in e.args:
             holds = [condition, *passed]
@@ -195,8 +195,8 @@ class Scales:
         return not several and self.of(e).exponent != 0
 
     def may_vanish(self, e: Expr) -> bool:
-        """Whether ``e`` is a difference, such as 1 - 1/(1 + exp(-x)), of which nothing may be left
-        that can be written down.
+        """Whether ``e`` is a difference, such as 1 - 1/(1 + exp(-x)), that may underflow or round
+        to 0.
         """
         quotient = self.quotient(e)
         return quotient != e and self.of(quotient).exponent != 0
@@ -251,7 +251,7 @@ class Scales:
 
     @_answered_once
     def _is_held(self, exponent: Expr) -> bool:
-        """Whether the exponential of it is a number that is not too large."""
+        """Whether the exponential of ``exponent`` is a number that is not too large."""
         return self.values.is_nonpositive(exponent) or self.values.bounds(exponent).high <= MODERATE
 
     def _is_moderate(self, exponent: Expr) -> bool:

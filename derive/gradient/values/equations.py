@@ -57,7 +57,7 @@ BOUNDED = (atan, cos, erf, sin, tanh)
 
 
 def _factor(value: Value, known: Known) -> Iterator[Solution]:
-    """The factor that is nearest to the inputs first."""
+    """Solve a product for a factor, the nearest to the inputs first."""
     powers = value.expression.as_powers_dict()
     tensors = [base for base in powers if isinstance(base, Tensor)]
     plain = all(isinstance(b, Tensor) or is_constant(b) for b in powers)
@@ -101,7 +101,7 @@ def _may_multiply(factor: Expr, power: Expr, product: Tensor, known: Known) -> b
 
 
 def _function(value: Value, known: Known) -> Iterator[Solution]:
-    """The one function that a value is linear in, or that its reciprocal is."""
+    """Solve for the one function that a value, or its reciprocal, is linear in."""
     if isinstance(value.expression, Function):
         if is_evaluated(value.expression):
             yield value.expression, value.tensor

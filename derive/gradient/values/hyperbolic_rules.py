@@ -30,7 +30,7 @@ from derive.proof.zero.positive import is_positive
 
 
 def terms_and_others(node: Expr) -> Iterator[tuple[Expr, Expr, Expr]]:
-    """Of a sum each term, each other one, and what remains."""
+    """Each pair of terms of a sum, with the remaining terms."""
     for one, other in permutations(node.args, 2) if isinstance(node, Add) else ():
         yield one, other, node - one - other
 

@@ -60,7 +60,7 @@ def picked_apart(node: Expr) -> Expr | None:
 
 
 def exponent_inside(node: Expr) -> Expr | None:
-    """``u + n*log(s)`` as a logarithm, where that is no longer."""
+    """``u + n*log(s)`` as a logarithm, unless that is longer."""
     for term, other, rest in terms_and_others(node):
         number, logarithm = term.as_coeff_Mul()
         whole = logarithm.args[0].rewrite(cosh, exp) if isinstance(logarithm, log) else S.Zero
@@ -101,7 +101,7 @@ def inverse_of_sine(node: Expr) -> Expr | None:
 
 
 def inverse_of_tangent(node: Expr) -> Expr | None:
-    """Of a quotient under a logarithm, or of the difference of two."""
+    """atanh for a quotient under a logarithm, or for the difference of two logarithms."""
     if isinstance(node, log):
         u = _share_apart(*node.args[0].as_numer_denom())
         return None if u is None else 2 * atanh(u)

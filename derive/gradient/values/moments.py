@@ -59,7 +59,7 @@ class Moments:
 
     @property
     def sums(self) -> dict[Tensor, Expr]:
-        """The values that are sums, products and powers of sums, written out in these."""
+        """Values that are sums, products and powers of sums, expanded in sums."""
         found: dict[Tensor, Expr] = {}
         for tensor, e in self.known.items():
             whole = self.in_sums(e, found)
@@ -69,12 +69,12 @@ class Moments:
 
     @property
     def names(self) -> dict[Expr, Tensor]:
-        """The values by their definitions, as they are and written out."""
+        """Values by their definitions, as they are and expanded."""
         return {e: t for values in (self.known, self.sums) for t, e in [*values.items()][::-1]}
 
     def in_sums(self, e: Expr, sums: Mapping[Tensor, Expr] | None = None) -> Expr:
-        """``e`` with the values in it that are made of sums written out; a sum of a difference as
-        the difference of sums.
+        """``e`` with values made of sums expanded, and each sum of a difference as a difference of
+        sums.
         """
         sums = self.sums if sums is None else sums
         if isinstance(e, Tensor):
@@ -105,7 +105,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Family:
-    """Sums along the same axes of products of ``entries``, all weighted by the same."""
+    """Sums along the same axes of products of ``entries``, all with the same weight."""
 
     moments: Moments
     axes: tuple[Axis, ...]

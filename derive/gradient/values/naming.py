@@ -113,9 +113,7 @@ def _with_own_sums(e: Add, definitions: Mapping[Tensor, Add]) -> Expr:
 
 
 def _primitive(e: Add) -> tuple[Expr, Expr]:
-    """``e`` as a number times a sum without common divisors, which is the same sum for ``e`` and
-    ``-e``.
-    """
+    """``e`` as a number times a primitive sum, the same one for ``e`` and ``-e``."""
     content, primitive = e.primitive()
     if primitive.could_extract_minus_sign():
         return -content, Add(*(-term for term in primitive.args))

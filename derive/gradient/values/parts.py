@@ -51,7 +51,7 @@ class Parts:
         return e.func(self.inside(e.args[0])) if isinstance(e, exp) else self.rebuilt(e)
 
     def inside(self, e: Expr) -> Expr:
-        """A sum, a reduction or a root that is an operand of something else is a part."""
+        """Name ``e`` if it is a sum, a reduction or a root that is an operand."""
         if not e.args or not tensors_in(e):
             return e
         e = self.rebuilt(e)
@@ -60,8 +60,8 @@ class Parts:
         return self.part(e) if is_part else e
 
     def reciprocal(self, e: Pow) -> Expr:
-        """A divisor with a function in it is named as its reciprocal: where the function
-        overflows, that is 0, and so is the product.
+        """Name the reciprocal of a divisor with a function in it: where the function overflows,
+        that is 0, and so is the product.
         """
         e = e.func(self.rebuilt(e.base), e.exp)
         return self.part(1 / e.base) ** -e.exp
@@ -176,13 +176,13 @@ class Parts:
         return self.found.get(same) or self.named(same, names_of(same, self.statement))
 
     def scaled(self, e: Expr, names: Iterable[str]) -> Tensor:
-        """The value ``e`` that follows from the others; one for all that are equal."""
+        """A followed value ``e``, one for all that are equal."""
         known = [t for expression, t in self.found.items() if expression == e]
         known += [s.tensor for s in self.definition.statements if s.expression == e]
         return known[0] if known else self.named(e, names)
 
     def named(self, e: Expr, names: Iterable[str]) -> Tensor:
-        """A new value ``e``, under the first of the ``names`` that is free."""
+        """Make a new value ``e``, under the first of the ``names`` that is free."""
         tensor = self.found[e] = self.names.tensor(e, names)
         return tensor
 
@@ -191,9 +191,7 @@ class Parts:
 
 
 def _functions(e: Basic) -> list[Expr]:
-    """Every exponential, and every choice between such, that is written in ``e``, each as often as
-    it is written.
-    """
+    """Every exponential, and every choice between exponentials, as often as ``e`` contains it."""
     taken = isinstance(e, exp) or (isinstance(e, Piecewise) and e.has(exp))
     own = [e] if taken and not is_constant(e) else []
     return own + [found for arg in e.args for found in _functions(arg)]

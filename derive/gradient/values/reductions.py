@@ -19,7 +19,7 @@ def reduction(value: Value, known: Known) -> Iterator[Solution]:
 
 
 def reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
-    """The reduction of diff2 is also met as the reduction of diff**2."""
+    """Read the reduction of diff2 also as the reduction of diff**2."""
     found = _lone_reduction(value)
     if found is None:
         return
@@ -37,9 +37,7 @@ def reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
 
 
 def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
-    """The one reduction or recurrence in a product, where the rest is a number or a size, and
-    that.
-    """
+    """The only reduction or recurrence in a product with numbers and sizes, and their product."""
     kinds = Sum, Max, Whole
     reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, kinds)]
     if len(reductions) != 1:

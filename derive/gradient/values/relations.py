@@ -51,7 +51,7 @@ class Relations:
 
     @cached_property
     def same(self) -> dict[str, Expr]:
-        """Values that are computed as an earlier one is, with that one."""
+        """Values computed like an earlier one, each with that one."""
         found: dict[str, Expr] = {}
         first: dict[Expr, Tensor] = {}
         for value in self.values:
@@ -63,14 +63,14 @@ class Relations:
 
     @cached_property
     def known(self) -> tuple[Value, ...]:
-        """The values, each under one name, in values of which that is so too."""
+        """Values, each under one name, in terms of values under one name."""
         other = {*self.aliases, *self.same, *self.behind}
         own = (v for v in self.values if v.tensor.name not in other)
         return tuple(Value(v.tensor, resolved(v.expression, self.same)) for v in own)
 
     @cached_property
     def results(self) -> frozenset[str]:
-        """The names of the gradients that are asked for."""
+        """Names of the requested gradients."""
         return frozenset(f"d{t.name}" for t in self.definition.differentiable)
 
     def resolved(self, e: Expr) -> Expr:
@@ -78,7 +78,7 @@ class Relations:
         return resolved(resolved(e, self.aliases), self.same)
 
     def bounds(self, e: Expr) -> Bounds:
-        """Between which numbers ``e`` lies."""
+        """Bounds of ``e``."""
         return self.scales.values.bounds(e)
 
     @cached_property
@@ -143,11 +143,11 @@ class Relations:
         return tuple(dict.fromkeys([*self.known, *own]))
 
     def with_values(self, e: Expr) -> Expr:
-        """``e`` with every value of the forward that stands in it by definition under its name."""
+        """``e`` with definitions of the forward's values replaced by their names."""
         return with_names(e, self.known)
 
     def is_made_of(self, name: str, other: str) -> bool:
-        """Whether the value ``name`` is computed from the value ``other``, or is that."""
+        """Whether the value ``name`` is, or is computed from, the value ``other``."""
         return other in self._made_of(name)
 
     def _made_of(self, name: str) -> frozenset[str]:
@@ -159,7 +159,7 @@ class Relations:
 
     @cached_property
     def made_of(self) -> dict[str, frozenset[str]]:
-        """All that values are computed from, of those for which that was asked."""
+        """Cache of the values from which values are computed."""
         return {}
 
     def unfolded(self, tensor: Tensor) -> Expr:

@@ -111,8 +111,8 @@ Alike = dict[Expr, tuple[Rational, int]]  # factor*first**power of the first of 
 def _alike(
     batches: Sequence[Batch], computed: Collection[str], nodes: Mapping[Expr, int]
 ) -> Iterator[Alike]:
-    """The nodes of the same numbers, the smallest of each kind first; multiples, and reciprocals of
-    those, are of one kind.
+    """The nodes with the same numbers, the smallest of each kind first; multiples, and reciprocals
+    of those, are of one kind.
     """
     definition = batches[0].definition
     points = [RandomPoint(0, batch.defining(computed)) for batch in batches]
@@ -169,7 +169,7 @@ def _named(e: Expr, name: str, definition: Definition) -> Tensor:
 
 
 def _with(names: Mapping[Expr, Expr], e: Expr) -> Expr:
-    """``e`` with all below its top under the names that it has."""
+    """``e`` with everything below its top under its names."""
     operands = _operands(e)
     inside = [names[arg] if arg in names else _with(names, arg) for arg in operands]
     if all(a is b for a, b in zip(inside, operands, strict=True)):

@@ -46,7 +46,7 @@ class Derivative:
     of: Tensor
 
     def on(self, batch: SmallBatch) -> Iterator[Expr]:
-        """The differences, of one entry of each kind, that have to be zero."""
+        """Differences that must vanish, for one entry of each kind."""
         upstream = batch.entries(adjoint_of(self.of))
         objective = [upstream[i] * value for i, value in batch.computed(self.of.name).items()]
         for i in batch.representatives(self.target.home, self.expression):
@@ -73,7 +73,7 @@ class Equality:
     right: Expr
 
     def on(self, batch: SmallBatch) -> Iterator[Expr]:
-        """The differences, of one entry of each kind, that have to be zero."""
+        """Differences that must vanish, for one entry of each kind."""
         for i in batch.representatives(self.home, self.left - self.right):
             yield batch.scalar(self.left, self.home, i) - batch.scalar(self.right, self.home, i)
 
@@ -120,8 +120,8 @@ class Batch:
         return self._definitions[name]
 
     def met(self, e: Expr, deep: int | None = None) -> list[str]:
-        """The statements that ``e`` is made of, the latest first: in the end, or as far as ``deep``
-        definitions in one another tell.
+        """Statements that ``e`` is made of, the latest first: all, or as far as ``deep`` nested
+        definitions tell.
         """
         found, level = self._named_in([e]), 1
         new = found
@@ -132,7 +132,7 @@ class Batch:
         return self._latest_first(found)
 
     def _named_in(self, values: Iterable[Expr]) -> set[str]:
-        """The statements whose entries are met in ``values``, as they are written."""
+        """Statements whose entries are in ``values``, as written."""
         scalars: set[Expr] = set()
         pending = {*values}
         while pending:
@@ -152,7 +152,7 @@ class Batch:
         return all(self._points.at(seed, names).may_vanish(e) for seed in range(points))
 
     def defining(self, names: Collection[str]) -> dict[Expr, Expr]:
-        """The definitions of all entries of these statements."""
+        """Definitions of all entries of these statements."""
         return {s: value for name in names for s, value in self.definitions(name).items()}
 
     def _latest_first(self, names: Collection[str]) -> list[str]:
@@ -183,7 +183,7 @@ class Shown:
         self.every_size: bool | None = None  # not decided yet
 
     def decide(self) -> bool:
-        """Whether it is proved for every size."""
+        """Decide whether it is proved for every size."""
         if self.every_size is None:
             self.every_size = all(holds_for_every_size(*claim) for claim in self.claims) and all(
                 ground.decide() for ground in self.grounds

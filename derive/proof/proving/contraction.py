@@ -52,8 +52,8 @@ def vanishes(e: Expr) -> bool:
 
 
 def _is_zero(e: Expr) -> bool:
-    """Whether ``e`` is zero: where the two indices of a delta in an exponent that does not vary in
-    a sum are the same, and where they are not.
+    """Whether ``e`` is zero: where the two indices of a delta in a constant exponent are the same,
+    and where they are not.
     """
     if is_zero(e):
         return True

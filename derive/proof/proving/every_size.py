@@ -232,7 +232,7 @@ class IndexedForward:
         return self.total(entry * right, (rows,), {rows: bound})
 
     def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
-        """The name of a bound index that no other around it is called as."""
+        """A name for a bound index that is free around it."""
         return f"{kind}{sum(str(i).startswith(kind) for index in at.values() for i in index)}"
 
     def _read(self, e: At, at: Mapping[Axis, Index], values) -> Expr:

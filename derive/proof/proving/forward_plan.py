@@ -53,7 +53,7 @@ def forward_plan(form: ClosedForm) -> tuple[Line, ...]:
 
 
 def _parts_of(names: Iterable[str], relations: Relations) -> frozenset[str]:
-    """The values of these names, and the parts that they are made of."""
+    """The values of these names, and the parts in their definitions."""
     parts, found, new = {p.tensor.name for p in relations.parts}, set(), set(names)
     while new:
         found |= new
@@ -135,7 +135,7 @@ def _adds(e: Expr, name: str) -> bool:
 
 
 def _stable(value: Value, facts: Facts) -> Value:
-    """The value without what overflows or loses its digits."""
+    """The value in a form that neither overflows nor loses digits."""
     return Value(value.tensor, facts.relations.scales.safe(value.expression))
 
 
@@ -183,9 +183,7 @@ def _occurrences(e: Expr) -> list[Tensor]:
 
 
 def _only_picked(tensor: Tensor, values: list[Value]) -> bool:
-    """Whether one entry in each row is all that is ever read of it: then the others need not be
-    computed.
-    """
+    """Whether only one entry in each row is ever read: then the others need not be computed."""
     readers = [v.expression for v in values if tensor in tensors_in(v.expression)]
     definition = next(v.expression for v in values if v.tensor == tensor)
     return not definition.has(Reduction) and all(

@@ -36,7 +36,7 @@ class ThroughReaders:
     readers: tuple[tuple[Tensor, Expr], ...]
 
     def on(self, batch: SmallBatch) -> Iterator[Expr]:
-        """The differences, of one entry of each kind, that have to be zero."""
+        """Differences that must vanish, for one entry of each kind."""
         for i in batch.representatives(self.target.home, self.expression):
             derivative = TotalDerivative(batch.entries(self.target)[i])
             terms = [

@@ -34,7 +34,7 @@ WRITTEN, PROVED, STEP, UNPROVED = "as it is written", "proved equal", "a step", 
 
 @dataclass(frozen=True)
 class Line(Value):
-    """A line of the forward, and how it is known to be right.
+    """A line of the forward, with the way in which it was proved.
 
     `WRITTEN`: it is the user's, up to the names of parts; `PROVED`: with the lines that it is made
     of it is equal to the user's; `STEP`: it is a part of others, and nobody else reads it.
@@ -44,7 +44,7 @@ class Line(Value):
 
 
 def proved_lines(values: Iterable[Value], form: ClosedForm) -> tuple[Line, ...]:
-    """The lines with how each is known to be right: one that is not is `UNPROVED`."""
+    """The lines, each with the way in which it was proved; one that was not is `UNPROVED`."""
     values, relations = list(values), form.relations
     statements = form.definition.by_name
     computed = {v.tensor.name for v in values}
@@ -135,7 +135,7 @@ def vanishes(total: Expr, relations: Relations, computed: Iterable[str] = ()) ->
 
 
 def _met(total: Expr, written_out: set[str], definition: Definition) -> set[str]:
-    """The statements that are met in ``total`` and in the definitions that are written out."""
+    """The statements in ``total`` and in the definitions that are written out."""
     met: set[str] = set()
     new = {t.name for t in tensors_in(total)}
     while new := (new & definition.by_name.keys()) - met:

@@ -35,7 +35,7 @@ class OfEntries(OverIndices, Expr):
 
     @staticmethod
     def turned(*args: Expr) -> tuple[Expr, ...]:
-        """The same by a matrix that is read the other way round, where that is the rule."""
+        """The same of the transposed matrix, where that is the rule."""
         return args
 
     @property
@@ -43,7 +43,7 @@ class OfEntries(OverIndices, Expr):
         return list(self.args[1:3])
 
     def _xreplace(self, rule):
-        """The indices are those of the entry alone: outside of it their names mean others."""
+        """The indices are bound in the entry: the same names outside mean others."""
         if self in rule:
             return rule[self], True
         entry, *own, size = self.args[:4]
@@ -67,8 +67,8 @@ class OfEntries(OverIndices, Expr):
 
 
 class InverseEntry(OfEntries):
-    """An entry of the inverse. That of a transposed matrix is one of the other, so that of both the
-    matrix is taken that sorts first.
+    """An entry of the inverse. The inverses of a matrix and its transpose share entries: of both
+    the matrix that sorts first is taken.
     """
 
     @staticmethod

@@ -32,7 +32,7 @@ class OfParts:
 
 
 def _sums() -> tuple[Expr, ...]:
-    """The sum over s entries and the next n is that over s + n; over none it is 0."""
+    """The sum over s + n entries is that over s plus that over the next n; over none it is 0."""
     f_of = f(i)
     before, behind = Sum(f_of, (i, 0, s - 1)), Sum(f_of, (i, s, s + n - 1))
     together = Sum(f_of, (i, 0, s + n - 1))
@@ -40,7 +40,7 @@ def _sums() -> tuple[Expr, ...]:
 
 
 def _picks() -> tuple[Expr, ...]:
-    """An entry that is picked is a sum too: of the entries times 1 at the index, else 0."""
+    """A picked entry is a sum too: of the entries times 1 at the index, else 0."""
     f_of = f(i) * KroneckerDelta(i, j)
     before, behind = Sum(f_of, (i, 0, s - 1)), Sum(f_of, (i, s, s + n - 1))
     return (before + behind - Sum(f_of, (i, 0, s + n - 1)),)

@@ -112,9 +112,7 @@ class Proofs:
 
     @property
     def proved(self) -> list[str]:
-        """The closed forms that are proved on the small batches so far, and all that they rest
-        on.
-        """
+        """Closed forms proved on the small batches so far, and all that they rest on."""
         return [shown.tensor.name for shown in self._closed.values()]
 
     def chain_of(self, name: str) -> Chain:
@@ -157,7 +155,7 @@ class Proofs:
         return None if found is None else Shown(adjoint.tensor, found, grounds)
 
     def _is_as_written(self, adjoint: Adjoint) -> bool:
-        """Whether the chain of the forward as it is written says this of the gradient."""
+        """Whether the chain of the forward as written has this step."""
         written, parts = self.form.chain, self.parts.chain
         if written.by_name.get(adjoint.name) != adjoint:
             return False
@@ -215,13 +213,13 @@ class Proofs:
         return None if needed is None else (claim, needed)
 
     def _may_hold(self, adjoint: Adjoint, statement: ClosedStatement) -> bool:
-        """Whether it holds at random numbers, with all that is known of the gradients."""
+        """Whether the claim holds at random numbers, with all that is known of the gradients."""
         *_, claim = self.claims(adjoint, statement)
         return all(may_hold(claim, batch) for batch in self.compared)
 
     @cached_property
     def compared(self) -> list[Batch]:
-        """The small batches on which both sides of an equality are written out."""
+        """Small batches on which both sides of an equality are written out."""
         if not self.of_values:
             return self.parts.batches
         definition = self.parts.definition

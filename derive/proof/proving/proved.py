@@ -45,7 +45,7 @@ class Proved:
 
     @property
     def summary(self) -> str:
-        """In words: which sizes, by which route."""
+        """The proof in words: which sizes, by which route."""
         only = ", ".join(str(g.tensor) for g in self.adjoints if not g.every_size)
         steps = "every step of the chain rule as well"
         steps += f", but {only} only at those sizes" if only and self.every_size else ""

@@ -61,7 +61,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Rounded:
-    """A value, and how far it may be off."""
+    """A value, with a bound on its rounding error."""
 
     value: complex
     error: float

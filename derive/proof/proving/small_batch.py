@@ -77,7 +77,7 @@ def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
 
 
 def _entry_name(name: str, i: Index) -> str:
-    """``x[1,2]``: brackets are in no name, so that no entry is called as one of another tensor."""
+    """``x[1,2]``: no tensor's name has brackets, so entries cannot clash with it."""
     return f"{name}[{','.join(str(k + 1) for k in i)}]" if i else name
 
 
@@ -231,7 +231,7 @@ class SmallBatch:
         return inside
 
     def _read(self, e: At, at: dict[Axis, int], values) -> Expr:
-        """The entry at the index, if it is the index of one."""
+        """The entry at the index; the fill where that is none."""
         place = self._scalar(e.index, at, values)
         if not place.is_Integer or not 0 <= place < self.sizes[e.axis]:
             return e.fill
@@ -244,7 +244,7 @@ class SmallBatch:
         )
 
     def _of_matrix(self, e: OfMatrix, at, values) -> Expr:
-        """By the entries of the matrix: its minors, or those of its factor one after the other."""
+        """A function of a matrix from its entries: by minors, or by its factor's entries."""
         rows, columns = e.axes
         places, by = range(self.sizes[rows]), OfScalars()
         matrix = [
@@ -262,7 +262,7 @@ class SmallBatch:
         return Add(*map(Mul, row, right))
 
     def _state(self, e: GoneAlong, at, values) -> Expr:
-        """From the state before, which is the next one where it goes back."""
+        """Recurrence: the state from the one before, or from the next where it goes back."""
         if isinstance(e, LogCumSumExp):
             return self._scalar(e.in_full, at, values)
         if not isinstance(e, Recurrence):
@@ -278,7 +278,7 @@ class SmallBatch:
         return factor * state + term
 
     def _largest_so_far(self, e: LargestSoFar | NewMax, at, values) -> Expr:
-        """The larger of that before and the entry; or whether that is the entry."""
+        """The larger of the maximum before and the entry; or whether that is the entry."""
         whole, here = isinstance(e, LargestSoFar), self._scalar(e.operand, at, values)
         if at[e.axis] == 0:
             return here if whole else Integer(1)

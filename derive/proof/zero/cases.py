@@ -120,7 +120,7 @@ def _divides_by(e: Expr, zero: Expr, test: SignTest) -> bool:
 
 
 def _first_asked(e: Expr) -> Expr | None:
-    """An expression without choices whose sign is asked for."""
+    """The first expression without choices on whose sign ``e`` depends."""
     for node in sorted(e.atoms(Relational, Abs, sign), key=lambda n: (n.count_ops(), str(n))):
         if not any(arg.has(*CHOOSING) for arg in node.args):
             return _asked(node)
@@ -241,7 +241,7 @@ def _at_the_edges(e: Expr, signs: Signs, asked: Expr, test: SignTest) -> list[tu
 
 @lru_cache(maxsize=4096)
 def _factored(e: Expr) -> Expr:
-    """``e`` with what its terms have in common outside."""
+    """``e`` with common factors of its terms outside."""
     return factor_terms(e)
 
 

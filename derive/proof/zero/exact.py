@@ -130,7 +130,7 @@ class ZeroTest(Indeterminates):
         return bool(self.definitions) and self._vanishes_as_it_stands(self._solved(e), self._solved)
 
     def _vanishes_apart(self, e: Expr) -> bool:
-        """Whether every part does that has its own upstream gradients: their sums need not be
+        """Whether every part with its own upstream gradients vanishes: their sums need not be
         brought over one denominator.
         """
         if not self.definitions:
@@ -142,8 +142,8 @@ class ZeroTest(Indeterminates):
         )
 
     def _vanishes_by_index(self, e: Expr) -> bool:
-        """Whether it does whatever the indices are of which there are indicators, case by case: a
-        choice by how many entries have an index is decided there.
+        """Whether ``e`` vanishes for every index with indicators, case by case: a choice by how
+        many entries have an index is decided there.
         """
         return any(isinstance(s, Indicator) for s in symbols_of(e)) and self._vanishes_in_cases(e)
 

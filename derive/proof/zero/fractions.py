@@ -22,7 +22,7 @@ class Fraction:
 
 
 class TooLarge(ArithmeticError):
-    """More terms were multiplied than was allowed."""
+    """More products of terms were needed than allowed."""
 
 
 class Budget:
@@ -32,7 +32,7 @@ class Budget:
         self.left = left
 
     def spend(self, products: int) -> None:
-        """Raises `TooLarge` where that is more than is left."""
+        """Take these products off the budget. Raises `TooLarge` when it is exceeded."""
         if self.left is not None:
             self.left -= products
             if self.left < 0:

@@ -195,7 +195,7 @@ class Indeterminates:
         return Mul(*(self.rational(f ** (p * power)) for f, p in factors))
 
     def _value(self, base: Expr) -> Expr:
-        """A sum that is divided by, or under a root, under one symbol.
+        """One symbol for a sum that is divided by, or under a root.
 
         While the symbol will do, nothing needs to be known of it: that keeps polynomials small.
         """
@@ -219,7 +219,7 @@ class Indeterminates:
         return self.rational(indicators) * self._nonzero(e.args[0]) * (-symbol if flip else symbol)
 
     def _nonzero(self, e: Expr) -> Expr:
-        """1 where no factor of ``e`` is 0, else 0: a sign is one of 1 and -1 times that."""
+        """1 where no factor of ``e`` is 0, else 0: a sign is 1 or -1 times that."""
         marks = []
         for factor in Mul.make_args(factor_terms(e) if isinstance(e, (Add, Mul)) else e):
             base = factor.as_base_exp()[0]
@@ -249,7 +249,7 @@ class Indeterminates:
         return holds
 
     def _signs(self, difference: Expr) -> Signs:
-        """1 where it is above 0, below it, and 0; else 0."""
+        """Indicators of ``difference`` above 0, below 0, and equal to 0."""
         if is_one_hot(difference):
             return difference, S.Zero, 1 - difference
         if is_one_hot(-difference):

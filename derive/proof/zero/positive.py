@@ -83,7 +83,7 @@ def positive_quotient(e: Expr) -> Expr | None:
 
 
 def logarithm_of_positive(base: Expr) -> Expr | None:
-    """The logarithm, where the form of ``base`` tells that it is positive."""
+    """The logarithm of ``base``, if its form shows that it is positive."""
     base = base if is_positive(base) else positive_quotient(base)
     return None if base is None else split_log(base)
 
@@ -136,7 +136,7 @@ def is_positive(e: Expr) -> bool:
 
 
 def _is_nonnegative(e: Expr) -> bool:
-    """The same; of the branches of a choice each where it is chosen."""
+    """Whether ``e`` is nonnegative so; of a choice each branch where it is chosen."""
     if isinstance(e, Piecewise):
         return all(_is_nonnegative_where(*branch.args) for branch in e.args)
     return bool(e.is_nonnegative) or is_positive(e)
