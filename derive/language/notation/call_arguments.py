@@ -111,7 +111,7 @@ class Signature:
         return e
 
     def check_labels(self, given: Mapping[str, Expr]) -> None:
-        """A label is passed where one is declared, and nowhere else."""
+        """Check that labels are passed where they are declared, and nowhere else."""
         for t in (t for t in self.definition.arguments if t.name in given):
             if (t.role == "label") != (getattr(given[t.name], "role", "") == "label"):
                 what = "a label" if t.role == "label" else "a tensor, not a label"
@@ -184,7 +184,7 @@ def _shapes(t: Tensor, value: Expr) -> tuple[str, str]:
 
 
 def _check_count(definition, t: Tensor, value: Expr) -> None:
-    """As many axes are passed as are declared, in an order."""
+    """Check that as many axes are passed as are declared, in an order."""
     actual, (shape, got) = _axes_of_argument(value), _shapes(t, value)
     more = len(actual) - len(t.axes)
     if more < -1 or (more and _several(t) is None):
@@ -200,7 +200,7 @@ def _check_count(definition, t: Tensor, value: Expr) -> None:
 
 
 def _check_axis(definition, t: Tensor, value: Expr, formal: Axis, taken, known) -> None:
-    """An axis becomes the same everywhere, of the length that it is declared with."""
+    """Check that an axis becomes the same one everywhere, of its declared length."""
     if known != taken:
         shape, got = _shapes(t, value)
         before = ", ".join(map(str, known)) or "no axis"

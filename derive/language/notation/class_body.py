@@ -183,8 +183,8 @@ class ClassBody(dict):
         return placed if isinstance(value, Pending) else self.state(name, placed, place)
 
     def _numbered(self, name: str, place: Place) -> str:
-        """``u_1``, ``u_2`` and so on, for the statements that a loop binds to ``u``: the next that
-        nothing else is called. Outside of a loop ``u`` is taken from then on.
+        """``u_1``, ``u_2`` and so on, for the statements that a loop binds to ``u``: the next free
+        name. Outside of a loop ``u`` is taken from then on.
         """
         self.places.setdefault(name, place)
         taken = self.places.keys() | self.reading.assigned.keys()
@@ -203,7 +203,7 @@ class ClassBody(dict):
         self.places[name] = place
 
     def _check_no_axis(self, name: str, value) -> None:
-        """A name that was an axis on a line above stays that axis."""
+        """Refuse a name that was an axis on a line above."""
         if self.reading is None or isinstance(value, (Axis, Size)):
             return
         if name in self.reading.read and isinstance(self.reading.scope.outside(name), Axis):
@@ -285,7 +285,7 @@ class ClassBody(dict):
         return Tensor(name, axes, role="statement", **known_signs(expression)), expression
 
     def in_order(self, axes: Iterable[Axis], *more: Expr) -> list[Axis]:
-        """``axes`` in the order of dimensions, as far as it is known by now, and with ``more``."""
+        """``axes``, with ``more``, in the order of dimensions, as far as it is known by now."""
         expressions = [*(s.expression for s in self.statements), *more]
         twins = twins_in(expressions)
         order = self.ordered_axes(expressions, twins, flattened_in(expressions, twins))

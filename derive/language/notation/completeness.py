@@ -27,8 +27,8 @@ def check_complete(
     twins: Mapping[Axis, Axis],
     flattened: Mapping[Axis, tuple[Axis, ...]],
 ) -> None:
-    """Refuse a forward of that ``name`` with axes in that ``order`` that lacks something, or has
-    it twice. Raises `NotationError`.
+    """Refuse a forward of that ``name`` with axes in that ``order`` if parts are missing or defined
+    twice. Raises `NotationError`.
     """
     _check_sizes_of_optional(body)
     _check_demands(body)
@@ -49,7 +49,7 @@ def check_complete(
 
 
 def _check_sizes_of_optional(body: ClassBody) -> None:
-    """Every axis of an optional input is an axis of a required one."""
+    """Check that every axis of an optional input is one of a required input."""
     passed = {a for t in body.inputs if t.name not in body.optional for a in t.axes}
     for t in body.inputs:
         for axis in t.axes:
@@ -71,7 +71,7 @@ def _check_sizes_of_optional(body: ClassBody) -> None:
 
 
 def _check_demands(body: ClassBody) -> None:
-    """The default values of the scalars satisfy the demands on them."""
+    """Check that the default values of the scalars satisfy the demands on them."""
     defaults = {t: exact(default) for t, default in body.scalars}
     known = {axis for t in body.inputs for axis in t.axes} | {axis for _, axis in body.sizes}
     for demand, place in body.demands.items():
@@ -98,7 +98,7 @@ def generated_names(name: str) -> set[str]:
 
 
 def _check_names(body: ClassBody, name: str) -> None:
-    """No tensor has a name that the generated module gives to something else."""
+    """Refuse tensors with a name that the generated module uses otherwise."""
     taken = generated_names(name)
     for tensor, place in body.places.items():
         if tensor in taken:
@@ -108,7 +108,7 @@ def _check_names(body: ClassBody, name: str) -> None:
 
 
 def _check_size_arguments(body: ClassBody, twins) -> None:
-    """No size is given twice: by a shape and by an argument, or by two arguments."""
+    """Refuse a size given twice: by a shape and by an argument, or by two arguments."""
     known = {twins.get(axis, axis) for tensor in body.inputs for axis in tensor.axes}
     for name, axis in body.sizes:
         if axis in known:
@@ -121,7 +121,7 @@ def _check_size_arguments(body: ClassBody, twins) -> None:
 
 
 def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
-    """Of the axes that a split makes, all sizes but one are known."""
+    """Check that of the axes that a split makes, all sizes but one are known."""
     known = {twins.get(axis, axis) for tensor in body.inputs for axis in tensor.axes}
     known |= {axis for _, axis in body.sizes} | {a for a in order if a.length is not None}
     known |= set(derived_in(order))
@@ -140,7 +140,7 @@ def _check_parts_known(body: ClassBody, order, twins, flattened) -> None:
 
 
 def _check_read_along(statement: Statement, known: set[Axis], twins) -> None:
-    """The size of every axis that entries are read along is known."""
+    """Check that the size of every axis that entries are read along is known."""
     for node in sorted(statement.expression.atoms(At), key=str):
         unknown = [axis.name for axis in node.brings if twins.get(axis, axis) not in known]
         if unknown:

@@ -221,7 +221,7 @@ def _axis_for(body, axis: Axis, made_of, bound: Collection[Axis], block: str) ->
 
 
 def _passed(body, block: str, call: Call, name: str, axes, place: Place) -> tuple[Expr, Expr]:
-    """An argument as it was passed, and as a tensor or a number: an expression is stated first."""
+    """An argument as passed, and as a tensor or a number: an expression is stated first."""
     definition, value = call.definition, call.arguments[name]
     defaults = {t.name: default for t, default in definition.scalars}
     if value.atoms(Axis) and name in defaults and value == defaults[name]:
@@ -249,7 +249,7 @@ def _demand(body, definition, own: Demand, here: Demand, place: Place) -> None:
 
 
 def _check_without_gradient(body, definition, name: str, value: Expr) -> None:
-    """A `Given` passes no gradient on, so nothing that needs one may get lost in it."""
+    """Refuse a `Given` argument that would lose a gradient."""
     source = differentiable_in(body, value)
     if source is not None:
         raise NotationError(

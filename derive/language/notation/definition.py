@@ -42,7 +42,7 @@ class Statement:
 
     @property
     def renames(self) -> Tensor | None:
-        """The tensor that this is by another name, if it is one, along the same axes."""
+        """The tensor of which this is another name along the same axes, or None."""
         e = self.expression
         return e if isinstance(e, Tensor) and e.axes == e.home else None
 
@@ -118,7 +118,7 @@ class Definition:
 
     @property
     def snake(self) -> str:
-        """The name in snake case: that of the file and the functions that are generated."""
+        """The name in snake case, for the generated file and functions."""
         return snake_case(self.name)
 
     @property
@@ -135,8 +135,8 @@ class Definition:
 
     @cached_property
     def at_hand(self) -> frozenset[str]:
-        """The names of the values that a backward finds there without their being saved for it: the
-        inputs and the outputs, or those that ``kept`` says.
+        """Names of the values that a backward has without saving them: the inputs and the outputs,
+        or those that ``kept`` says.
         """
         if self.kept is not None:
             return self.kept
@@ -144,13 +144,13 @@ class Definition:
 
     @property
     def results(self) -> tuple[Tensor, ...]:
-        """The outputs that a caller sees."""
+        """Outputs that a caller sees."""
         cut = {t for state in self.carried for t in (state.after, state.initial)}
         return tuple(t for t in self.outputs if t not in cut)
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:
-        """The inputs that are passed."""
+        """Inputs that are passed."""
         cut = {state.before for state in self.carried}
         return tuple(t for t in self.inputs if t.role != "kept" and t not in cut)
 
@@ -164,7 +164,7 @@ class Definition:
 
     @property
     def wanted(self) -> tuple[Tensor, ...]:
-        """The inputs whose gradients a caller gets."""
+        """Inputs whose gradients a caller gets."""
         return tuple(t for t in self.arguments if t.role == "input")
 
     @cached_property
@@ -186,7 +186,7 @@ class Definition:
         return found
 
     def needed_for(self, name: str) -> set[str]:
-        """The tensor called ``name``, and all that it is computed from."""
+        """The tensor called ``name``, and every tensor that it is computed from."""
         found, before = {name}, set[str]()
         while found != before:
             before = {*found}
@@ -205,19 +205,19 @@ class Definition:
 
     @cached_property
     def fixed(self) -> Mapping[Axis, int]:
-        """The axes that always have the same number of entries, with that number."""
+        """Axes of constant length, with that length."""
         return {axis: axis.length for axis in self.axes if axis.length is not None}
 
     @cached_property
     def derived(self) -> Mapping[Axis, Expr]:
-        """The axes that have their sizes from those of others, with the formulas, in an order in
-        which they can be computed.
+        """Axes with sizes computed from those of others, with the formulas, in an order of
+        computation.
         """
         return derived_in(self.axes)
 
     @cached_property
     def independent_axes(self) -> tuple[Axis, ...]:
-        """The axes whose sizes can be chosen: those of the others follow."""
+        """Axes whose sizes can be chosen: those of the others follow."""
         following = {*dict(self.twins), *dict(self.flattened), *self.fixed, *self.derived}
         return tuple(axis for axis in self.axes if axis not in following)
 
@@ -236,7 +236,7 @@ class Definition:
         return sizes | {axis: sizes[self.size(axis)] for axis in self.axes}
 
     def _derive(self, sizes: dict[Axis, int]) -> None:
-        """Add the sizes that follow by a formula. One that is no size is 0: `fit` says so."""
+        """Add the sizes that follow by a formula. An invalid one is 0: `fit` says so."""
         for axis, formula in self.derived.items():
             if axis not in sizes and formula.atoms(Axis) <= sizes.keys():
                 length = formula.xreplace({a: Integer(sizes[a]) for a in formula.atoms(Axis)})
@@ -248,7 +248,7 @@ class Definition:
         return tuple(n for s in self.statements for n in needs_of_sizes(s.expression))
 
     def fit(self, sizes: Mapping[Axis, int]) -> bool:
-        """Whether all sizes that follow are whole numbers above 0, and all `needs` hold."""
+        """Whether all derived sizes are whole numbers above 0, and all `needs` hold."""
         whole = self.sizes_from(sizes) if self.derived or self.needs else {}
         return all(whole[axis] > 0 for axis in self.derived) and sizes_allow(self.needs, whole)
 
@@ -292,7 +292,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class InnerGradient:
-    """The lines that are differentiated, up to their total, with a slope for each from the last."""
+    """The differentiated lines, up to their total, with a slope for each from the last."""
 
     definition: Definition
     slopes: tuple[Slope, ...]

@@ -79,7 +79,7 @@ class ForwardMeta(type):
 
 
 def _check_file(name: str) -> None:
-    """The module that is written is in nobody's way."""
+    """Refuse a generated module that would hide another one."""
     taken = snake_case(name) in OF_FOLDER
     if len(name) > LONGEST_NAME or is_in_the_way(name):
         beside = f"; {' and '.join(OF_FOLDER)} stand beside the modules" if taken else ""
@@ -91,7 +91,7 @@ def _check_file(name: str) -> None:
 
 
 def is_in_the_way(name: str) -> bool:
-    """Whether the module of a forward with that name would hide another."""
+    """Whether the module of a forward with that name would hide another one."""
     return snake_case(name) in OF_FOLDER or snake_case(name) in sys.stdlib_module_names
 
 
@@ -161,7 +161,7 @@ def _returning(
 
 
 def _ordered(body: ClassBody, statements: Sequence[Statement]) -> frozenset[str]:
-    """Those that say the order of their dimensions, under the names that they have."""
+    """Statements that say the order of their dimensions, under their final names."""
     pairs = zip(body.statements, statements, strict=True)
     return frozenset(new.name for old, new in pairs if old.name in body.orders)
 
@@ -178,9 +178,7 @@ def _remarks(body: ClassBody, after: Sequence[Statement]) -> list[str]:
 
 
 def _check_stated(body: ClassBody, name: str, place: Place) -> None:
-    """Something is stated, of a differentiable input; the last of it is the output, or says what
-    is.
-    """
+    """Check that the body states an output that depends on a differentiable input."""
     if body.deleted:
         raise NotationError(
             f"del {body.deleted[0]}: what is defined stays in the mathematics",

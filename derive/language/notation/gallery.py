@@ -38,14 +38,14 @@ def math_files() -> list[Path]:
 
 
 def gallery() -> list[Listed]:
-    """Every forward of ``derive/math``, by file and line. Raises `QuestionError` where a file is no
-    Python.
+    """Every forward of ``derive/math``, by file and line. Raises `QuestionError` for a file that is
+    not Python.
     """
     return [listed for path in math_files() for listed in _listed_in(path)]
 
 
 def gallery_names() -> list[str]:
-    """Their public functions, then their classes."""
+    """Names of the gallery's public functions, then of their classes."""
     found = gallery()
     return [each.function for each in found] + [each.name for each in found]
 
@@ -60,8 +60,8 @@ def files_that_define(name: str) -> list[Path]:
 
 
 def files_named(names: Sequence[str]) -> list[Path]:
-    """The files that ``names`` mean, which are not run; those of the gallery without a name. A name
-    that means none is left out.
+    """Files that ``names`` mean, without running them; those of the gallery for no name. Unknown
+    names are left out.
     """
     if not names:
         return math_files()
@@ -115,7 +115,7 @@ def _listed_in(path: Path) -> Iterator[Listed]:
 
 
 def _listed(node: ast.ClassDef) -> Listed:
-    """Tensors first, then sizes, then numbers, as the public function takes them."""
+    """Arguments as the public function takes them: tensors, then sizes, then numbers."""
     lines = [line for line in node.body if isinstance(line, ast.Assign)]
     named = [line for line in lines if isinstance(line.targets[0], ast.Name)]
     calls = [(line.targets[0].id, line.value) for line in named]
@@ -131,7 +131,7 @@ def _listed(node: ast.ClassDef) -> Listed:
 
 
 def _about(node: ast.ClassDef) -> str:
-    """The first sentence of its docstring."""
+    """The first sentence of the class's docstring."""
     paragraph = (ast.get_docstring(node) or "").split("\n\n")[0]
     return " ".join(paragraph.split()).partition(". ")[0].rstrip(".")
 

@@ -136,7 +136,7 @@ class _Slopes:
         return found[::-1]
 
     def _check_no_recurrence(self, needed: set[str]) -> None:
-        """The state at the place before is held fixed in a step, but follows from the inputs."""
+        """Refuse a recurrence on the way: its state before is held fixed in a step."""
         for s in reversed(self.body.statements):
             if s.name in needed - {self.by.name}:
                 needed |= {t.name for t in tensors_in(s.expression)}
@@ -269,7 +269,7 @@ def _is_reshaped(e: Expr, name: str) -> bool:
 
 
 def without_idle(body) -> list[Statement]:
-    """The statements of ``body`` but those that were only computed to be differentiated."""
+    """The statements of ``body`` without those only computed to be differentiated."""
     inside = {s.name for inner in body.differentiated.inner for s in inner.definition.statements}
     inside |= {t.name for t in body.differentiated.slopes.values()}
     needed = {*(body.returned or [body.statements[-1].name])}

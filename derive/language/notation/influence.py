@@ -22,14 +22,14 @@ from derive.language.symbols import Axis, axes_of, ordered, tensors_in
 
 
 def warn_of(body: ClassBody) -> None:
-    """A `NotationWarning` for everything in a complete class body that is hardly meant."""
+    """Issue a `NotationWarning` for each suspicious part of a complete class body."""
     _warn_of_no_influence(body)
     _warn_of_wider_domains(body)
     _warn_of_missing_totals(body)
 
 
 def _warn_of_no_influence(body: ClassBody) -> None:
-    """A `NotationWarning` for everything in a complete class body that has no influence."""
+    """Issue a `NotationWarning` for each name of a complete class body without influence."""
     told = set()
     for vanished in body.vanished:
         for name in vanished.of:
@@ -79,9 +79,7 @@ def _warn_of_missing_total(statement: Statement) -> None:
 
 
 def _warn_of_wider_domains(body: ClassBody) -> None:
-    """A `NotationWarning` for every statement that has numbers where its line, in torch, has
-    none.
-    """
+    """Issue a `NotationWarning` for each statement defined where its line, in torch, is not."""
     for wider in body.widened:
         where = " and ".join(wider.conditions)
         problem = (
@@ -112,7 +110,7 @@ def _met(body: ClassBody) -> set[Axis]:
 
 
 def _reached(body: ClassBody) -> set[str]:
-    """The names of all that the outputs are computed from, these among them."""
+    """Names of the outputs, and of everything that they are computed from."""
     reached = {*_outputs(body)}
     for other in body.reductions.values():  # what any of them reads
         reached |= {t.name for t in tensors_in(other.expression)}

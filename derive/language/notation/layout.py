@@ -93,7 +93,7 @@ def layouts(
 
 
 def _reduced_axes(e: Expr, reduced: Mapping[str, set[Axis]]) -> set[Axis]:
-    """The axes along which something was summed on the way to ``e``."""
+    """Axes along which operands of ``e`` were summed."""
     if isinstance(e, Tensor):
         return set(reduced.get(e.name, ())) if e.axes == e.home else set()
     if isinstance(e, (OneHot, ArgMax)):

@@ -175,7 +175,7 @@ class _FreshLoader(SourceFileLoader):
 
 @contextmanager
 def _importing_beside(path: Path):
-    """Modules beside the file can be imported: as they are now, and forgotten afterwards."""
+    """Make modules beside the file importable: as they are now, and forgotten afterwards."""
     folder = path.parent
     known, compiled = set(sys.modules), (sys.pycache_prefix, sys.dont_write_bytecode)
     sys.pycache_prefix, sys.dont_write_bytecode = NOWHERE, True
@@ -193,8 +193,8 @@ def _importing_beside(path: Path):
 
 
 def _is_beside(path: Path, file: str) -> bool:
-    """Whether a file is of who wrote that at ``path``. An environment may stand in the folder, or
-    around it, and gradform itself may.
+    """Whether a file is by the author of that at ``path``. An environment may stand in the folder,
+    or around it, and gradform itself may.
     """
     if not Path(file).is_relative_to(path.parent) or is_internal(file):
         return False
@@ -241,7 +241,7 @@ def _run(
 
 
 def _line_in(path: Path, error: BaseException | None) -> Place:
-    """The innermost line on the way to the error that is of the file, or of one beside it."""
+    """The innermost line of the traceback in the file, or in one beside it."""
     frames = traceback.extract_tb(error.__traceback__) if error else []
     own = [f for f in frames if _is_beside(path, f.filename)]
     return Place(own[-1].filename, own[-1].lineno) if own else Place(str(path), 0)

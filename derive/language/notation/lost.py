@@ -11,7 +11,7 @@ from derive.language.errors import Place
 
 @dataclass(frozen=True)
 class Vanished:
-    """The names that the statement ``name`` is written with, and does not depend on."""
+    """The names in the line of the statement ``name`` that its value does not depend on."""
 
     name: str
     of: tuple[str, ...]
@@ -20,7 +20,7 @@ class Vanished:
 
 @dataclass(frozen=True)
 class Widened:
-    """The statement ``name`` has numbers where its line has none: that needs the ``conditions``."""
+    """A statement with numbers where its line has none, unless the ``conditions`` hold."""
 
     name: str
     value: Expr

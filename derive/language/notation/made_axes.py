@@ -120,7 +120,7 @@ def _made_of(axes, flattened: Mapping[Axis, tuple[Axis, ...]]) -> set[Axis]:
 
 
 def fixed_in(expressions) -> list[Axis]:
-    """The axes that always have the same number of entries, in the order in which they are met."""
+    """Axes of constant length, in the order in which they are met."""
     nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, ArrayNode)]
     met = [axis for node in nodes for axis in (*node.binds, *node.brings)]
     return list(dict.fromkeys(axis for axis in met if axis.length is not None))
@@ -164,7 +164,7 @@ def met_in(tensor: Tensor, e: Expr) -> set[Axis]:
 
 
 def with_sizes(axes: Iterable[Axis]) -> list[Axis]:
-    """``axes``, and those that their lengths are made of."""
+    """``axes``, and the axes in their length formulas."""
     found, pending = set(), set(axes)
     while pending:
         found |= pending

@@ -76,7 +76,7 @@ class Recurrences:
         )
 
     def opened(self, name: str, along: Sequence[Axis]) -> Tensor:
-        """A state before each place, called ``name`` if nothing else is."""
+        """Open a state before each place, called ``name`` if that is free."""
         before = Tensor(self._free(name), along)
         self.body.tensors[before.name] = before
         return before
@@ -104,7 +104,7 @@ class Recurrences:
         return unused(name, lambda n: n in taken or f"d{n}" in taken)
 
     def met(self, tensor: Tensor) -> Tensor:
-        """A statement that was made; the states that are it have its axes from then on."""
+        """Record a new statement; the states that are it have its axes from then on."""
         for state in [s for s in self.states.values() if s.name == tensor.name]:
             narrow, wide = state.before, Tensor(state.before.name, tensor.axes)
             if state.axis not in tensor.axes or not {*narrow.axes} <= {*tensor.axes}:
@@ -208,7 +208,7 @@ def _all_but(axes: Sequence[Axis], axis: Axis) -> str:
 
 
 def _check_steps(statements: Sequence[Statement], states: Sequence[Carried]) -> None:
-    """A state follows from the same place and the one before alone, along one axis."""
+    """Check that a state follows from its own place and the one before alone, along one axis."""
     for together, inside in gone_along(statements, states):
         axis, *others = {state.axis for state in together}
         if others:
@@ -242,7 +242,7 @@ def _mixes_places(e: Expr, axis: Axis, moving: set[str]) -> Expr | None:
 def gone_along(
     statements: Sequence[Statement], states: Sequence[Carried]
 ) -> list[tuple[list[Carried], set[str]]]:
-    """The recurrences: states that depend on one another, with the statements between them."""
+    """The recurrences: states that depend on each other, with the statements between them."""
     reads = {s.name: {t.name for t in tensors_in(s.expression)} for s in statements}
     for state in states:
         reads[state.before.name] = {state.after.name}

@@ -84,7 +84,7 @@ def _divisor(losses: Tensor, word: str, value) -> Expr:
 
 
 def words_of(definition: Definition) -> tuple[str, ...]:
-    """The reductions there are, the entries first; none where the output is one thing alone."""
+    """The reduction words, the entries first; none where the output is one thing alone."""
     words = [word for word, _ in definition.reductions]
     return tuple(sorted(words, key=[NONE, SUM, *words].index))
 

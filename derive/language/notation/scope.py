@@ -20,7 +20,7 @@ from derive.language.symbols import (
 
 
 def check_own(value: Expr, tensors: Mapping[str, Tensor]) -> None:
-    """Every symbol in a statement is a tensor of this class body, or the size of an axis."""
+    """Check that every symbol is a tensor of this class body, or the size of an axis."""
     for symbol in sorted(value.free_symbols, key=str):
         if isinstance(symbol, (Axis, MinusInfinity)):
             continue
@@ -37,8 +37,8 @@ def check_own(value: Expr, tensors: Mapping[str, Tensor]) -> None:
 
 
 def check_along(value: Expr, tensors: Mapping[str, Tensor]) -> None:
-    """Every name of an axis means one thing in a class body, and no part of ``value`` lies
-    along two `Axes`.
+    """Check that every name of an axis means one thing in a class body, and that no part of
+    ``value`` lies along two `Axes`.
     """
     along = {axis for node in value.atoms(Along) for axis in node.axes}
     along |= {axis for tensor in value.atoms(Tensor) for axis in tensor.axes}

@@ -98,6 +98,6 @@ def _is_total_of_one_hot(e: Expr) -> bool:
 
 
 def _total(e: Sum, definition: Definition) -> Expr:
-    """Exactly one entry of a one-hot is 1, since no label is ignored here."""
+    """The sum of a one-hot, 1 where no label is ignored."""
     axis = e.operand.towards(e.axes).axis
     return Mul(*(definition.size(other) for other in e.axes if other != axis))

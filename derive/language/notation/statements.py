@@ -56,7 +56,7 @@ FOREIGN = (SymbolicSum, Product, Integral, Derivative, AppliedUndef)
 
 
 def is_stated(value: object) -> bool:
-    """Whether a name of a class body is given to a statement by it, not to a number or a size."""
+    """Whether a class body gives the name to a statement, not to a number or a size."""
     known = isinstance(value, Expr) and is_constant(value) and not value.has(*UNDEFINED)
     return isinstance(value, Expr) and not isinstance(value, Axis) and not known
 
@@ -146,8 +146,8 @@ def misplaced_infinity(e) -> bool:
 
 
 def may_be_infinite(e: Expr) -> bool:
-    """Whether ``e`` may be -oo: a branch of it is, or it is made of what may be; an exponential of
-    that is a number again.
+    """Whether ``e`` may be -oo: by a branch, or by an operand; an exponential of that is a number
+    again.
     """
     if e == MINUS_INFINITY or (isinstance(e, Tensor) and e.is_real is None):
         return True
@@ -168,9 +168,7 @@ def known_signs(e: Expr) -> dict[str, bool]:
 
 
 def tensors_outside_conditions(e) -> set[Tensor]:
-    """The tensors that ``e`` has a derivative by: not those that are only met in its conditions, or
-    are detached.
-    """
+    """Tensors that ``e`` has a derivative by: not those only in its conditions, or detached."""
     if isinstance(e, Tensor):
         return {e}
     if isinstance(e, Detach):
@@ -190,9 +188,7 @@ def _axis_names(axes) -> str:
 
 
 def _check_sides(sum_of: Add, twins) -> None:
-    """The sides of a sum may lack axes, but one of them must have them all, or it is an outer
-    sum.
-    """
+    """Refuse a sum whose sides all lack axes: one must have them all, or it is an outer sum."""
 
     def original(axes):
         return frozenset(twins.get(axis, axis) for axis in axes)
@@ -212,7 +208,7 @@ def _check_sides(sum_of: Add, twins) -> None:
 
 
 def _check_factors(total: Sum) -> None:
-    """A factor that lacks the summed axis and brings an axis of its own was meant to have it."""
+    """Refuse a factor with an axis of its own in place of the summed axis."""
     for term in Add.make_args(total.operand):
         _check_product(total, Mul.make_args(term))
 
@@ -231,7 +227,7 @@ def _check_product(total: Sum, factors) -> None:
 
 
 def without_marks(e):
-    """The expression without `Broadcast`: by name, everything broadcasts."""
+    """The expression without `Broadcast`, since axes broadcast by name anyway."""
     if isinstance(e, Broadcast):
         return without_marks(e.operand)
     if isinstance(e, ArrayNode):
@@ -240,7 +236,7 @@ def without_marks(e):
 
 
 def in_notation(e: Expr) -> Expr:
-    """Decimals become exact, and SymPy's larger or smaller of two the choice that it is."""
+    """Make decimals exact, and SymPy's larger or smaller of two the choice that it is."""
     e = e.replace(lambda n: isinstance(n, Float), as_typed)
     e = in_known_functions(e.xreplace({S.NegativeInfinity: MINUS_INFINITY}))
     return e.replace(lambda n: isinstance(n, (*SYMPYS,)), _choice)

@@ -76,8 +76,8 @@ class ClassReading:
                 ) from None
 
     def _check_names(self, statement: ast.stmt, named: Mapping[str, Axis]) -> None:
-        """The name of an axis means that axis, unless the class body itself gives it to a tensor,
-        and what stands in a comprehension can be seen.
+        """Check that the name of an axis means that axis, unless the class body itself gives it to
+        a tensor, and that a comprehension sees its names.
         """
         for node in nodes_in(statement):
             if isinstance(node, COMPREHENSIONS):
@@ -109,7 +109,7 @@ class ClassReading:
             )
 
     def _check_seen(self, comprehension: ast.AST) -> None:
-        """Python does not show the names of a class body to a comprehension in it."""
+        """Refuse names of the class body in a comprehension: Python does not show them to it."""
         first = {id(node) for node in ast.walk(comprehension.generators[0].iter)}
         names = [n for n in ast.walk(comprehension) if isinstance(n, ast.Name)]
         own = {n.id for n in names if isinstance(n.ctx, ast.Store)}
@@ -128,7 +128,7 @@ class ClassReading:
         return line in self.body.looped
 
     def goes_through(self, name: str, line: int) -> bool:
-        """Whether ``name`` is what a loop that begins on ``line`` goes through something with."""
+        """Whether ``name`` is the target of a loop that begins on ``line``."""
         return any(line in loop.head and name in loop.names for loop in self.loops)
 
     def is_read_before(self, name: str, line: int) -> bool:
@@ -141,8 +141,8 @@ class ClassReading:
         return any(getattr(n.func, "attr", getattr(n.func, "id", "")) == "Previous" for n in read)
 
     def axes_below(self, name: str, around: frozenset[str] = frozenset()) -> frozenset[Axis]:
-        """The axes that a statement will surely have which is not made yet, as it is typed;
-        ``around`` are those that were asked for on the way to it.
+        """Axes that a later statement will surely have, as typed; ``around`` are those already
+        asked for.
         """
         statement = self._statement(name, self.assigned[name])
 

@@ -213,7 +213,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def nodes_in(node: ast.AST) -> list[ast.AST]:
-    """``node`` and all that is in it."""
+    """``node`` and all nodes in it."""
     found = [node]
     for inner in found:
         found += children(inner)
@@ -225,7 +225,7 @@ def _begins(node: ast.ClassDef, code: CodeType) -> bool:
 
 
 def _same(node: ast.ClassDef, code: CodeType) -> bool:
-    """Whether the text is still that of the code: every name of the code stands in it."""
+    """Whether the text is still the code's: every name of the code occurs in it."""
     written = {
         "__module__",
         "__qualname__",

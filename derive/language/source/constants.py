@@ -58,7 +58,7 @@ LIBRARIES = ("math", "numpy", "torch", "sympy", "builtins", "decimal", "fraction
 
 
 class Constants:
-    """The constant parts of the line that ``frame`` runs, and of what its names were defined as."""
+    """The constant parts of the line that ``frame`` runs, and of the definitions of its names."""
 
     def __init__(self, frame: FrameType):
         self.frame = frame
@@ -79,7 +79,7 @@ class Constants:
         return getattr(builtins, name, MISSING)
 
     def _parts(self, node: ast.AST, file: File) -> Iterator[Expr]:
-        """The values of all constant parts, those of what names stand for too."""
+        """Values of all constant parts, also of those that names stand for."""
         e = self.evaluated(node, file)
         if e is not None:
             yield e
@@ -157,7 +157,7 @@ class Constants:
 
 
 class File:
-    """A file of Python, and what names mean in it."""
+    """A Python file, and the values of its names."""
 
     def __init__(self, name: str, module: dict, tree: ast.Module, value_of: Callable):
         self.name, self.module, self.tree, self.value_of = name, module, tree, value_of

@@ -210,7 +210,7 @@ MOVES = (*ORDERS, "squeeze", "movedim", "moveaxis", "adjoint", "rollaxis")
 
 
 def _unmoved_views(x: ast.AST, reader: Reader) -> list[View]:
-    """The layouts of what nothing moved."""
+    """Layouts of an operand whose dimensions nothing moved."""
     if not is_all_known(x, reader):
         raise Unclear(f"which axes {ast.unparse(x)} has is not known here")
     value = reader.value(x)
@@ -271,7 +271,7 @@ def _axis_of(node: ast.AST, reader: Reader) -> Axis | None:
 
 
 def _number(node: ast.AST, reader: Reader) -> int | None:
-    """A whole number that stands there, or that a name means."""
+    """A whole number, typed or by name, or None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _number(node.operand, reader)
         return None if inner is None else -inner

@@ -243,7 +243,7 @@ def _allowed(leaf: Expr, number: Rational) -> bool:
 
 
 def _is_kept(need: Need, value: Expr) -> bool:
-    """Whether what SymPy made of the line has an operation too that needs it."""
+    """Whether SymPy's form of the line has an operation too that needs it."""
     kind, e = need
     powers = [p for p in value.atoms(sympy.Pow) if not p.exp.is_Integer or p.exp.is_negative]
     logarithms = {node.args[0] for node in value.atoms(sympy.log)}
@@ -278,7 +278,7 @@ def _holds(need: Need, point) -> bool:
 
 
 def _number(e: Basic | None, point) -> float:
-    """The number that ``e`` is at a point; NaN where it is none."""
+    """The number that ``e`` is at a point, or NaN."""
     if not isinstance(e, Expr):
         raise ValueError("not read")
     value = value_at(e, point)

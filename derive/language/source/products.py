@@ -49,7 +49,7 @@ def _linear(operands: list[ast.AST], reader: Reader) -> str:
 
 
 def _contracted(a: ast.AST, b: ast.AST, axis: Axis | None, left: View, right: View) -> str:
-    """The sum of a*b along ``axis``, or along the only one that both have."""
+    """The sum of a*b along ``axis``, or along the only common one."""
     both = [each for each in left if each is not None and each in right]
     if axis not in both and len(both) != 1:
         raise Unclear(GENERAL)
@@ -99,7 +99,7 @@ def _einsum(operands: list[ast.AST], reader: Reader) -> str:
 
 
 def _operand(node: ast.AST) -> str:
-    """A factor, without what moves its dimensions."""
+    """A factor, without moves of its dimensions."""
     node = unmoved(node)
     text = ast.unparse(node)
     return text if isinstance(node, (ast.Name, ast.Call, ast.Attribute)) else f"({text})"

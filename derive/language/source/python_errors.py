@@ -80,7 +80,7 @@ def _imported(error: ImportError) -> str:
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether it was raised by gradform's own code, and not by a line of the user's or SymPy."""
+    """Whether gradform's own code raised it, not a line of the user's or SymPy."""
     frames = traceback.extract_tb(error.__traceback__)
     file = frames[-1].filename if frames else ""
     ours = any(file.startswith(f"{folder}/") for folder in INTERNAL)

@@ -78,11 +78,12 @@ DEEPEST = 8  # functions that call each other
 
 
 class Placed(NotationError):
-    """A mistake with the very line that it stands on."""
+    """A mistake with the exact line that it stands on."""
 
 
 def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: Body) -> None:
-    """Refuse what a statement of a class body asks of Python; raises `NotationError` with the line.
+    """Refuse Python that would decide about a tensor in a statement; raises `NotationError` with
+    the line.
 
     Of a statement that holds others, such as a loop, its head is looked at.
     """
@@ -200,7 +201,7 @@ def _check_parts(node: ast.Call, reader: Reader) -> None:
 
 
 def _check_passed(call: ast.Call, reader: Reader) -> None:
-    """A lambda that is called at once, and functions that are passed on together with tensors."""
+    """Check a lambda that is called at once, and functions passed together with tensors."""
     passed = [a for a in (call.func, *call.args) if isinstance(a, ast.Lambda)]
     functions = [function_of(reader.value(a)) for a in call.args if not reader.is_tensor(a)]
     if not any(map(reader.holds, arguments(call))):
@@ -218,7 +219,7 @@ def _check_passed(call: ast.Call, reader: Reader) -> None:
 
 
 def _check_function(function: FunctionType, call: ast.Call, reader: Reader) -> None:
-    """The lines of a function of the user's own, where some of its arguments are tensors."""
+    """Check the lines of a user's own function, some of whose arguments are tensors."""
     tensors, collections = arguments_of(function, call, reader)
     if tensors | collections:
         _check_lines_of(function, tensors, collections, reader)

@@ -119,7 +119,7 @@ def operated(node: ast.BinOp, reader: Reader) -> None:
 
 
 def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
-    """A side of arithmetic is a formula or a number: no condition, no function, no array."""
+    """Refuse a side of arithmetic that is a condition, a function or an array."""
     value = reader.value(side)
     is_logical = isinstance(node.op, LOGICAL)
     if not is_logical and is_condition(side, value, reader):

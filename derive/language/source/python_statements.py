@@ -71,7 +71,7 @@ def looped(node, reader: Reader) -> None:
 
 
 def defined(node, reader: Reader) -> None:
-    """A function may stand in a class body, a method not: nobody calls it."""
+    """Refuse a method: a class body may define a function, but nobody calls a method."""
     first = next((a.arg for a in (*node.args.posonlyargs, *node.args.args)), "")
     if reader.depth or not (first in METHODS or node.decorator_list or node.name in TORCHS):
         return
@@ -85,12 +85,12 @@ def defined(node, reader: Reader) -> None:
 
 
 def _calls(node: ast.AST) -> bool:
-    """Whether a method of its own is called in it."""
+    """Whether ``node`` uses the receiver of a method, such as ``self``."""
     return any(isinstance(n, ast.Name) and n.id in METHODS for n in ast.walk(node))
 
 
 def assigned(node: ast.Assign, reader: Reader) -> None:
-    """A line states one tensor: a comma makes several, and keeps none of them."""
+    """Refuse a tuple or list of several tensors: a statement is one tensor."""
     one = isinstance(node.targets[0], ast.Name)
     parts = getattr(node.value, "elts", ()) if isinstance(node.value, SEVERAL) else ()
     if reader.depth or not one or not parts or not all(map(reader.is_tensor, parts)):

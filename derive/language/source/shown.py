@@ -28,7 +28,7 @@ class Unclear(Exception):
 
 
 class Unsaid(Exception):
-    """No line says it: dimensions are moved there, and axes have names."""
+    """No line can express it: dimensions are moved there, and axes have names."""
 
 
 # The names of numpy, Python and others for rows of `derive.language.torch_ops`.

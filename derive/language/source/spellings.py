@@ -270,6 +270,6 @@ _KNOWN = {_plain(name): name for name in spellings}
 
 
 def closest(name: str, known: Iterable[str], cutoff: float = SIMILAR) -> str | None:
-    """The name among those that are ``known`` that may have been meant."""
+    """The ``known`` name that was probably meant, or None."""
     found = difflib.get_close_matches(name, [*known], n=1, cutoff=cutoff)
     return found[0] if found else None

@@ -15,7 +15,7 @@ from derive.language.source.python_operators import is_condition, is_number, wri
 
 
 def check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
-    """Refuse a tensor where a condition is asked for, and a branch of a choice that is no pair."""
+    """Refuse a tensor instead of a condition, and a branch of a choice that is no pair."""
     conditions: list[ast.AST] = []
     if function is Piecewise:
         _check_branches(node, reader)
@@ -32,7 +32,7 @@ def check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
 
 
 def _check_branches(node: ast.Call, reader: Reader) -> None:
-    """Every branch is a pair of a value and a condition, in that order."""
+    """Check that every branch is a pair of a value and a condition, in that order."""
     found, is_wrong = [], False
     for i, branch in enumerate(node.args):
         pair = getattr(branch, "elts", ())

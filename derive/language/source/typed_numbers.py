@@ -27,8 +27,8 @@ OURS = f"{MATH.parent}"
 
 
 def as_typed(value: float | Decimal | Float) -> Expr:
-    """The number that was written for ``value``, which met a formula on a line that runs now; with
-    a `NotationWarning` where it was calculated, rounded, and nothing tells from what.
+    """The typed number for ``value``, which met a formula on a running line; with a
+    `NotationWarning` where it was calculated, rounded, from an unknown formula.
     """
     if isinstance(value, Float) and not _is_held(value):
         return exact_number(value)  # of SymPy's own, which is refused by its size
@@ -53,9 +53,7 @@ def _is_held(value: Float) -> bool:
 
 
 def note_bodies(kind: type) -> None:
-    """From now on, numbers that are met while a body of this ``kind`` of namespace runs are exact
-    to SymPy.
-    """
+    """Make SymPy take numbers as exact while a body of this ``kind`` of namespace runs."""
     for of in (float, Decimal):
         converter.setdefault(of, lambda value, of=of: _converted(value, of, kind))
     numpy = sys.modules.get("numpy")

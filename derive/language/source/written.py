@@ -40,7 +40,7 @@ from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
 
 @dataclass(frozen=True)
 class Written:
-    """The names of tensors that surely stand in a formula, and axes that it surely has."""
+    """The names of tensors, and the axes, that a formula surely has."""
 
     names: frozenset[str] = frozenset()
     axes: frozenset[Axis] = frozenset()
@@ -182,7 +182,7 @@ def _solved(call, reader, axes, new) -> Written:
 
 
 def _read(call, reader, axes, new) -> Written:
-    """Read at an index the axis becomes those of the index; in place it stays."""
+    """A tensor read at an index: the axis becomes those of the index; in place it stays."""
     operand, index = (_all(args, reader) for args in (call.args[:1], call.args[2:3]))
     if reader.value(call.func) in (Flip, Shift):
         return operand
