@@ -1,8 +1,8 @@
 """Traffic of an expression in eager torch, where each operation reads its operands and writes its
 result: in entries, with every axis taken as `NOMINAL` long.
 
-A quotient is one operation, and so is a product that is added (``torch.addcmul``); what is
-multiplied by a one-hot lies at its index. What is computed once wherever it stands is told apart.
+A quotient is one operation, and so is a product that is added (``torch.addcmul``); a product with a
+one-hot lies at its index. Operations computed once wherever they stand are told apart.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Facts:
     def centred_along(self, tensor: Tensor) -> list[Axis]:
         """The axes along which ``tensor`` is a difference, such as x - mean, that sums to zero.
 
-        What is found here is no fact that a gradient uses.
+        The result is no fact that a gradient uses.
         """
         if tensor.name not in self.centred:
             self.centred[tensor.name] = self._centred_along(tensor)

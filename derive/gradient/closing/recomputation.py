@@ -6,8 +6,8 @@ keep the sigmoid as well would cost memory of full size, and its writing and rea
 again costs operations, while the entry is at hand.
 
 In: the statements of a closed form. Out: the same statements, which read fewer values of the
-forward. What is computed again for several places is a statement, called ``..._again``; values that
-are the same are one.
+forward. A value recomputed for several places is a statement, called ``..._again``; equal values
+are one.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Scales:
         """Values, exponentials and logarithms in ``e`` that may become infinite, or the logarithm
         of zero, although ``e`` need not.
 
-        What is divided by a sum of positive numbers may be infinite there: then it is zero.
+        The reciprocal of a positive sum is no risk: where the sum is infinite, it is zero.
         """
         if isinstance(e, Tensor):
             scaled = self.known.get(e.name)

@@ -1,4 +1,4 @@
-"""One spelling for what can be written in several: exponentials in any base, shares of a whole of
+"""One spelling for equal expressions: exponentials in any base, shares of a whole of
 exponentials, functions that are written out by exponentials and logarithms.
 
 The closed form is looked for in this spelling; the statements stay as they were written, and every

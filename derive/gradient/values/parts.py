@@ -210,7 +210,7 @@ def _quotient_apart(e: Mul) -> tuple[Expr, list[Expr]]:
     """Split a product into its quotient, numerator and denominators, and the other factors, numbers
     included: none where the quotient is everything.
 
-    What is divided is as large as the divisor, no index, and no argument where anything else is.
+    The numerator is as large as the divisor, no index, and no argument if there is another factor.
     """
     below = [f for f in e.args if isinstance(f, Pow) and _is_quotient(f)]
     axes = axes_of(Mul(*below))

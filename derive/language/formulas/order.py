@@ -78,8 +78,8 @@ def term_order(term: Expr) -> tuple:
 
 
 def _around_numbers(terms: list[Expr], added: bool) -> list[Expr]:
-    """The terms where all tensors are ``added``, or all subtracted: with what of the constants has
-    the other sign they are a difference, after which come the other constants.
+    """The terms where all tensors are ``added``, or all subtracted: constants of the other sign
+    make a difference with them, after which come the other constants.
     """
     constants = [t for t in terms if is_constant(t)]
     numbers = sorted(constants, key=lambda t: bool(tensors_in(t)))  # eps is smaller than 1

@@ -1,8 +1,8 @@
 """Names in a block stay the callee's wherever no other name is in the way.
 
 Two blocks that compute a ``mean`` keep theirs apart as ``h_mean`` and ``y_mean``; a block that has
-the only one in the forward needs no prefix. What is in the way is known at the end of the class
-body, so the names are changed then.
+the only one in the forward needs no prefix. The names in the way are known at the end of the class
+body, so names are changed then.
 """
 
 from __future__ import annotations

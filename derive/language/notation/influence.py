@@ -1,10 +1,9 @@
 """Declarations and statements of a class body without any influence on its outputs.
 
-That is no mistake, but hardly meant: it is said as a warning. What counts is what surely has none:
-a name that no statement on the way to the output reads (an input that gives an axis its size is
-read), and one that a line is written with but
-that SymPy took out of it at once. A gradient that is zero for another reason, such as that of a
-bias in front of a batch norm, is a result.
+That is no mistake, but hardly meant: it is a warning. Only sure cases count: a name that no
+statement on the way to the output reads (an input that gives an axis its size is read), and one
+that a line is written with but that SymPy took out of it at once. A gradient that is zero for
+another reason, such as that of a bias in front of a batch norm, is a result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Specialise a forward to calls without optional arguments, as most are.
 
 A tensor with a default is that number, a scalar whose default is 0 is 0, and no label is ignored.
-What is left is a forward like any other, with fewer inputs and shorter statements.
+The result is a forward like any other, with fewer inputs and shorter statements.
 """
 
 from __future__ import annotations

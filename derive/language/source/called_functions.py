@@ -1,6 +1,6 @@
 """The user's own functions that a class body calls: their lines, and the tensors in them.
 
-What cannot be known is taken for no tensor: a function may ask Python what it likes of numbers.
+An unknown value is taken for no tensor: a function may ask Python what it likes of numbers.
 """
 
 from __future__ import annotations

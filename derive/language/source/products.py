@@ -1,7 +1,7 @@
 """Products of torch and numpy that go by the order of dimensions, as sums along a named axis.
 
 ``x @ w`` contracts the last dimension of x and the last but one of w: which axis that is, is said
-where both have it. What is met twice on the way, as in ``x @ x.T``, is renamed once.
+where both have it. An axis that is met twice on the way, as in ``x @ x.T``, is renamed once.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ costs as much as its statements do, one after the other. The statements are thos
 with its parts (``forward_in_parts.py``), each proved to say what the user's says; a step of the
 chain through a statement that has parts is equal to what the steps through these come to.
 
-Values of the forward are independent in an equality until their definitions are needed. What takes
-long at once is proved from each expression of the recorded derivation to the next.
+Values of the forward are independent in an equality until their definitions are needed. An equality
+that takes long at once is proved from each expression of the recorded derivation to the next.
 ``claim.py`` decides, for small batches and for every size. The first is required. Where the second
 does not succeed, the record says that only the small batches were proved.
 """
@@ -95,7 +95,7 @@ def proved_gradient(form: ClosedForm, statement: ClosedStatement) -> ProvedGradi
 class Proofs:
     """Proofs about a closed form: each made once, and only on request.
 
-    What is detached is free in every equality, so that a closed form may be differentiated again;
+    Detached values are free in every equality, so that a closed form may be differentiated again;
     but not in one ``of_values``, as a claim is.
     """
 

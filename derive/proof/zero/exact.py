@@ -215,7 +215,7 @@ class ZeroTest(Indeterminates):
     def _differs_from_zero(self, e: Expr) -> bool:
         """Whether ``e`` is not zero for some numbers instead of independent indeterminates.
 
-        Most of what is asked for is not zero, and need not be brought over one denominator.
+        Most expressions asked about are not zero, and need no common denominator.
         """
         return bool(self.fingerprints.of(e)) and self.roots.keys().isdisjoint(symbols_of(e))
 
