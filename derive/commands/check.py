@@ -41,7 +41,7 @@ understood" and the problem"""
 
 
 def check_parser(program: str) -> Parser:
-    """Of ``check``."""
+    """The parser of ``check``."""
     parser = Parser(program, check_command.__doc__, EXAMPLES, STATUS)
     add_name(parser)
     parser.add_argument(
@@ -128,7 +128,7 @@ def _answer(verdict: Verdict, as_json: bool) -> str:
 
 
 def _refused(name: str, error: QuestionError) -> dict:
-    """What was not understood, for programs; people read it on standard error."""
+    """Report as data what was not understood; people read it on standard error."""
     return {
         "forward": name,
         "outcome": "not understood",

@@ -17,7 +17,7 @@ EVERY = "gradform list alone names them all"
 
 
 def list_parser(program: str) -> Parser:
-    """Of ``list``."""
+    """The parser of ``list``."""
     parser = Parser(program, list_command.__doc__)
     parser.add_argument(
         "word",

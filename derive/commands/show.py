@@ -22,7 +22,7 @@ EXAMPLES = """\
 
 
 def show_parser(program: str) -> Parser:
-    """Of ``show``."""
+    """The parser of ``show``."""
     parser = Parser(program, show_command.__doc__, EXAMPLES)
     add_name(parser)
     parser.add_argument("--of", metavar="INPUT", help="show the gradient of this input alone")
@@ -68,7 +68,7 @@ def _show(options: argparse.Namespace, lines_of: Callable | None) -> int:
 
 
 def site_parser(program: str) -> Parser:
-    """Of ``site``."""
+    """The parser of ``site``."""
     parser = Parser(program, site_command.__doc__)
     add_names(parser)
     parser.add_argument(

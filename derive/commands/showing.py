@@ -1,4 +1,4 @@
-"""What ``show`` and ``site`` do: a derivation in the terminal, as a document, or as a page."""
+"""Shared by ``show`` and ``site``: a derivation in the terminal, as a document, or as a page."""
 
 from __future__ import annotations
 

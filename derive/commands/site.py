@@ -33,8 +33,8 @@ Forwards = Iterable[type[Forward]]
 
 @dataclass(frozen=True)
 class Beside:
-    """What else a site leads to: the addresses of a playground and of lessons, seen from its index,
-    and the folder of the documentation, which becomes a part of it.
+    """Other targets of a site's links: the addresses of a playground and of lessons, relative to
+    its index, and the folder of the documentation, which becomes part of the site.
     """
 
     playground: str = ""
@@ -42,7 +42,7 @@ class Beside:
     docs: Path | None = None
 
     def links(self, up: str = "") -> tuple[tuple[str, str], ...]:
-        """Those that there are, with their words; ``up`` leads to the index of the site."""
+        """Existing links, each with its words; ``up`` leads to the index of the site."""
         docs = f"{DOCS}/{INDEX}" if self.docs else ""
         found = [
             (self.lessons, "Lessons"),

@@ -1,4 +1,4 @@
-"""What the commands share: the exit status of every outcome, and what is said of it."""
+"""Shared by the commands: the exit status of every outcome, and its message."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ def say(message: str) -> None:
 
 
 def add_name(parser: argparse.ArgumentParser) -> None:
-    """Of every command on one forward."""
+    """Add the name, for commands on one forward."""
     parser.add_argument("name", metavar=NAME, help=ABOUT_NAME)
 
 
 def add_names(parser: argparse.ArgumentParser) -> None:
-    """Of every command on several, or on all of the gallery."""
+    """Add the names, for commands on several forwards, or on the whole gallery."""
     parser.add_argument(
         "names", nargs="*", metavar=NAME, help=f"{ABOUT_NAME}; without any, the whole gallery"
     )
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Of every command that writes files."""
+    """Add ``--force``, for commands that write files."""
     parser.add_argument(
         "--force",
         action="store_true",
@@ -98,7 +98,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def add_limit(parser: argparse.ArgumentParser, what: str) -> None:
-    """Of every command that derives."""
+    """Add ``--limit``, for commands that derive."""
     parser.add_argument(
         "--limit",
         metavar="SECONDS",

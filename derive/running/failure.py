@@ -1,4 +1,4 @@
-"""What is kept of an error in gradform itself: one file with all that a report of it needs."""
+"""The record of an error in gradform itself: one file with all that a bug report needs."""
 
 from __future__ import annotations
 

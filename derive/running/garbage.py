@@ -1,4 +1,4 @@
-"""How often Python looks for garbage while gradform works.
+"""The frequency of Python's garbage collection while gradform works.
 
 Expressions refer to no cycles and most of them stay: to go through all of them every few hundred
 allocations takes a tenth of a derivation, and a third of importing torch.

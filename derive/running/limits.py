@@ -1,4 +1,4 @@
-"""How long a derivation may take: of a limit every stage has a share, which it keeps.
+"""Time limits of a derivation: every stage has a share of the limit, which it keeps.
 
     with limited(10):                    # wall-clock seconds
         with Stage(share=0.5) as search:
@@ -89,7 +89,7 @@ def limited(seconds: float | None) -> Iterator[None]:
 
 
 class Doing:
-    """What is being done, which is told to others, and since when."""
+    """The current task, passed to ``tell``, and the time since when it runs."""
 
     def __init__(self, tell: Callable[[str], None]):
         self.tell, self.what, self.since = tell, "nothing", time.monotonic()
@@ -180,7 +180,7 @@ class Timer:
         return False
 
     def _unraisable(self, what) -> None:
-        """Where Python cannot raise, the timer is not heard, and will ring again."""
+        """Ignore the timeout where Python cannot raise it: the timer will ring again."""
         if not isinstance(what.exc_value, OutOfTime):
             self.hook(what)
 

@@ -16,7 +16,7 @@ STATUS = "0 done; 1 unproved or out of date; 2 the command was not understood; 1
 
 
 class Parser(argparse.ArgumentParser):
-    """Of the command ``program``. ``examples`` are whole lines, each with a line end."""
+    """Parser of the command ``program``. ``examples`` are whole lines, each with a line end."""
 
     def __init__(self, program: str, about: str, examples: str = "", status: str = STATUS):
         shown = f"examples:\n{examples}" if examples else ""

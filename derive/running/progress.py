@@ -1,5 +1,5 @@
-"""What is being done, line by line, for whoever waits: nothing of what is over soon, then a line
-after 2, 4, 8, 16, ... seconds.
+"""Progress lines for whoever waits: none for tasks that are over soon, then one after 2, 4, 8,
+16, ... seconds.
 
     sinkhorn: proving db1, 4 s
 """
@@ -19,7 +19,7 @@ FIRST = 2.0  # seconds
 
 
 class Waiting:
-    """What is being done since ``started``, and when that is said next."""
+    """The current task, the time when work ``started``, and the time of the next progress line."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self.clock, self.started, self.what = clock, clock(), ""
@@ -30,11 +30,11 @@ class Waiting:
 
     @property
     def seconds(self) -> float:
-        """How long it has taken so far."""
+        """Seconds since the start."""
         return self.clock() - self.started
 
     def line(self) -> str | None:
-        """What there is to say now, if it is time to."""
+        """The progress line, if one is pending; else None."""
         seconds = self.seconds
         if seconds < self.next or not self.what:
             return None

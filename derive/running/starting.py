@@ -1,4 +1,4 @@
-"""How a program of gradform begins, and how it ends when it is stopped.
+"""Start of a program of gradform, and its exit when it is stopped.
 
 The commands import SymPy and torch, which takes seconds. This module needs neither, so that Ctrl-C
 is answered from the first moment on: with one line, the usual status, and no traceback.
@@ -66,7 +66,7 @@ def flushed() -> bool:
 
 
 def _answer(handler) -> None:
-    """What was to be ignored when the program began (nohup) goes on being ignored."""
+    """Install a handler of the stopping signals, except those ignored at the start (nohup)."""
     for number in STOPPING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)

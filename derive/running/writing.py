@@ -48,7 +48,7 @@ _replaced = 0
 
 
 def replaced() -> int:
-    """How many files this process has made or replaced so far."""
+    """The number of files that this process has made or replaced so far."""
     return _replaced
 
 
@@ -109,7 +109,7 @@ def current(path: Path) -> str | None:
 
 
 def _bytes_of(path: Path) -> bytes | None:
-    """What a regular file holds: of a pipe nobody would ever see the end."""
+    """The content of a regular file; None for others, as a pipe may never end."""
     try:
         return path.read_bytes() if stat.S_ISREG(path.stat().st_mode) else None
     except (OSError, ValueError):
@@ -142,7 +142,7 @@ def refuse(
 
 
 def _protected(path: Path) -> str:
-    """What is wrong with replacing ``path``, whoever wants it."""
+    """The reason why ``path`` can never be replaced; empty if it can."""
     if path.is_dir() and not path.is_symlink():
         return "cannot be written: it is a folder"
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -156,7 +156,7 @@ def _protected(path: Path) -> str:
 
 
 def _kept_from_loss(path: Path, inputs: Iterable[Path]) -> str:
-    """What would be lost with it."""
+    """The reason why replacing ``path`` would lose something; empty if nothing is lost."""
     if installed := distribution_of(path.resolve()):
         return f"is of {installed}, as it was installed"
     if not os.path.lexists(path):
@@ -264,7 +264,7 @@ def _temporary(path: Path, text: bytes) -> Path:
 
 
 def _second_name(path: Path) -> Path:
-    """What stands at ``path``, under the name of a temporary file as well."""
+    """Give the file at ``path`` a second, temporary name (or copy it there), and return it."""
     with _of(path):
         handle, name = temporary_in(path.parent)
         os.close(handle)

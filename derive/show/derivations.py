@@ -65,8 +65,8 @@ def _facts_used(steps: Iterable[Step], facts: Iterable[Fact], form: ClosedForm) 
 
 
 def findings_in(proved: Proved, wanted: set[str]) -> Iterator[Block]:
-    """What the derivation says besides the gradients, each with the steps that show it, and why
-    the facts hold that only these use.
+    """Findings besides the gradients, each with the steps that show it, and the reasons for the
+    facts that only these use.
     """
     form = proved.closed_form
     known = {fact.claim for fact in form.facts}
@@ -121,13 +121,13 @@ def _lines(steps: Iterable[Step], form: ClosedForm, facts: Iterable[Fact]) -> It
 
 
 def _kind(numbered: tuple[int, Step]) -> str | int:
-    """What neighbouring steps have in common that are shown together; else what no other has."""
+    """A key shared by neighbouring steps that are shown together; else a unique one."""
     number, step = numbered
     return TOGETHER if step.rule in ROUTINE else SHARE if step.rule == SHARE else number
 
 
 def _remark(step: Step, form: ClosedForm, facts: Iterable[Fact]) -> Words:
-    """Which rule, which fact or which line of the forward, and why it holds."""
+    """The rule, fact or line of the forward behind a step, and why it holds."""
     used = [f for f in facts if step.rule == "fact" and f.claim in step.before.atoms(Sum)]
     if used:
         return ("because ", *joined(map(_claimed, used)))

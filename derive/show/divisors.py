@@ -1,4 +1,4 @@
-"""Where the sizes come from that a closed form divides by.
+"""Explain the sizes that a closed form divides by.
 
 A student meets ``n/(n - 1)`` in a published gradient and asks. The answer is in the forward: a
 statement that divides by ``n - 1``. With ``1/n`` taken out of the bracket the closed form reads as
@@ -22,8 +22,8 @@ from derive.show.document import Block, Equation, Equations, Prose
 def divisors_explained(
     definition: Definition, statements: Iterable[ClosedStatement]
 ) -> Iterator[Block]:
-    """For every bracket whose terms stand over different sizes: which line of the forward divides
-    by them, and the same with the plain size taken out.
+    """Explain every bracket whose terms stand over different sizes: the line of the forward that
+    divides by them, and the same with the plain size taken out.
     """
     for statement in statements:
         for bracket in statement.expression.atoms(Add):

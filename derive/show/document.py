@@ -1,4 +1,4 @@
-"""What is shown, before it has a format: titles, sentences, equations, steps and matrices.
+"""A document before it has a format: titles, sentences, equations, steps and matrices.
 
 Formulas are SymPy expressions until a renderer prints them; words are plain text, which a renderer
 escapes. All records are frozen.
@@ -44,7 +44,7 @@ class Equation:
 
     @property
     def shown(self) -> Side:
-        """What stands behind the relation."""
+        """The right side, as it is printed behind the relation."""
         return -self.right if self._subtracted else self.right
 
     @property
@@ -102,8 +102,8 @@ class Code:
 
 @dataclass(frozen=True)
 class Lines:
-    """What the statements of a closed form became in a program, by their names, and in ``words``
-    what the program passed; where it did not pass there are no lines, and ``refused`` says why.
+    """Lines of a program by the names of a closed form's statements, and in ``words`` the checks it
+    passed; if it did not pass there are no lines, and ``refused`` says why.
     """
 
     words: str
@@ -122,7 +122,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Which tensor is computed from which: edges (from, to), in the order of the statements.
+    """The graph of the computation: edges (from, to), in the order of the statements.
 
     Where ``passes`` holds an edge, a gradient flows back along it.
     """
@@ -134,7 +134,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Group:
-    """What a reader of the overview opens only if it is wanted."""
+    """Blocks that are folded in the overview, until the reader opens them."""
 
     title: Words
     blocks: tuple[Block, ...]

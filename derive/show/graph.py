@@ -49,7 +49,7 @@ class Box:
 
     @property
     def name_line(self) -> float:
-        """Where the name is written; the shape stands below it."""
+        """The y coordinate of the name; the shape stands below it."""
         return round(self.y - ABOVE, 1)
 
     @property
@@ -59,7 +59,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a template draws: paths are in the language of SVG's ``d``."""
+    """A drawing for a template; paths are in the language of SVG's ``d``."""
 
     width: float
     height: float
@@ -70,7 +70,7 @@ class Drawing:
 
     @property
     def key(self) -> int:
-        """For the names of its parts, where several drawings stand on one page."""
+        """A key for the names of its parts, as several drawings may stand on one page."""
         return crc32(self.description.encode("utf-8", "replace"))
 
 
@@ -256,7 +256,7 @@ def _points(graph, layers: _Layers, edge, places, middles, widths) -> list[Point
 
 
 def _port(name: str, edge, edges, layers: _Layers, places, towards: int) -> float:
-    """Where on a box an edge ends, right of its middle: in the order in which the edges leave."""
+    """The offset from the middle of a box at which an edge ends, in the order of the edges."""
     in_order = sorted(edges, key=lambda e: places[layers.chains[e][towards]])
     return (in_order.index(edge) - (len(edges) - 1) / 2) * PORT_DISTANCE
 

@@ -51,7 +51,7 @@ def _page(text: str, folder: Path, texts: Mapping[str, str], around: Around) -> 
 
 
 def _reachable(html: str) -> str:
-    """What is wider than the page is scrolled by keys, too."""
+    """Let keys scroll blocks that are wider than the page."""
     html = html.replace("<pre>", '<pre tabindex="0">')
     html = html.replace("<table>", '<div class="wide" tabindex="0"><table>')
     return html.replace("</table>", "</table></div>")
@@ -80,7 +80,7 @@ def _linked(tokens: list[Token], folder: Path, texts: Collection[str]) -> list[T
 
 
 def _address(link: str, texts: Collection[str]) -> str | None:
-    """Where a link leads on the site; None where that is no page."""
+    """The target of a link on the site; None if that is no page."""
     if OUTSIDE.match(link):
         return link
     name, mark, place = link.partition("#")

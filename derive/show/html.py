@@ -53,7 +53,7 @@ UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff
 
 
 class Sentence(list[str | Markup]):
-    """What a template prints: text, which it escapes, and formulas."""
+    """A sentence for a template: text, which it escapes, and formulas."""
 
     @property
     def formulas(self) -> bool:
@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Around:
-    """Where else a page of a site leads: addresses, each with the text of its link."""
+    """Links from a page to the rest of the site: addresses, each with the text of its link."""
 
     links: tuple[tuple[str, str], ...] = ()
 
@@ -116,7 +116,7 @@ def _article(document: Document, contents: bool = False) -> Markup:
 
 
 def keys_of(titles: Iterable[str]) -> list[str]:
-    """What titles go by in an address, as on GitHub: each its own."""
+    """Anchors of titles, as on GitHub: each unique."""
     found: list[str] = []
     for title in titles:
         key = re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"

@@ -1,4 +1,4 @@
-"""What the names of parts stand for, in front of the lines that use them.
+"""Definitions of the names of parts, in front of the lines that use them.
 
 The steps have names for parts of the forward that the user gave none: the exponential in a softmax,
 and where it could overflow the same with the row's maximum taken out. A section begins with those
@@ -64,7 +64,7 @@ def _line(part: Value, parts: dict[str, Value]) -> Equation:
 
 
 def _reason(e: Expr, parts: dict[str, Value]) -> Words:
-    """Why a part is made that nobody wrote: its exponential would overflow otherwise."""
+    """The reason for a part that nobody wrote: its exponential would overflow otherwise."""
     if isinstance(e, Peak):
         return ("the largest entry along ", *e.axes)
     if _less_a_peak(e, parts):

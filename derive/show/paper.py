@@ -117,7 +117,7 @@ def _rows(left: str, line: Equation, room: int) -> Iterator[str]:
 
 
 def right_lines(line: Equation, room: int) -> list[str]:
-    """What stands behind the sign."""
+    """The lines of the right side, behind the sign."""
     shown = line.shown
     return formula_lines(shown, room) if isinstance(shown, Expr) else [side(shown)]
 

@@ -23,7 +23,7 @@ from derive.language.symbols import Tensor, tensors_in
 
 @dataclass(frozen=True)
 class Path:
-    """What reaches ``of`` through ``via`` (None: directly)."""
+    """The contribution to the gradient of ``of`` through ``via`` (None: directly)."""
 
     of: Tensor
     via: Tensor | None

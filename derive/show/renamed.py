@@ -35,8 +35,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Renaming:
-    """What replaces tensors, by their names; that of ``later`` only behind the first
-    line of a derivation, which is the line of the chain.
+    """Replace tensors by name; those in ``later`` only behind the first line of a derivation,
+    which is the line of the chain.
     """
 
     def __init__(self, known: Mapping[str, Expr], later: Mapping[str, Expr] = {}):

@@ -96,7 +96,7 @@ def document_of(
 
 
 def _as_shown(form: ClosedForm) -> Renaming:
-    """What is computed again under the name of the value that it is, and gradients of parts."""
+    """Renaming of recomputed statements to the values they equal, and of gradients of parts."""
     pairs = zip(form.statements, form.shown, strict=True)
     called = {s.tensor: t for s, (t, _) in pairs if t != s.tensor}
     return Renaming({t.name: form.again.get(t, shown) for t, shown in called.items()})
@@ -167,7 +167,7 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
 
 
 def _domains(definition: Definition) -> dict[Expr, tuple[str | Basic, ...]]:
-    """What each number has to be, as it is declared."""
+    """The declared bounds of each number, in words."""
     bounds: dict[Expr, list[Words]] = {}
     for demand in definition.demands:
         own = [(f"{bound.words} ", bound.limit) for bound in demand.domain.bounds]

@@ -122,7 +122,7 @@ def _choices(
 
 
 def _place(batch: SmallBatch, hot: OneHot, at, values: Mapping[str, Entries]) -> Expr:
-    """What decides which entry is 1."""
+    """The label, or the argmax over explicit entries, that decides which entry is 1."""
     if not isinstance(hot.operand, ArgMax):
         return entry(hot.operand.name, (at[axis] for axis in hot.operand.axes))
     (axis,) = hot.operand.axes

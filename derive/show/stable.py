@@ -34,7 +34,7 @@ def computed_forward(proved: Proved) -> Iterator[Block]:
 
 
 def _why(line: Line) -> Words:
-    """What a maximum is subtracted for, or added back."""
+    """The reason for subtracting a maximum, or for a line that equals the forward's."""
     peaks = sorted(line.expression.atoms(Peak), key=str)
     if line.expression in peaks:
         return ("the largest entry along ", *line.expression.axes)

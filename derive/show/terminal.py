@@ -117,7 +117,7 @@ class _Aligned:
         return [Text(name), *([Text(line.shape)] if self.shapes else []), Text(relation)]
 
     def _width(self) -> int:
-        """Of a row without its remark; without any remark there is nothing to fit."""
+        """The width of a row without its remark; 0 if no line has a remark."""
         if not any(line.remark for line in self.lines):
             return 0
         rows = [[*self._start(line), Text(words_of(line.shown))] for line in self.lines]

@@ -1,4 +1,4 @@
-"""What a `Verdict` is made of: one answer for every gradient that a text claims, and why."""
+"""Parts of a `Verdict`: one answer with its reason for every gradient that a text claims."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Outcome = Literal["right", "narrower", "undecided", "wrong"]
 
 @dataclass(frozen=True)
 class Refutation:
-    """Why a claim is wrong. ``misaligned`` where torch would align other axes than were meant;
-    else a counterexample. The explanations are looked for when they are asked for.
+    """The reason why a claim is wrong: ``misaligned`` if torch would align other axes than were
+    meant, else a counterexample. Explanations are computed on demand.
     """
 
     misaligned: Misaligned | None = None
@@ -59,12 +59,12 @@ class Refutation:
 
     @cached_property
     def hints(self) -> tuple[str, ...]:
-        """What else there is to say."""
+        """Further hints about the mistake."""
         return self.explanations.hints() if self.explanations else ()
 
 
 class Explanations(Protocol):
-    """Where the explanations of a wrong claim come from."""
+    """Source of the explanations of a wrong claim."""
 
     def comparison(self) -> Comparison | None: ...
     def edit(self) -> Edited | None: ...

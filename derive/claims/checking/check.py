@@ -222,7 +222,7 @@ def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
 
 
 def _upstream_in_words(definition: Definition, reading: Reading) -> Iterator[str]:
-    """Which argument of a function is the upstream gradient, where that is not its name."""
+    """Name the argument of a function that is the upstream gradient, where its name does not."""
     if reading.roles:
         several = "s" * (len(reading.roles) > 1)
         yield f"upstream gradient{several}: {', '.join(reading.roles)} (--let says otherwise)"
@@ -233,8 +233,8 @@ def _upstream_in_words(definition: Definition, reading: Reading) -> Iterator[str
 
 
 def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
-    """What is right in ``exact``, with constants instead of ``rounded`` numbers, is right up
-    to rounding.
+    """Accept up to rounding what is right in ``exact``, which has constants instead of the
+    ``rounded`` numbers.
     """
     pairs = zip(verdict.answers, exact.answers, strict=True)
     answers = [

@@ -26,7 +26,7 @@ EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
 
 
 class Ground:
-    """What is known of one mathematics: everything is derived once, and only when asked for.
+    """The derivation of one forward: each part is computed once, on demand.
 
     Numbers are computed in ``chain``, in which every part has a name; the closed form, and what is
     proved, is that of the statements as they were written.
@@ -107,12 +107,12 @@ class Ground:
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
-        """Where `with_choices_made` takes another choice, of which the value is the same there."""
+        """Ties: points where `with_choices_made` takes another branch with the same value."""
         return tuple(ties_in(self.original, self.ranges))
 
     def off_ties(self, of: Tensor, claimed: Expr) -> Expr | None:
-        """What ``claimed``, which chooses, is where nothing is tied, if it is the gradient of
-        ``of`` where something is; else None.
+        """The value of ``claimed``, which has choices, off the tie, if it is the gradient of ``of``
+        on it; else None.
         """
         if len(self.ties) != 1 or not is_apart(self.ties[0], self.original, of):
             return None

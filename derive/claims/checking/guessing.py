@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def meaning(self) -> str | Value:
-        """As `read` takes it: an upstream gradient is one by its name."""
+        """The meaning that `read` takes: the name of an upstream gradient, else the value."""
         return self.expression.name if self.is_upstream else self.value
 
 
@@ -60,8 +60,8 @@ There = tuple[Ground, Mapping[tuple, Sequence[Candidate]]]  # the candidates by 
 
 @dataclass
 class Guess:
-    """What was found: ``known`` by name, and how many claims are right with it; it is ``certain``
-    for a wrong claim too where its shapes leave but one.
+    """The meanings found: ``known`` by name, and how many claims are right with them. They are
+    ``certain`` for a wrong claim too where its shapes leave only one.
     """
 
     known: dict[str, str | Value] = field(default_factory=dict)
@@ -80,8 +80,8 @@ def _said(meant: str | Value) -> str:
 def guessed(
     unknown: UnknownNames, ground: Ground, read: Read, settled: Collection[str] = ()
 ) -> Guess:
-    """What the ``unknown`` names are, as far as it is found; ``read`` reads the lines of one claim,
-    or all of them, with some names known. What is ``settled`` is no answer, nor its gradient.
+    """Guess the ``unknown`` names, as far as possible; ``read`` reads the lines of one claim, or
+    all of them, with some names known. Names in ``settled``, and their gradients, are excluded.
 
     Words that mean one input in the field are taken to mean it where that is right, or where
     nothing else is; words for the target are always.
@@ -177,7 +177,7 @@ def _fitting(
 
 
 def _unlikeness(name: str, candidate: Candidate) -> float:
-    """Those that go by a similar name come first: of equal values that one is said."""
+    """Sort key by similarity of names: of equal values, the one with the closest name is said."""
     return -SequenceMatcher(None, name.lower(), str(candidate.expression).lower()).ratio()
 
 
@@ -250,7 +250,7 @@ def _candidates(ground: Ground, settled: Collection[str]) -> Iterator[Candidate]
 
 
 def _layouts(tensor: Tensor, whole: Dims, definition) -> Iterator[Dims]:
-    """As it is, and as it lies where it was reduced with keepdim."""
+    """Layouts of a tensor: its own axes, and those after a reduction with keepdim."""
     home = {*tensor.home}
     yield tuple(definition.in_order(home))
     kept = tuple(axis if axis in home else None for axis in whole)

@@ -122,7 +122,7 @@ def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer 
 
 
 def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | None) -> Answer:
-    """What is right, and where the formula has no value although the gradient has one."""
+    """Narrow a right answer to where the formula has a value, if the gradient has one elsewhere."""
     if answer.outcome != "right" or claim.written is None:
         return answer
     given = dict.fromkeys(ground.chain.arriving, upstream) if upstream is not None else {}
@@ -136,7 +136,7 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
 
 
 def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
-    """What is proved for small batches alone is right only if it is at other sizes too."""
+    """Compare at further sizes an answer that is proved for small batches alone."""
     found = agreement(Question(ground.chain, answer.of, answer.claimed))
     if found.differs is not None:
         return _refuted(replace(answer, proved=None), ground, found.differs)
@@ -145,8 +145,8 @@ def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):
-    """Where a claim has the default of a scalar as a number in it, it may be right for that number
-    alone.
+    """Yield a ground for each scalar whose default stands in the claim as a number: the claim may
+    be right for that number alone.
     """
     numbers = claimed.atoms(Rational)
     for scalar, default in ground.definition.scalars:

@@ -33,7 +33,7 @@ AT_KINK = (
 
 
 def formula(e: Expr) -> str:
-    """As it is written, but numbers that are too long to be read as their first digits."""
+    """Write an expression, with numbers that are too long to read cut to their first digits."""
     long = {n: Float(n, FIRST_DIGITS) for n in e.atoms(Rational) if max(abs(n.p), n.q) >= TOO_LONG}
     return written(e.xreplace(long))
 
@@ -72,7 +72,7 @@ def _brief(verdict: Answers) -> Iterator[str]:
 
 
 def _in_brief(answer: Answer) -> Iterator[str]:
-    """What is wrong with one gradient, or was not looked at."""
+    """Lines on one gradient: its mistake, or what was not checked."""
     yield from (f"for {condition}" for condition in answer.conditions)
     if answer.outcome == "wrong":
         where = f"line {answer.line}: " if answer.line > 1 else ""
@@ -153,7 +153,7 @@ def _sizes(batches) -> str:
 
 
 def _further(found: Agreement) -> str:
-    """What is known of other sizes than those that were proved."""
+    """Describe the agreement at sizes other than those proved."""
     if found.is_exact:
         sizes = _sizes(found.sizes)
         return f"agrees exactly at sizes {sizes}; not proved for every size"
@@ -217,7 +217,7 @@ def _why(answer: Answer, why: Refutation) -> Iterator[str]:
 
 
 def _advice(answer: Answer, why: Refutation) -> Iterator[str]:
-    """What has to be changed."""
+    """Lines that say how to correct the formula."""
     if why.misaligned is not None:
         yield from str(why.misaligned).splitlines()
     if why.edit is not None:
@@ -254,7 +254,7 @@ def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
 
 
 def in_words(difference: TermDifference) -> str:
-    """What must be done about one term."""
+    """Describe the correction of one term."""
     product, got, expected = difference.product, difference.got, difference.expected
     if difference.kind == "missing":
         return f"the term {formula(expected * product)} is missing"
@@ -268,7 +268,7 @@ def in_words(difference: TermDifference) -> str:
 
 
 def _signs_in_words(signs: Sequence[TermDifference]) -> str:
-    """What must be done about several terms whose signs are wrong."""
+    """Describe the correction of several terms whose signs are wrong."""
     terms = [formula(d.got * d.product) for d in signs]
     right = [formula(d.expected * d.product) for d in signs]
     return f"the signs of {_listed(terms)} are wrong: they must be {_listed(right)}"
@@ -279,7 +279,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _ratio(got: Expr, expected: Expr) -> str:
-    """What is missing in between, where that is a factor a person would name."""
+    """Name the missing factor, if it is one a person would name."""
     ratio = cancelled(expected / got)
     if ratio == 1:
         return ""
@@ -312,7 +312,7 @@ def _nested(value, digits: int = DIGITS) -> str:
 
 
 def _abbreviated(items: list[str]) -> Iterator[str]:
-    """Of many items equal ones in a row once, and of many of these the first and the last."""
+    """Shorten a long list: merge equal neighbours, then keep only the first and last items."""
     if len(items) <= MOST_ITEMS:
         yield from items
         return

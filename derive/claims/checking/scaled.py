@@ -55,7 +55,7 @@ def faults_in(verdict: Answers) -> tuple[int, int]:
 
 
 def _number(claim: Claim, reading: Reading, ground: Ground) -> Expr | None:
-    """How many times the gradient a claim is."""
+    """The constant multiple of the gradient that a claim is; None if it is 1 or none is found."""
     e, upstream = claim.actual, given_upstream(reading)
     if upstream is not None:
         e = for_any_upstream(e, ground.chain, upstream)

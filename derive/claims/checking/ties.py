@@ -44,7 +44,7 @@ class Tie:
 
 
 def ties_in(definition: Definition, ranges: Ranges) -> Iterator[Tie]:
-    """Those of the choices that `decided` leaves out although both branches may be taken."""
+    """Ties in the choices that `decided` leaves out although both branches may be taken."""
     for s in definition.statements:
         kept = decided(s.expression, ranges).atoms(Relational)
         for condition in sorted(s.expression.atoms(Relational) - kept, key=str):
@@ -57,7 +57,7 @@ def ties_in(definition: Definition, ranges: Ranges) -> Iterator[Tie]:
 
 
 def off_the_tie(tie: Tie, ranges: Ranges) -> Ranges:
-    """What is known of the values where there is no tie."""
+    """The ranges of the values off the tie."""
     left, right = tie.condition.args
     beyond = right + tie.side * Dummy(positive=True)
 

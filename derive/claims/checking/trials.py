@@ -14,7 +14,7 @@ from derive.language.notation.definition import Definition
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a text, read in certain shapes: a verdict, or the ``problem`` with it."""
+    """The result of a text read in certain shapes: a verdict, or the ``problem`` with it."""
 
     shapes: Shapes
     reading: Reading | None = None

@@ -1,4 +1,4 @@
-"""What `check` answers, in words and for programs."""
+"""The answer of `check`, in words and for programs."""
 
 from __future__ import annotations
 

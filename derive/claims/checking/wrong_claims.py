@@ -1,4 +1,4 @@
-"""What can be said about a wrong claim besides that it is wrong."""
+"""Explain a wrong claim, beyond that it is wrong."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class WrongClaim:
             return ()
 
     def _hints(self) -> Iterator[str]:
-        """What else a wrong claim may be: the gradient of something else, or for one upstream."""
+        """Say if a wrong claim is the gradient of another tensor, or lacks an upstream gradient."""
         ground, upstreams = self.ground, self.ground.chain.upstreams
         missing = not any(t.role == "adjoint" for t in tensors_in(self.claimed))
         if missing and not any(t.name in now_spoken().ones for t in upstreams):

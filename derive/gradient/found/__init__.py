@@ -1,4 +1,4 @@
-"""What is found out besides the gradients.
+"""Findings besides the gradients.
 
 In: a forward.
 Out: findings: what has no influence, gradients that are sums or matrix products, and the like.

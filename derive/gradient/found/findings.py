@@ -1,4 +1,4 @@
-"""What the derivation finds out besides the gradients: what a reader should come away with.
+"""Findings of the derivation besides the gradients, for the reader to take away.
 
 In: a `Forward`. Out: findings, each an exact statement that was found by closing the chain and then
 proved as a gradient is, on explicit scalars and for every size. Nothing is looked for by name:
@@ -84,7 +84,7 @@ def findings_of(definition: Definition) -> tuple[Finding, ...]:
 def zero_gradients(
     whole: ClosedForm, proved: Sequence[ProvedGradient] = (), wanted: Collection[str] | None = None
 ) -> Iterator[NoInfluence | Balance]:
-    """What is found to be zero, given the `draft` of a whole chain.
+    """Find derivatives and balances that are zero, given the `draft` of a whole chain.
 
     ``proved`` are gradients that are known to be zero already, which are not proved again; of the
     balances only those of the gradients called ``wanted`` are looked for.

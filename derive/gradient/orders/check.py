@@ -93,7 +93,7 @@ def check_second(
 
 @dataclass(frozen=True)
 class SecondNames:
-    """What a text calls things that go by other names in the forward ``whole`` of the total."""
+    """Names in a text of tensors that go by other names in the forward ``whole`` of the total."""
 
     first: Definition
     whole: Definition
@@ -137,8 +137,8 @@ class SecondNames:
         return {theirs: self.ours(str(ours).strip()) for theirs, ours in let.items()}
 
     def asked_in(self, text: str, meant: Mapping[str, str]) -> str | None:
-        """What an expression is about that does not say it: the tangent, which reads nothing of the
-        upstream gradient, or the gradient by the first input.
+        """Infer the target of an expression that does not name it: the tangent (None), if it reads
+        no upstream gradient, else the gradient by the first input.
         """
         first, *_ = (g.name for g in self.upstreams.values())
         arriving = {g.name for g in self.upstreams.values()}

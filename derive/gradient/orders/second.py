@@ -38,7 +38,7 @@ class Behind:
 
 @dataclass(frozen=True)
 class SecondOrder:
-    """What second derivatives of ``first`` are made of.
+    """The parts of the second derivatives of ``first``.
 
     ``pullback`` computes the gradients of the inputs from ``cotangents``, one each of the outputs
     and of what is saved, by name. ``second`` computes from ``upstreams``, the gradients of the

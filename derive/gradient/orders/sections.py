@@ -41,7 +41,7 @@ def document_of_second(
     entries: int = 3,
     titles: Collection[str] = STEPS,
 ) -> Document:
-    """How the second derivatives come about; with ``of`` what is pulled back to that input alone.
+    """The derivation of the second derivatives; with ``of``, the pullback to that input alone.
 
     ``titles`` are the sections that are wanted of either program, as far as they are of ``STEPS``;
     ``entries`` is the size of the first axis in a small batch.
@@ -62,7 +62,7 @@ def document_of_second(
 def document_of_third(
     order: ThirdOrder, entries: int = 3, titles: Collection[str] = STEPS
 ) -> Document:
-    """How the third derivatives come about: what comes behind each program of the second order;
+    """The derivation of the third derivatives, behind each program of the second order;
     ``entries`` and ``titles`` as in `document_of_second`.
     """
     first = document_of(order.second.first, titles=())
@@ -140,7 +140,7 @@ def _construction(order: SecondOrder) -> Iterator[Block]:
 
 
 def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
-    """What is computed, and what each of the results is."""
+    """The equations of both programs, with a remark on each result."""
     definition = order.first.definition
     saved = {t.name for t in order.first.closed_form.saved}
     remarks: dict[str, Words] = {}

@@ -25,8 +25,8 @@ from derive.proof.proving.forward_plan import forward_plan
 
 @dataclass(frozen=True)
 class BehindAgain:
-    """What comes behind a program: ``program`` computes it from ``vectors``, one for each result by
-    name, and from what is at hand.
+    """The backward of a program: ``program`` computes it from ``vectors``, one for each result by
+    name, and from the tensors at hand.
     """
 
     program: Behind
@@ -35,7 +35,7 @@ class BehindAgain:
 
 @dataclass(frozen=True)
 class ThirdOrder:
-    """What third derivatives are made of, beside those of the ``second`` order."""
+    """The parts of the third derivatives, beside those of the ``second`` order."""
 
     second: SecondOrder
     of_second: BehindAgain
@@ -100,7 +100,7 @@ def behind_the_program(program: Behind) -> tuple[Definition, Mapping[str, Tensor
 
 
 def _differentiable(t: Tensor) -> Tensor:
-    """What is at hand, as an input; labels and what is counted by them stay what they are."""
+    """A tensor at hand as an input; labels, and counts of them, keep their role."""
     if t.role in ("label", "kept"):
         return t
     return Tensor(t.name, t.home, role="input", **t._assumptions_orig)

@@ -1,4 +1,4 @@
-"""What is said of a claimed second derivative: in the names of the first forward.
+"""The verdict on a claimed second derivative, in the names of the first forward.
 
 In: the `Verdict` about the forward of the total. Out: one in which nothing is said of the number
 that arrives at the total, which is 1, and the tangent goes by its own name.

@@ -83,7 +83,7 @@ def _element(e: Side) -> Element:
 
 
 def _part(part: str | Basic) -> Element:
-    """Of words: text stands upright, with its spaces."""
+    """The element of a part of words: text stands upright, with its spaces."""
     if not isinstance(part, str):
         return _element(part)
     return leaf("mtext", part.replace(" ", "\u00a0"))

@@ -52,7 +52,7 @@ PLACEHOLDERS = "ghvabc"  # what a long value is called, if nothing else is
 
 @dataclass(frozen=True)
 class Edited:
-    """What to edit, in ``words``; ``line`` is that of ``source``."""
+    """An edit that repairs a claim, in ``words``; ``line`` is the line of ``source``."""
 
     kind: str
     line: int
@@ -87,7 +87,7 @@ def smallest_edit(
 
 
 def _needs(names: ValueNames, of: Tensor, written: Written) -> Needs | None:
-    """What the claim needs, at a point at which it has a value."""
+    """Values that the claim needs, at the first random point where it is defined; else None."""
     definition = names.chain.definition
     for point in random_points(definition, patterns=UNLIKE_NUMBERS):
         at = Evaluation(names.chain, point, Doubles(), MOST_WORK)
@@ -119,7 +119,7 @@ def _best(found: Iterable[Edit], holding: Holding) -> Edit | None:
 
 
 class Holding:
-    """Which edits of one claim hold, at random points with fifty digits."""
+    """Test edits of one claim at random points, with fifty digits."""
 
     def __init__(self, names: ValueNames, of: Tensor, written: Written):
         self.names, self.of, self.written = names, of, written

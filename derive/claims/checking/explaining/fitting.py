@@ -1,4 +1,4 @@
-"""What a claim says in another author's terms: found by values, at 50 digits.
+"""Rewrite a claim in the forward's terms, matching parts by value at 50 digits.
 
 People write the same thing in many ways: ``x.var(0)``, raw moments, a softmax in place of the named
 steps. Such a part is recognised by its value at random points of several sizes, not by its form.
@@ -53,7 +53,7 @@ class ValueNames:
 
     @cached_property
     def samples(self) -> list[list[Evaluation]]:
-        """For each of the sizes, the forward with several data."""
+        """Evaluations of the forward with several data, for each of the sizes."""
         definition = self.chain.definition
         more = [random_points(definition, seed) for seed in range(1, SAMPLES)]
         return list(zip(self.evaluations, *map(self._evaluated, more), strict=True))
@@ -109,7 +109,7 @@ class ValueNames:
 
     @in_full_precision
     def direction(self, e: Expr):
-        """What is the same for ``e`` and its multiples, and the multiple, at every point."""
+        """A key shared by ``e`` and its multiples, and the multiple at every point; else None."""
         axes = self.chain.definition.in_order(axes_of(e)) if axes_of(e) else ()
         pattern, scales = [tuple(axes)], []
         for evaluation in self.evaluations:

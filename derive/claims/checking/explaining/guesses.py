@@ -52,7 +52,7 @@ class Edit:
 
     @property
     def key(self) -> tuple:
-        """What is the same for a factor of a product and for one of its factors."""
+        """A key shared by edits that scale a product and edits that scale one of its factors."""
         spot, number = self.spot, round(float(self.number), DECIMALS)
         place = spot.holder if self.kind == FACTOR and spot.uses == 1 else spot
         old = None if self.kind == FACTOR else self.old
@@ -64,7 +64,7 @@ class Edit:
 
     @property
     def value(self) -> Expr:
-        """What must stand at the spot."""
+        """The expression that replaces the one at the spot."""
         node = self.spot.node
         if self.kind == FACTOR:
             return node * self.by
@@ -119,7 +119,7 @@ class Guesses:
         return any(node.has(SCALES[0]) for node in marked.atoms(ArrayNode))
 
     def _of_some(self, spot: Spot, factors) -> Iterator[Edit]:
-        """Where some entries do not depend on the spot, as in one branch of a choice."""
+        """Factors, where some entries do not depend on the spot, as in a branch of a choice."""
         there = {i: v for i, v in factors.items() if v is not None}
         for e, table in ((S.One, Table((), {(): float(1)})), *self.known.singles):
             if set(table.axes) <= set(self.home):
@@ -130,7 +130,7 @@ class Guesses:
                     yield self._edit(spot, FACTOR, Multiple(number, e))
 
     def _values(self, spot: Spot, factors: Table, look: Callable, more: int = 0) -> Iterator[Edit]:
-        """What must stand there, or be added there."""
+        """Edits that replace the value at the spot, or add a term to it."""
         value = self._value(spot.node)
         if value is not None:
             wanted = joined(factors, value, mul)
@@ -140,7 +140,7 @@ class Guesses:
                     yield self._edit(spot, kind, known, more)
 
     def _two_factors(self, spot: Spot, factors: Table) -> Iterator[Edit]:
-        """What must stand there instead of two of the factors."""
+        """Edits that replace two factors of the product at the spot."""
         parts = [a for a in spot.node.args if axes_of(a)] if isinstance(spot.node, Mul) else []
         for a, b in combinations(parts[:MOST_FACTORS], 2):
             value = self._value(a * b)

@@ -1,4 +1,4 @@
-"""What is known by values: numbers that a formula needs, found among the values of a forward.
+"""Look up expressions by value: numbers that a formula needs, among the values of a forward.
 
 In: an `Evaluation`, and expressions. Out: for entries along some axes the expressions that have
 them, up to a number. What is found is a guess: float64 at one point.
@@ -110,7 +110,7 @@ class Known:
             where.setdefault(key[0], []).append(Multiple(key[1], e))
 
     def multiples(self, table: Table) -> Iterator[Multiple]:
-        """What has these entries."""
+        """Known expressions with these entries, each with its multiple."""
         if not table.axes:
             yield Multiple(table.entries[()], S.One)
         key = _key(table)
@@ -167,7 +167,7 @@ def _indices(sizes: list[int]) -> Iterator[Index]:
 
 
 def _key(table: Table) -> tuple[tuple, float] | None:
-    """What is the same for multiples, and the multiple."""
+    """A key shared by all multiples of a table, and the multiple; None without a usable scale."""
     order = tuple(sorted(table.axes, key=lambda axis: axis.name))
     places = [table.axes.index(axis) for axis in order]
     inside = sorted((tuple(i[p] for p in places), v) for i, v in table.entries.items())

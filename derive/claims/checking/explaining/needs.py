@@ -28,7 +28,7 @@ Entries = Mapping[Index, Any]
 
 
 class Needs:
-    """What a claim about the gradient of ``of`` needs, in the numbers of ``at``."""
+    """Values that a claim about the gradient of ``of`` needs, in the numbers of ``at``."""
 
     def __init__(self, at: Evaluation, of: Tensor, written: Written, plain: bool = False):
         self.at, self.of, self.written, self.plain = at, of, written, plain
@@ -89,7 +89,7 @@ class Needs:
 
 
 def _power(twice, thrice) -> float | None:
-    """How a part grows with a value: as which power of it."""
+    """The power of a value with which a part grows, from its ratios at 2 and 3 times; else None."""
     if twice <= 0:
         return None
     power = round(2 * log2(twice)) / 2

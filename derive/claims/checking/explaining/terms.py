@@ -111,7 +111,7 @@ class TermByTerm:
         return self.form.chain
 
     def compare(self, of: Tensor, claimed: Expr) -> Comparison | None:
-        """Where ``claimed`` parts from the gradient of ``of``; None where no terms can be told."""
+        """Terms in which ``claimed`` differs from the gradient of ``of``; None if unknown."""
         comparisons = []
         for right, claim in self._readings(of, claimed):
             right, claim = oriented(right), oriented(claim)
@@ -214,7 +214,7 @@ def collected(e: Expr) -> Terms:
 
 
 def _inside_brackets(got: Terms, expected: Terms) -> Comparison | None:
-    """What all terms of both have in common goes before the brackets."""
+    """Compare after taking the factor common to all terms of both out of the brackets."""
     if (not got and not expected) or len(got) > MOST_TERMS:
         return None
     products = {*got, *expected}

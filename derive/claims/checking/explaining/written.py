@@ -102,7 +102,7 @@ class Written:
         return e
 
     def size(self, e: Expr) -> int:
-        """How much there is to read."""
+        """The length of the expression as shown, in operations."""
         return 0 if e == 1 else 1 + int(self.shown(e).count_ops())
 
     def text(self, e: Expr) -> str:
@@ -118,7 +118,7 @@ class Written:
 
     @cached_property
     def named(self) -> Mapping[Expr, str]:
-        """What lines of the text compute, and what they call it."""
+        """Values that lines of the text compute, each with its name there."""
         return {n: self.lines[n.func].name for n in self.whole.atoms(AppliedUndef)}
 
 
@@ -132,7 +132,7 @@ def _growing(found: dict) -> Iterator:
 
 
 def _operands(e: Basic) -> list[Basic]:
-    """What a value is computed from; conditions, and the place that is read, are left alone."""
+    """Operands that a value is computed from, without conditions and the index that is read."""
     conditions = (Relational, BooleanFunction, BooleanAtom, Axis)
     args = e.operands if isinstance(e, ArrayNode) else e.args
     return [a for a in args if not isinstance(a, conditions) and not a.is_number]

@@ -61,7 +61,7 @@ BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asin
 
 
 class Arithmetic:
-    """What they have in common: what is decided by comparing."""
+    """Base of the arithmetics: functions decided by comparing, in terms of `compare`."""
 
     def compare(self, a, b) -> int:
         raise NotImplementedError

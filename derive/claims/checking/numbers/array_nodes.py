@@ -33,7 +33,7 @@ from derive.language.symbols import Axis
 
 
 class Evaluating(Protocol):
-    """What an entry may ask of the evaluation (`Evaluation`), and what it tells."""
+    """Interface of `Evaluation` that the entries of a node may use."""
 
     arithmetic: Arithmetic
     operations: int
@@ -43,13 +43,13 @@ class Evaluating(Protocol):
         """The entries of an operand."""
 
     def size(self, axis: Axis) -> int:
-        """Of an axis."""
+        """The size of an axis."""
 
     def indices(self, axes: Iterable[Axis]) -> Iterator[Index]:
         """All along some axes, the last one fastest."""
 
     def or_undefined(self, compute: Callable, *values):
-        """What ``compute`` gives, counted and bounded; undefined if one of the values is."""
+        """The result of ``compute``, counted and bounded; undefined if one of the values is."""
 
     def side(self, a, b) -> int:
         """-1, 0 or 1: which of two is larger; -oo is less than every number."""

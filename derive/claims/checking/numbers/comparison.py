@@ -40,7 +40,7 @@ class Comparison:
 
     @property
     def undefined(self) -> list[Index]:
-        """Where the claim has no number."""
+        """Indices at which the claim is undefined."""
         return [i for i, value in self.got.items() if value is UNDEFINED]
 
     @property
@@ -132,8 +132,8 @@ class Question:
         return replace(found, scale=1, operations=found.operations + evaluation.operations)
 
     def _usual_ties(self, point: Point, ties: int) -> int:
-        """How many equals conditions of the gradient ask for at random data of the same sizes: not
-        asked where there are no ``ties``.
+        """Number of ties in the gradient's conditions at random data of the same sizes; 0 without
+        ``ties``.
         """
         if ties and point.sizes not in self.usual:
             definition, chosen = self.chain.definition, dict(point.sizes)

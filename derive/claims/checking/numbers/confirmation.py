@@ -1,5 +1,5 @@
-"""What is expected of a gradient at a point, a second time: by SymPy's own derivative on explicit
-scalars, which knows neither the chain nor the evaluation.
+"""Second computation of a gradient at a point: by SymPy's own derivative on explicit scalars,
+independent of the chain and of the evaluation.
 """
 
 from __future__ import annotations

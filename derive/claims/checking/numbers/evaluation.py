@@ -1,4 +1,4 @@
-"""What expressions in named axes are at a point: sizes, and a number for every entry of the data.
+"""Evaluate expressions in named axes at a point: sizes, and a number for every entry of the data.
 
 In: a `Chain`, a `Point` and an arithmetic (``arithmetic.py``). Out: entries. Statements and
 adjoints are computed from their definitions; every expression is computed once, along its own axes
@@ -82,7 +82,7 @@ class Evaluation:
         return {i: table.entries[project(i)] for i in self.indices(axes)}
 
     def give(self, t: Tensor, number: Expr) -> None:
-        """What a tensor without axes is that the point does not give."""
+        """Set the value of a tensor without axes that the point does not give."""
         self._named[_key(t)] = self._constant(self.arithmetic.number(number))
 
     @property
@@ -141,7 +141,7 @@ class Evaluation:
         return self._named[_key(t)]
 
     def _needed(self, t: Tensor) -> list[Tensor]:
-        """What is to be computed for ``t``: statements from the first, adjoints from the last."""
+        """Tensors to compute for ``t``: statements from the first, adjoints from the last."""
         found, unread = {}, [t.at_home]
         while unread:
             t = unread.pop()
@@ -169,7 +169,7 @@ class Evaluation:
         return Table(t.home, self.entries_or_undefined(definitions[t.name].expression, t.home))
 
     def or_undefined(self, compute: Callable, *values):
-        """What ``compute`` gives, counted and bounded; undefined if one of the values is."""
+        """The result of ``compute``, counted and bounded; undefined if one of the values is."""
         self.operations += 1
         if self.operations > self.limit:
             raise Unevaluable("too many operations")

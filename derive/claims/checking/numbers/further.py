@@ -151,7 +151,7 @@ def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Size
 
 
 def _entries(question: Question, sizes: Sizes) -> int:
-    """Of the data and of every statement together."""
+    """The number of entries of the largest tensor among the data and the statements."""
     definition = question.chain.definition
     tensors = data_of(definition)
     whole = definition.sizes_from(sizes)

@@ -33,7 +33,7 @@ MADE: dict[type[OfMatrix], Callable[..., list]] = {
 
 
 def of_matrix(at, e: OfMatrix) -> Table:
-    """Of a batch one after the other (``array_nodes.py`` has the contract)."""
+    """Apply the matrix function to each matrix of the batch (contract: ``array_nodes.py``)."""
     rows, columns = e.axes
     matrix, right = at.table(e.matrix), at.table(e.operands[-1])
     others = (axis for table in (matrix, right) for axis in table.axes if axis not in e.axes)

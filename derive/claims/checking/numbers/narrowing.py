@@ -1,4 +1,4 @@
-"""Where a formula that is right has no value, although forward and gradient have one.
+"""Find where a right formula has no value, although forward and gradient have one.
 
 What its operations need is known (``literal.py``); whether the forward's own domain gives it is
 decided by looking for data that have a gradient, and at which torch's arithmetic makes NaN of the
@@ -62,8 +62,8 @@ class Narrowing:
 def narrowing(
     chain: Chain, of: Tensor, written: Expr, settled: Mapping[str, Expr] | None = None
 ) -> Narrowing | None:
-    """Where the formula ``written`` has a value, if that is not wherever the gradient of ``of`` has
-    one.
+    """Conditions under which the formula ``written`` has a value; None if it has one wherever the
+    gradient of ``of`` does.
     """
     open_needs = needs(written)
     if not open_needs:

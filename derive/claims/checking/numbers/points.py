@@ -39,7 +39,7 @@ RANGES = ((-2, 2), (Fraction(1, 4), 2), (Fraction(1, 20), Fraction(19, 20)))
 
 
 def data_of(definition: Definition) -> tuple[Tensor, ...]:
-    """What a point has to give: inputs, labels, scalars and the upstream gradients."""
+    """Tensors whose values a point gives: inputs, labels, scalars and the upstream gradients."""
     upstreams = map(adjoint_of, definition.outputs)
     return (*definition.inputs, *(t for t, _ in definition.scalars), *upstreams)
 
@@ -96,7 +96,7 @@ def _factorisations(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How data are drawn at random: from the range ``kind`` of `RANGES`, each one of ``grain``
+    """Settings for random data: drawn from the range ``kind`` of `RANGES`, each one of ``grain``
     numbers in it.
     """
 
@@ -252,7 +252,7 @@ def start(t: Tensor, whole: Mapping[Axis, int], axis: Axis | None) -> dict[Index
 
 
 def complexity(e: Expr) -> int:
-    """How much there is to read: 0 < 1 < 2 < -1 < 3 < 1/2 < log(2), and anything else after."""
+    """Rank a number by ease of reading: 0 < 1 < 2 < -1 < 3 < 1/2 < log(2), then all others."""
     if e.is_Rational:
         return 2 * abs(int(e.p)) + A_FRACTION * (e.q != 1) + 2 * int(e.q) - 2 + 3 * bool(e.p < 0)
     share, rest = e.as_coeff_Mul()

@@ -69,8 +69,9 @@ class Residue:
 
     @property
     def key(self) -> Element:
-        """What equal numbers share: the first part. An exponential has no relation to others modulo
-        the last prime, and one whose exponent holds an exponential none modulo the last but one.
+        """The part that equal numbers share: the first. An exponential has no relation to others
+        modulo the last prime, and one whose exponent holds an exponential none modulo the last
+        but one.
         """
         return self.parts[0]
 
@@ -242,7 +243,7 @@ class Residues(Arithmetic):
         return self.atoms.setdefault(value.key, value).key
 
     def _terms(self, value: Residue) -> tuple[Residue, Shares]:
-        """As a number plus shares of logarithms."""
+        """Decompose a value into a number plus shares of logarithms."""
         if value.terms is None:
             value.terms = self._found_terms(value)
         return value.terms

@@ -80,7 +80,7 @@ def _fraction(e: Expr) -> Expr:
 
 
 def _middle(low: Expr, high: Expr) -> Expr:
-    """Of numbers of different size the geometric mean, so that few halvings do."""
+    """The midpoint; for numbers of different magnitude the geometric mean, to save halvings."""
     for turned in (1, -1):
         a, b = sorted((turned * low, turned * high))
         if a > 0 and b > 4 * a:

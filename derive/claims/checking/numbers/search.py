@@ -157,7 +157,7 @@ class Search:
                 yield from self.repaired(changed, further)
 
     def reached(self, values: Values) -> int:
-        """How many statements have numbers, from the first on."""
+        """The number of leading statements that can be evaluated."""
         evaluation = Evaluation(self.question.chain, self.point(values), self.arithmetic)
         count = 0
         try:
@@ -210,7 +210,7 @@ class Search:
         return found
 
     def _of_one_entry(self, values: Values, t: Tensor) -> Values:
-        """Of many entries, which are not gone through one by one, all 0 but one, if that does."""
+        """Set all entries but one to 0, if that suffices: many are not tried one by one."""
         places = self.places(t)
         for kept in places[:2] if len(places) > MANY else ():
             trial = {i: n if i == kept else Integer(0) for i, n in values[t.name].items()}

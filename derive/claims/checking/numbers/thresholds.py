@@ -92,7 +92,7 @@ class Found:
 
 
 def compared(formulas: Iterable[Expr]) -> list[Expr]:
-    """What is compared with 0: ``x - 3`` for ``x > 3``, ``x`` for ``Abs(x)``. Not sizes alone."""
+    """Expressions compared with 0: ``x - 3`` for ``x > 3``, ``x`` for ``Abs(x)``. Not sizes alone."""
     found: dict[Expr, None] = {}
     for e in formulas:
         nodes = as_choices(e).atoms(Relational, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
@@ -137,8 +137,8 @@ class Thresholds:
                         open_bases.append((values, depth + 1, 0))
 
     def _data(self, base: Values, kept: int) -> Iterator[Values]:
-        """Where conditions change, on the lines through ``base``, until what is ``kept`` of the
-        budget is left.
+        """Data at which conditions change, on lines through ``base``, until ``kept`` of the budget
+        is left.
         """
         for line in self._lines(base):
             if self.search.budget.left < kept:
@@ -149,7 +149,7 @@ class Thresholds:
                 yield values
 
     def _lines(self, base: Values) -> Iterator[Line]:
-        """For everything that what is compared depends on: one entry, all of them, and a factor."""
+        """Lines for each tensor that comparisons depend on: one entry, all entries, a factor."""
         for t in self.moved:
             yield Line(base, t, tuple(self.search.places(t)[-1:]), SET)
         for t in self.moved:
@@ -203,8 +203,8 @@ class Thresholds:
         return around
 
     def _roots(self, line: Line) -> list[Expr]:
-        """Where something compared is 0: the nearest to 0 first, each of what is compared once
-        before one of them comes again.
+        """Roots of the compared expressions on a line: nearest to 0 first, one of each expression
+        before a second of any.
         """
         gaps = []
         for (low, before), (high, after) in pairwise((s, self._sides(line.at(s))) for s in GRID):
@@ -224,7 +224,7 @@ class Thresholds:
         return list(found)
 
     def _values(self, values: Values, arithmetic: Arithmetic, of: Sequence[int]) -> dict:
-        """What is compared at some data, entry by entry; what has no number is left out."""
+        """Entries of the compared expressions at some data, without undefined ones."""
         evaluation = Evaluation(self.question.chain, self.search.point(values), arithmetic)
         found = {}
         for k in of:

@@ -92,7 +92,7 @@ class Spoken:
         return (text if SIZE.fullmatch(text) or not count else f"({text})") + "'" * count
 
     def sizes(self, found: Sequence[tuple[str, int]]) -> dict[str, int]:
-        """Those of the user's axes."""
+        """The sizes of the user's axes."""
         given, shown = dict(found), {a: n for a, n in found if a not in self.axes}
         for axis, size in self.axes.items():
             unknown = [s for s in size.free_symbols if s.name not in shown]
