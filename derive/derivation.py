@@ -1,4 +1,4 @@
-"""The whole way, from mathematics to a proved backward.
+"""The whole pipeline, from a forward to a proved backward.
 
     notation  a class body  -> Definition   named statements, checked
     chain     Definition    -> Chain        one adjoint for each statement

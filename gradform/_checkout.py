@@ -33,7 +33,7 @@ class Gallery:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run already, under the other name, which it keeps."""
+        """Do nothing: the module has already run under its other name, which it keeps."""
         module.__spec__ = module.__spec__.loader_state
 
 

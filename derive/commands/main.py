@@ -38,7 +38,7 @@ def list_command(
 
 
 def _list(word: str) -> int:
-    """Read from the files; none of them is run."""
+    """List the forwards by reading their files; none of them is run."""
     known = gallery()
     asked = word.lower()
     found = [f for f in known if asked in f"{f.function} {f.name} {f.about}".lower()]

@@ -26,7 +26,7 @@ def add_order(
 
 
 def order_of(options: argparse.Namespace, most: int) -> int:
-    """Raises `QuestionError` for orders that there are not."""
+    """The order asked for. Raises `QuestionError` for an unsupported one."""
     orders = range(FIRST, most + 1)
     for order in orders:
         if options.order.strip() == str(order):

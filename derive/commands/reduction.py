@@ -28,7 +28,7 @@ def asked_forward(options: argparse.Namespace) -> type[Forward]:
 
 
 def refuse_reduction(options: argparse.Namespace) -> None:
-    """Raises `QuestionError` where a reduction is asked for, and all are written."""
+    """Raise `QuestionError` if a reduction is asked for although all are written."""
     if options.reduction is not None:
         raise QuestionError(
             f"--reduction {options.reduction}: a module has all reductions, as an argument",

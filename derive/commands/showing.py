@@ -158,7 +158,7 @@ def _check_input(proved: Proved, of: str | None) -> None:
 
 
 def _plain(document: Document) -> str:
-    """Without colours, and without spaces at the ends of lines."""
+    """The text without colours, and without trailing spaces."""
     plain = {"highlight": False, "markup": False, "emoji": False, "color_system": None}
     console = Console(width=PLAIN_WIDTH, **plain)
     with console.capture() as captured:

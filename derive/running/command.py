@@ -66,7 +66,7 @@ def _for_a_report(error: Exception) -> str:
 
 
 def _outcome(before: int) -> str:
-    """Files are written all or none."""
+    """Say whether files were written: they are written all or none."""
     return "nothing was written" if replaced() == before else "all files were written"
 
 

@@ -35,7 +35,7 @@ def kept(error: BaseException, command: Sequence[str]) -> Path | None:
 
 
 def told(error: BaseException, command: Sequence[str]) -> str:
-    """All of a report: versions, the command, the files that it names, the traceback."""
+    """The text of a report: versions, the command, the files that it names, the traceback."""
     environment = [f"{n}={v}" for n, v in sorted(os.environ.items()) if n.startswith(OWN)]
     parts = [
         ("gradform error report", "\n".join(_versions())),

@@ -50,7 +50,7 @@ _stage: ContextVar[Stage | None] = ContextVar("stage", default=None)
 
 
 class OutOfTime(BaseException):
-    """The time of a stage is over; it is for that stage to answer."""
+    """Raised when the time of a stage is over; that stage handles it."""
 
     def __init__(self, stage: Stage):
         self.stage = stage
@@ -58,7 +58,7 @@ class OutOfTime(BaseException):
 
 
 def seconds_of(limit: float | str | None) -> float | None:
-    """A limit as it was given, as a number of seconds. Raises `QuestionError`."""
+    """Parse a limit as a number of seconds. Raises `QuestionError`."""
     if limit is None:
         return None
     try:

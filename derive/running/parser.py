@@ -77,7 +77,7 @@ class OneOf:
 
 
 class OnlyOne(argparse.Action):
-    """The ``action`` of an option of which the last would be taken without a word."""
+    """The ``action`` of an option with one value, where argparse would silently take the last."""
 
     def __call__(self, parser, namespace, value, option=None):
         before = getattr(namespace, self.dest)

@@ -20,7 +20,7 @@ STOPPING = {getattr(signal, name): said for name, said in WORDS.items() if hasat
 
 
 class Stopped(KeyboardInterrupt):
-    """Somebody wants the program to end: by Ctrl-C, or as a system ends its processes."""
+    """Raised when the program is asked to end: by Ctrl-C, or by the system's signal."""
 
     def __init__(self, number: int):
         self.words, self.status = STOPPING[number], BY_SIGNAL + number
@@ -86,14 +86,14 @@ def _leave_at_once(number: int, frame=None) -> None:
 
 
 def _unraisable(what) -> None:
-    """An interrupt that arrived where Python cannot raise it, and would go on after a traceback."""
+    """Handle an interrupt where Python cannot raise it, and would go on after a traceback."""
     if isinstance(what.exc_value, Stopped):
         _leave_at_once(what.exc_value.status - BY_SIGNAL)
     sys.__unraisablehook__(what)
 
 
 def _backslashes() -> None:
-    """A letter that a stream cannot encode is no reason to fail."""
+    """Print letters that a stream cannot encode as backslash escapes."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

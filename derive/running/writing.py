@@ -1,4 +1,4 @@
-"""The one door to files: all of them or none, and nothing is replaced that gradform did not write.
+"""Write files: all of them or none, and replace nothing that gradform did not write.
 
 A file is replaced by renaming a temporary one beside it, so it is whole at every moment: the text
 from before, or the new one. All temporary files are complete before the first is renamed, and a
@@ -240,7 +240,7 @@ def _take_back(done: Mapping[Path, tuple[Path, Path | None]]) -> None:
 
 @contextmanager
 def _of(path: Path) -> Iterator[None]:
-    """An OSError says the name of the file that was to be written."""
+    """Put the name of the file that was to be written into an OSError."""
     try:
         yield
     except OSError as error:

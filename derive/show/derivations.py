@@ -98,7 +98,7 @@ def _from_its_claim(
 
 
 def _without_detours(steps: list[Step]) -> list[Step]:
-    """Without the steps after which an expression is again what it was before them."""
+    """Drop detours: steps after which an expression is the same as before them."""
     kept: list[Step] = []
     for step in steps:
         kept.append(step)

@@ -79,7 +79,7 @@ class Derivation:
 
     @property
     def count(self) -> str:
-        """In words: the first line is a step only where it has a reason."""
+        """The number of steps in words; the first line is a step only where it has a reason."""
         steps = len(self.steps) + bool(self.start.remark)
         return f"{steps} step" if steps == 1 else f"{steps} steps"
 

@@ -57,7 +57,7 @@ class Sentence(list[str | Markup]):
 
     @property
     def formulas(self) -> bool:
-        """Whether there are any: no line breaks in one, so a long one is scrolled."""
+        """Whether it has formulas: these do not wrap, so a long one is scrolled."""
         return any(isinstance(part, Markup) for part in self)
 
 

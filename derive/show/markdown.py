@@ -55,7 +55,7 @@ def markdown(document: Document) -> str:
 
 
 def escaped(text: str) -> str:
-    """Words, of which nothing is a sign of Markdown or HTML any more."""
+    """Escape words, so that nothing in them is Markdown or HTML."""
     return _not_a_list(_inside_a_line(" ".join(text.split())))
 
 
@@ -64,7 +64,7 @@ def _inside_a_line(text: str) -> str:
 
 
 def _not_a_list(line: str) -> str:
-    """Nor a heading or a rule: what these begin with is escaped."""
+    """Escape the start of a line that would be read as a list, a heading or a rule."""
     return re.sub(r"^(\d+)?([-+.)=])", r"\1\\\2", line)
 
 

@@ -158,7 +158,7 @@ def bracketed(matrix: Matrix) -> str | None:
 
 
 def entries(matrix: Matrix) -> Iterator[tuple[str, Equation]]:
-    """The entries one below the other, each under its row and column."""
+    """The entries below each other, each under its row and column."""
     name = side(matrix.name)
     for r, row in enumerate(matrix.rows, 1):
         for c, e in enumerate(row, 1):

@@ -103,7 +103,7 @@ def _as_shown(form: ClosedForm) -> Renaming:
 
 
 def _paragraphs(text: str) -> tuple[str, ...]:
-    """Without control characters, which a terminal would obey."""
+    """Paragraphs without control characters, which a terminal would obey."""
     plain = "".join(c for c in text if c.isprintable() or c == "\n")
     return tuple(" ".join(p.split()) for p in plain.split("\n\n") if p.strip())
 
@@ -226,7 +226,7 @@ def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> 
 
 
 def arriving(chain: Chain) -> Words:
-    """The upstream gradients, as what arrives."""
+    """A sentence on the upstream gradients."""
     seen = [adjoint_of(t) for t in chain.definition.results]
     verb = " arrives" if len(seen) == 1 else " arrive"
     return (*joined(seen, " and "), verb)

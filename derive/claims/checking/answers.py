@@ -44,7 +44,7 @@ class Refutation:
 
     @cached_property
     def edit(self) -> Edited | None:
-        """The one value that has to be another one, where that says more than the terms."""
+        """The replacement of one value, where that says more than the terms."""
         found = self.comparison
         if self.explanations is None or (found is not None and found.is_one_finding):
             return None
@@ -54,7 +54,7 @@ class Refutation:
 
     @cached_property
     def neighbour(self) -> Neighbour | None:
-        """Another mathematics of which the claim is the right gradient."""
+        """A similar forward of which the claim is the right gradient."""
         return self.explanations and self.explanations.neighbour()
 
     @cached_property
@@ -74,7 +74,7 @@ class Explanations(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """About one gradient: ``line`` of the text says that it is ``claimed``.
+    """The verdict on one gradient: ``line`` of the text says that it is ``claimed``.
 
     ``conditions`` are what it is right under (``eps = 1e-05``), ``inherits`` tells that it is right
     only if the wrong lines above are fixed, ``difference`` is the largest that was found between

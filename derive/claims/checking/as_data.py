@@ -9,7 +9,7 @@ from derive.claims.checking.words.spoken import speaking
 
 
 def json_of(verdict: Answers) -> dict:
-    """``outcome`` and ``status`` of the whole, and one entry for each gradient."""
+    """The ``outcome`` and ``status`` of the whole, and one entry for each gradient."""
     with speaking(verdict.spoken):
         return _as_data(verdict)
 

@@ -182,7 +182,7 @@ def _with_defaults(
 
 
 def _options(definition: Definition) -> set[str]:
-    """The names of what may be left out."""
+    """The names of arguments that may be left out."""
     names = {t.name for t, _ in definition.optional}
     names |= {t.name for t, default in definition.scalars if default == 0}
     return names | ({IGNORE_INDEX} if definition.ignoring else set())

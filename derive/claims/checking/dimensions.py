@@ -1,4 +1,4 @@
-"""The shapes in which a forward may be meant whose inputs have any number of dimensions somewhere.
+"""Shapes that a forward may be meant in, if its inputs may have any number of dimensions.
 
 In the mathematics an `Axes` is one axis. A formula in torch's words counts dimensions: for rows it
 sums over (0,), for sequences over (0, 1), for images over (0, 2, 3). So a text is read for each
@@ -96,7 +96,7 @@ def shapes_of(definition: Definition) -> Iterator[Shapes]:
 
 
 def _axes(definition: Definition, axis: Axis, count: int) -> tuple[Axis, ...]:
-    """The axes instead of ``axis``, with names that are free."""
+    """Axes that replace ``axis``, with unused names."""
     if count < 2:
         return (axis,) * count
     taken = {other.name for other in definition.axes} | set(definition.position)

@@ -1,4 +1,4 @@
-"""The ground of a check: one mathematics, with all that is derived from it."""
+"""The ground of a check: one forward, with all that is derived from it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Ground:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """Between which numbers values lie, where scalars are as they are declared."""
+        """The intervals that values lie in, with scalars as they are declared."""
         known, declared = {}, {}
         for demand in self.original.demands:
             scalar = demand.expression

@@ -1,4 +1,4 @@
-"""Names of a text that nothing says what they are, found by what they must be.
+"""Infer undeclared names of a text from the values they must have.
 
 In: the names, and the mathematics. Out: for each the one value of the forward, its reciprocal or a
 part of it, with which what the text says of the gradients is right. A claim is asked after those

@@ -1,4 +1,4 @@
-"""Whether one claim is the gradient.
+"""Decide whether one claim is the gradient.
 
 In: a claim of the text and the ground it is judged on. Out: an `Answer`.
 
@@ -145,8 +145,8 @@ def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):
-    """Yield a ground for each scalar whose default stands in the claim as a number: the claim may
-    be right for that number alone.
+    """A ground and an answer for each scalar whose default stands in the claim as a number: the
+    claim may be right for that number alone.
     """
     numbers = claimed.atoms(Rational)
     for scalar, default in ground.definition.scalars:
@@ -160,7 +160,7 @@ def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):
 
 
 def _misaligned(claim: Claim, ground: Ground) -> Refutation:
-    """Wrong by its shapes; whether it would be right by name is worth knowing."""
+    """Refute a claim by its shapes; explain whether it would be right by name."""
     by_name = claim.misaligned.by_name
     why = None if by_name is None else ClaimByName(ground, claim.of, by_name)
     return Refutation(claim.misaligned, None, why)

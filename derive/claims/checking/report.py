@@ -302,7 +302,7 @@ def _counterexample(found: Counterexample) -> Iterator[str]:
 
 
 def _nested(value, digits: int = DIGITS) -> str:
-    """With so many digits, where a number is irrational, or too long."""
+    """Nested numbers, to so many digits where one is irrational or too long."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_abbreviated(list(map(_nested, value))))}]"
     text = str(value)  # 1/8, not 0.125: these numbers are exact

@@ -137,8 +137,8 @@ class SecondNames:
         return {theirs: self.ours(str(ours).strip()) for theirs, ours in let.items()}
 
     def asked_in(self, text: str, meant: Mapping[str, str]) -> str | None:
-        """Infer the target of an expression that does not name it: the tangent (None), if it reads
-        no upstream gradient, else the gradient by the first input.
+        """Infer the target of an expression that does not name it: the tangent, if it reads nothing
+        of the upstream gradient, else None, for the gradient by the first input.
         """
         first, *_ = (g.name for g in self.upstreams.values())
         arriving = {g.name for g in self.upstreams.values()}

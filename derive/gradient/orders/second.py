@@ -65,7 +65,7 @@ class SecondOrder:
 
     @property
     def summary(self) -> str:
-        """In words: which sizes, by which route."""
+        """A summary in words: for which sizes it is proved, and by which route."""
         return in_words([*self.second.proved.gradients, *self.pullback.proved.gradients])
 
 

@@ -98,7 +98,7 @@ class Explained:
         return replace(found, factor=factor, differences=differences).mapped(formula)
 
     def edit(self) -> Edited | None:
-        """But one that speaks of the number that arrives."""
+        """The edit, unless it speaks of the number that arrives."""
         found = self.explanations.edit()
         if found is None or self.said.mentions_total(found.words):
             return None
@@ -108,6 +108,6 @@ class Explained:
         return self.explanations.neighbour()
 
     def hints(self) -> tuple[str, ...]:
-        """But what is said of the number that arrives."""
+        """The hints, except those on the number that arrives."""
         words = self.said.renaming.side
         return tuple(words(h) for h in self.explanations.hints() if not self.said.mentions_total(h))

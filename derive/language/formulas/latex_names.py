@@ -23,7 +23,7 @@ ESCAPES = {
 
 
 def latex_text(text: str) -> str:
-    """Words, of which nothing is a command any more."""
+    """Escape words, so that LaTeX finds no command in them."""
     return "".join(map(_character, re.sub(r"\s+", " ", text)))
 
 

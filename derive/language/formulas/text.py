@@ -26,7 +26,7 @@ LARGEST_DIVISOR = 64  # 3*x/4 is clearer than 0.75*x, but 0.134145*x than 26829*
 
 
 def formula(e: Expr) -> str:
-    """``e`` as a person would type it."""
+    """Write ``e`` as a person would type it."""
     return Formula({"order": "none"}).doprint(e)
 
 

@@ -39,7 +39,7 @@ ROUGHLY = 1e-9  # the same, of float64
 
 
 class ValueNames:
-    """The named values of a forward, recognised by what they come to."""
+    """The named values of a forward, recognised by their numbers."""
 
     def __init__(self, chain: Chain):
         self.chain = chain
@@ -48,7 +48,7 @@ class ValueNames:
 
     @cached_property
     def evaluations(self) -> list[Evaluation]:
-        """The forward with other random data for each of several sizes."""
+        """Evaluations of the forward at several sizes, each with its own random data."""
         return self._evaluated(self.points)
 
     @cached_property
@@ -233,7 +233,7 @@ def _rational_function(definition: Definition, points: Sequence[Point], values) 
 
 
 def _value_at(function: Callable, size: Fraction) -> float:
-    """0 where there is none."""
+    """The value of a function at a size; 0 where it divides by zero."""
     try:
         return float(function(size))
     except ZeroDivisionError:
@@ -255,7 +255,7 @@ def _size_functions(axes: int) -> list[tuple[int, ...]]:
 
 
 def _rational(value) -> Rational | None:
-    """The fraction with a small denominator that ``value`` is."""
+    """The fraction with a small denominator equal to ``value``."""
     for q in range(1, LARGEST_DIVISOR):
         p = mpmath.nint(value * q)
         if p != 0 and abs(value * q - p) < TINY * abs(p):

@@ -1,4 +1,4 @@
-"""Edits that may make a claim right: what its places need is looked up among known values.
+"""Guess edits that make a claim right: look up the values that its spots need among known ones.
 
 In: what a claim needs at one point (``needs.py``), and the values that are known there
 (``known.py``). Out: `Edit` records, in phases, the likely and quick ones first. No mistake is

@@ -69,7 +69,7 @@ class Neighbour:
 
 
 def _is_zero(evaluation: Evaluation, e: Expr) -> bool:
-    """Nothing flows in this mathematics: an agreement that says nothing."""
+    """Whether no gradient flows in this forward, so that an agreement says nothing."""
     entries = evaluation.table(e).entries.values()
     return all(entry is UNDEFINED or abs(entry) < EXACT for entry in entries)
 

@@ -28,11 +28,11 @@ GUARD = 10  # digits beyond those, lost in long sums
 
 
 class Undefined(ArithmeticError):
-    """There is no real number here."""
+    """Raised where an expression has no real value."""
 
 
 class Unevaluable(Exception):
-    """There may be a number here, but this arithmetic does not reach it."""
+    """Raised where a value may exist, but this arithmetic does not reach it."""
 
 
 CONTEXT = mpmath.MPContext()  # of our own: nobody else's precision is changed

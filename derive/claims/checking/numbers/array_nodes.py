@@ -46,7 +46,7 @@ class Evaluating(Protocol):
         """The size of an axis."""
 
     def indices(self, axes: Iterable[Axis]) -> Iterator[Index]:
-        """All along some axes, the last one fastest."""
+        """All indices along some axes, the last one fastest."""
 
     def or_undefined(self, compute: Callable, *values):
         """The result of ``compute``, counted and bounded; undefined if one of the values is."""
@@ -132,7 +132,7 @@ def _reshaped(at: Evaluating, e: Reshaping) -> Table:
 
 
 def _recurrent(at: Evaluating, e: Recurrence) -> Table:
-    """One place after the other; back from the end where it is transposed."""
+    """The recurrence, index by index; from the end where it is transposed."""
     tables = [at.table(operand) for operand in e.operands]
     axes = tuple(dict.fromkeys(axis for table in tables for axis in table.axes if axis != e.axis))
     places, count = (*axes, e.axis), at.size(e.axis)
@@ -153,7 +153,7 @@ def _recurrent(at: Evaluating, e: Recurrence) -> Table:
 
 
 def _largest_so_far(at: Evaluating, e: LargestSoFar | NewMax) -> Table:
-    """One place after the other; of equal entries the last."""
+    """The largest entry so far, index by index; of equal entries the last."""
     table = at.table(e.operand)
     left = tuple(axis for axis in table.axes if axis != e.axis)
     read, entries = _reader(table, (*left, e.axis)), {}

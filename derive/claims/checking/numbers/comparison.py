@@ -45,7 +45,7 @@ class Comparison:
 
     @property
     def largest_difference(self):
-        """Relative to the largest entry. By fifty digits alone."""
+        """The largest difference relative to the largest entry, by fifty digits alone."""
         differences = [abs(self.expected[i] - self.got[i]) for i in self.expected]
         return max(differences, default=0) / self._largest_entry
 

@@ -17,7 +17,7 @@ Element = tuple[int, int]  # a + b*i
 
 
 class NoRoot(ArithmeticError):
-    """There is no such root in the field."""
+    """Raised where the field has no such root."""
 
 
 def added(a: Element, b: Element, p: int) -> Element:

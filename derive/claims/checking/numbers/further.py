@@ -113,7 +113,7 @@ INVISIBLE = "they agree to fifty digits but were not shown to be equal"
 
 
 def _further(question: Question) -> Iterator[Sizes]:
-    """Equal sizes, unequal ones, and large ones for each axis in turn."""
+    """Further sizes: equal ones, unequal ones, and large ones for each axis in turn."""
     definition = question.chain.definition
     axes = definition.independent_axes
     draw = random.Random(str(question.claimed))

@@ -195,7 +195,7 @@ class Residues(Arithmetic):
         return Residue(self._random((function.__name__, *(v.key for v in values))), real)
 
     def _odd(self, name: str, value: Residue) -> Residue:
-        """A function of which f(-x) = -f(x)."""
+        """An odd function: f(-x) = -f(x)."""
         size = self._without_sign(value)
         drawn = Residue(self._random((name, size.key)), abs(value.real))
         return drawn if size is value else self._negative(drawn)

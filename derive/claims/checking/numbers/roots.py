@@ -1,4 +1,4 @@
-"""Places on a line at which something is 0, and numbers between and beyond them.
+"""Roots on a line, and numbers between and beyond them.
 
 In: a function of one number, or places that are known. Out: exact numbers, short ones where there
 are any.

@@ -211,7 +211,7 @@ _spoken: ContextVar[Spoken] = ContextVar("spoken", default=AS_NAMED)
 
 @contextmanager
 def speaking(spoken: Spoken) -> Iterator[None]:
-    """Everything that is said in between is in these words."""
+    """Use these words for everything said in the block."""
     before = _spoken.set(spoken)
     try:
         yield
@@ -224,7 +224,7 @@ def now_spoken() -> Spoken:
 
 
 def formula(e: Expr) -> str:
-    """An expression in the words that are spoken now."""
+    """Write an expression in the words spoken now."""
     return now_spoken().formula(e)
 
 
