@@ -89,7 +89,7 @@ def limited(seconds: float | None) -> Iterator[None]:
 
 
 class Doing:
-    """The current task, passed to ``tell``, and the time since when it runs."""
+    """The current task, which is passed to ``tell``, and its start time."""
 
     def __init__(self, tell: Callable[[str], None]):
         self.tell, self.what, self.since = tell, "nothing", time.monotonic()

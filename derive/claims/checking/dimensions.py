@@ -112,7 +112,7 @@ def _flat(axis: Axis) -> Axis:
 
 
 def _leads(definition: Definition, axis: Axis) -> bool:
-    """Whether it is the first dimension of an input."""
+    """Whether ``axis`` is the first dimension of an input."""
     return any(t.home[:1] == (axis,) for t in definition.inputs)
 
 

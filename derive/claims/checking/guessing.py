@@ -35,7 +35,7 @@ Read = Callable[[Mapping[str, "str | Value"], "str | None"], Reading]
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a name may stand for: ``expression`` as a tensor that lies as ``dims``."""
+    """A meaning a name may have: ``expression`` as a tensor laid out as ``dims``."""
 
     expression: Expr
     dims: Dims

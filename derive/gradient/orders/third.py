@@ -1,4 +1,4 @@
-"""Third derivatives of a proved backward: what comes behind each of the two programs of the second
+"""Third derivatives of a proved backward: the backward of each of the two programs of the second
 order, by the same construction.
 
 A program computes results from what is at hand. ``total = sum over results r of Sum(w_r * r)`` is a

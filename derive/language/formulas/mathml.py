@@ -99,7 +99,7 @@ def _binds(e: Basic) -> int:
 
 
 def _ends_in_a_sum(term: Expr) -> bool:
-    """Whether what follows ``term`` could be read as a part of its sum."""
+    """Whether factors behind ``term`` could be read as part of its sum."""
     above, below = numerator_and_denominator(term)
     return bool(above) and not below and isinstance(ordered_factors(above)[-1], Reduction)
 

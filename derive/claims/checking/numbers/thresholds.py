@@ -92,7 +92,9 @@ class Found:
 
 
 def compared(formulas: Iterable[Expr]) -> list[Expr]:
-    """Expressions compared with 0: ``x - 3`` for ``x > 3``, ``x`` for ``Abs(x)``. No sizes alone."""
+    """Expressions compared with 0: ``x - 3`` for ``x > 3``, ``x`` for ``Abs(x)``; none in sizes
+    alone.
+    """
     found: dict[Expr, None] = {}
     for e in formulas:
         nodes = as_choices(e).atoms(Relational, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
