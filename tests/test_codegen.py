@@ -28,7 +28,7 @@ from derive.derivation import closed_form_of
 from derive.language.notation.library import list_forwards
 from derive.proof.proving.proved import Proved
 
-ROOT = Path(codegen.driver.lean.__file__).parents[1]
+ROOT = Path(codegen.driver.lean.__file__).parents[2]
 DX = "dx = gain * inv_std * torch.addcmul(dy - dbias / N, dgain / (N - 1), xhat, value=-1)"
 
 

@@ -24,7 +24,7 @@ from codegen.importing.asked import Argument, arguments_of, sizes_of
 from codegen.importing.beyond import violated
 from codegen.importing.driver import from_torch, imported
 from codegen.importing.nodes import mathematics
-from codegen.importing.operations import rules
+from codegen.importing.rules import rules
 from derive.language.errors import QuestionError
 from derive.language.nodes import Sum
 from derive.language.symbols import Axis, Tensor

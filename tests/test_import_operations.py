@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codegen.importing.driver import imported
-from codegen.importing.operations import rules
+from codegen.importing.rules import rules
 from derive.language.errors import QuestionError
 from derive.language.torch_ops import table
 

@@ -13,7 +13,7 @@ from both_doors import by_text, by_torch, by_trace
 from torch_ops_rows import DECOMPOSED, IMPORTED_ALONE, READ_ALONE, ROWS
 
 from codegen.importing.calls import STORAGE
-from codegen.importing.operations import rules
+from codegen.importing.rules import rules
 from derive.claims.reading.operations.vocabulary import OPERATIONS
 from derive.language.torch_ops import table
 from derive.language.torch_ops.refused import refused

@@ -162,7 +162,7 @@ class Reader(Shaping):
                 late = None
 
     def _value_of(self, node: torch.fx.Node) -> Any:
-        from codegen.importing.operations import checks, rules
+        from codegen.importing.rules import checks, rules
 
         found = node.meta.get("val")
         if isinstance(found, torch.SymBool):
@@ -190,7 +190,7 @@ class Reader(Shaping):
         return self.values.get(of, OUTSIDE) if isinstance(of, torch.fx.Node) else self.meant(of)
 
     def _named(self, node: torch.fx.Node, operation: str, value: Value) -> Value:
-        from codegen.importing.operations import names
+        from codegen.importing.rules import names
 
         found = node.meta.get("val")
         if isinstance(found, torch.Tensor) and not found.is_floating_point():
@@ -221,7 +221,7 @@ class Reader(Shaping):
 
     def called(self, value: Value) -> str:
         """By the operation that it came from."""
-        from codegen.importing.operations import names
+        from codegen.importing.rules import names
 
         for node in self.node.all_input_nodes if self.node else ():
             known = self.values.get(node)

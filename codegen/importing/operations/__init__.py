@@ -3,7 +3,6 @@
 In: a reader and the arguments of one operation. Out: its value over named axes.
 """
 
-from codegen.importing import arrays as arrays
 from codegen.importing.operations import along as along
 from codegen.importing.operations import choosing as choosing
 from codegen.importing.operations import creating as creating
@@ -13,6 +12,3 @@ from codegen.importing.operations import pointwise as pointwise
 from codegen.importing.operations import reducing as reducing
 from codegen.importing.operations import scattering as scattering
 from codegen.importing.operations import viewing as viewing
-from codegen.importing.operations.table import checks as checks
-from codegen.importing.operations.table import names as names
-from codegen.importing.operations.table import rules as rules

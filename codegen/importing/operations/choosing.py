@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 from codegen.importing.operations.table import rule, rules
 from codegen.importing.values import CONDITION, LABEL, Value
 from derive.language.torch_ops import trees
@@ -80,23 +78,6 @@ for _name in ("logical_or", "bitwise_or", "__or__"):
 def _not(r, x):
     condition = r.as_condition(x)
     return condition.of(trees.opposite(condition.tree))
-
-
-def _labels_stay(name: str, stay) -> None:
-    """Labels that are ignored, given a class: their one-hot is 0 as it is."""
-    row = rules[name]
-
-    def of(r, x, **given):
-        label = isinstance(x, Value) and x.kind == LABEL
-        return x if label and stay(**given) else row(r, x=x, **given)
-
-    of.__signature__ = inspect.signature(row)
-    rules[name] = of
-
-
-_labels_stay("masked_fill", lambda **given: True)
-for _name in ("clamp", "clip", "clamp_min"):
-    _labels_stay(_name, lambda min=None, max=None: max is None and min == 0)
 
 
 @rule("mul", "multiply", called="product")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from codegen.importing.meeting import name_of
-from codegen.importing.operations.table import before, rule
-from codegen.importing.values import ARGMAX, CONDITION, LABEL, OUTSIDE, Refused, Value
-from derive.language.torch_ops import table, trees
+from codegen.importing.operations.table import rule
+from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, Value
+from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import Tree
 
 AS_LABELS = "pass the indices as an integer argument"
@@ -90,28 +90,3 @@ def indexed(r, x: Value, indices, at) -> Value:
     if to:
         raise Refused(f"an index along {', '.join(to)} indexes the same axis", AS_LABELS)
     return Value(tree, (*rest[:where], *dims, *rest[where:]))
-
-
-before.add("embedding_bag")
-
-
-@rule("embedding_bag", called="vectors")
-def _embedding_bag(
-    r, weight, indices, offsets=None, scale_grad_by_freq=False, mode=0, sparse=False,
-    per_sample_weights=None, include_last_offset=False, padding_idx=None,
-):  # fmt: skip
-    """The graph has the rows of a matrix of indices one after the other.
-
-    Long: torch's arguments.
-    """
-    from codegen.importing.arrays import Named
-
-    if scale_grad_by_freq or include_last_offset or padding_idx not in (None, -1):
-        raise Refused("bags with options", "leave them at their defaults")
-    bags = indices.along((axis,) for axis in indices.dims[0])
-    weights = per_sample_weights
-    if weights is not None:
-        weights = r.moved(weights.along((axis,) for axis in weights.dims[0]), bags.dims)
-    meaning, word = table["embedding_bag"].meaning, ("sum", "mean", "max")[mode]
-    found = meaning(Named(r), bags, weight, mode=word, per_sample_weights=weights)
-    return [found, OUTSIDE, OUTSIDE, OUTSIDE]
