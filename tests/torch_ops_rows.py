@@ -100,6 +100,7 @@ ROWS = {
     "logcumsumexp": (MATRIX, "torch.logcumsumexp(x, 1)"),
     "diff": (MATRIX, "(torch.diff(x, dim=1)**2).sum()"),
     "diff(ends)": (PAIRS, "torch.diff(x, dim=1, prepend=y[:, :1], append=y[:, -1:])"),
+    "diff(prepended)": (PAIRS, "torch.diff(x, prepend=y)"),
     "diff(thrice)": (MATRIX, "torch.diff(x, n=3, dim=0).sum(0)"),
     "flip": (MATRIX, "torch.flip(x, [0, 1]) + x.flip(0)"),
     "permute": (MATRIX, "x.permute(1, 0) + torch.permute(x, (1, 0))"),

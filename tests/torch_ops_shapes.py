@@ -81,6 +81,7 @@ ROWS = {
     "minimum": (P, "torch.minimum(x, y)"),
     "fmax": (P, "torch.fmax(x, y)"),
     "fmin": (P, "torch.fmin(x, y)"),
+    "aminmax(named)": (M, "torch.aminmax(x, dim=1).max - x.aminmax(dim=1).min"),
     "aminmax": (M, "torch.aminmax(x, dim=1)[0] + torch.aminmax(x)[1]"),
     "max": (P, "torch.max(x, 1)[0] + x.max(dim=1).values * x.max() + torch.max(x, y).sum(1)"),
     "min": (P, "x.min(1)[0] - torch.min(x) + torch.min(x, other=y).sum(1)"),

@@ -120,6 +120,7 @@ def fit(definition: Definition, of_axis: Mapping[str, Expr], sizes: Mapping[str,
     return whole and all(
         of[a.name] == prod(of[definition.size(b).name] for b in parts)
         for a, parts in definition.flattened
+        if a.name in sizes  # another has the length of its parts
     )
 
 

@@ -57,6 +57,8 @@ from derive.claims.reading.values import (
 )
 from derive.language.torch_ops.refused import refused
 
+ENDS = ("min", "max")  # the names of the pair that aminmax returns
+
 
 class Expressions:
     """Reads expressions. ``local`` gives what the text assigned to a name, or None; ``write`` is
@@ -206,6 +208,8 @@ class Expressions:
         x = self.read(node.value)
         if isinstance(x, Extremes) and node.attr in ("values", "indices"):
             return x.values if node.attr == "values" else x.indices
+        if isinstance(x, tuple) and len(x) == len(ENDS) and node.attr in ENDS:
+            return x[ENDS.index(node.attr)]
         found = attribute(self.space, node.attr)
         if not found or not isinstance(x, Value) or x.kind == NUMBER:
             raise self._no_attribute(node, x)
