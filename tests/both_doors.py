@@ -19,12 +19,12 @@ from codegen.importing.asked import arguments_of
 from codegen.importing.driver import imported
 from codegen.targets.torch.interpret import Interpreter
 from derive import forward_from
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.notation import uses_notation
 from derive.claims.reading.pasted import pasted_in
-from derive.claims.reading.program import Program
+from derive.claims.reading.program import TextProgram
 from derive.claims.reading.source import Source
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 
 SIZES = {"B": 3, "N": 4, "C": 6, "V": 6, "T": 8, "K": 3, "H": 5, "W": 7, "D": 2, "E": 4, "S": 4}
 LABELS_OF = ("V", "C")
@@ -94,13 +94,13 @@ def by_text(axes: str, lines: str, folder: Path) -> torch.Tensor:
     interpreter.run()
     source = Source(lines, "text")
     space = Space(definition, uses_notation(source.parsed()))
-    program = Program(source, space, Names(definition, {}), definition.differentiable[0])
+    program = TextProgram(source, space, TextNames(definition, {}), definition.differentiable[0])
     program.run(list(pasted_in(source.parsed()).lines))
     cell = program.cells["result"]
     if cell.broken is not None:
         raise AssertionError(str(cell.broken))
     value = cell.value
-    assert isinstance(value, Value)
+    assert isinstance(value, TextValue)
     interpreter.definition = space.definition
     interpreter.sizes = space.definition.sizes_from(interpreter.sizes)
     order = interpreter.definition.axes

@@ -18,7 +18,7 @@ import sympy
 from mpmath import MPContext
 
 from derive.language.choices import Branches, Compared
-from derive.language.matrices import Inverse, LogDet, OfMatrix, Solve
+from derive.language.matrices import Inverse, LogDet, MatrixNode, Solve
 from derive.language.nodes import (
     ArgMax,
     LargestSoFar,
@@ -106,7 +106,7 @@ class Numbers:
             return Fraction(at[e.axis])
         if isinstance(e, Recurrence):
             return self.state(e, at)
-        if isinstance(e, OfMatrix):
+        if isinstance(e, MatrixNode):
             return self.of_matrix(e, at)
         if isinstance(e, LogCumSumExp):
             return self.value(e.in_full, at)

@@ -7,7 +7,7 @@ from chromium import AXE, BROWSER, WIDTHS, Tab, started
 
 from derive.commands.site import pages_of
 from derive.show.handbook import handbook
-from derive.show.html import Around, fragment
+from derive.show.html import PageLinks, fragment
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FORWARDS = ("batch_norm", "softmax_nll", "mlp", "tanh", "Attention", "ClampedNLL", "LayerNorm")
@@ -27,7 +27,7 @@ def pages(tmp_path_factory, shown, lessons):
     folder = tmp_path_factory.mktemp("pages")
     documents = {f"{name}.html": shown(name) for name in FORWARDS}
     texts = pages_of({"All": documents}, "Gradients", "A page for every forward.")
-    texts |= {f"docs/{file}": text for file, text in handbook(DOCS, Around()).items()}
+    texts |= {f"docs/{file}": text for file, text in handbook(DOCS, PageLinks()).items()}
     (folder / "docs").mkdir()
     written = lessons.as_pages(folder / "lessons")
     texts |= {f"lessons/{path.name}": text for path, text in written.items()}

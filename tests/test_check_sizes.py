@@ -12,9 +12,9 @@ from derive import Axis, Forward, Input, Label, OneHot, Scalar, Sum
 from derive.claims.checking import judging as checking
 from derive.claims.checking.check import _target
 from derive.claims.checking.ground import ground_of
-from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.fields import PRIMES
-from derive.claims.checking.numbers.further import Agreement, agreement
+from derive.claims.checking.numbers.further import ExactAgreement, agreement
 from derive.claims.reading import read
 
 N, C = Axis("N"), Axis("C")
@@ -159,7 +159,7 @@ def test_what_agrees_exactly_at_further_sizes_is_right_and_says_so(
 def test_without_an_exact_agreement_three_batches_are_no_answer(
     without_the_proof_for_every_size, monkeypatch
 ):
-    unknown = Agreement((), None, "N = 5: a root that is not in the field")
+    unknown = ExactAgreement((), None, "N = 5: a root that is not in the field")
     monkeypatch.setattr(checking, "agreement", lambda *_: unknown)
     verdict = derive.check(Squares, "2*x*dy")
     assert verdict.right is None and verdict.status == 1
@@ -192,11 +192,11 @@ UNEQUAL = [
 ]
 
 
-def compared(forward, text: str) -> Agreement:
+def compared(forward, text: str) -> ExactAgreement:
     definition = forward.definition
     reading = read(text, definition, _target(definition, None))
     (claim,) = reading.claims
-    return agreement(Question(ground_of(reading.definition).chain, claim.of, claim.actual))
+    return agreement(GradientQuestion(ground_of(reading.definition).chain, claim.of, claim.actual))
 
 
 @pytest.mark.parametrize(("forward", "text"), EQUAL, ids=str)

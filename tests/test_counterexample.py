@@ -43,7 +43,7 @@ from derive.claims.checking.numbers.counterexample import (
 )
 from derive.claims.checking.numbers.evaluation import Evaluation
 from derive.claims.checking.numbers.exact_numbers import Exact, Irrational, Logarithms
-from derive.claims.checking.numbers.points import Drawing, data_of, generic_point, smallest_sizes
+from derive.claims.checking.numbers.points import RandomData, data_of, generic_point, smallest_sizes
 from derive.gradient.chain.chain import adjoint_of, derive_chain
 from derive.gradient.closing.closed_form import close
 from derive.language.nodes import ArgMax, Max, OneHot, Rename, Sum, along
@@ -77,7 +77,7 @@ def some_sizes(chain):
 
 
 def a_point(chain, seed=0, kind=0):
-    drawing = Drawing(seed, kind)
+    drawing = RandomData(seed, kind)
     return generic_point(chain.definition, some_sizes(chain), {}, drawing)
 
 

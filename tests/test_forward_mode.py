@@ -6,7 +6,7 @@ import pytest
 import torch
 from gallery import EVERYTHING
 
-from derive.language.nodes import OfMatrix
+from derive.language.nodes import MatrixNode
 
 everything = pytest.mark.parametrize("emitted", EVERYTHING, ids=str)
 
@@ -55,7 +55,7 @@ def test_it_takes_the_sides_of_kinks_that_the_statements_take(emitted, kind):
 
         once = along(of_one(emitted.function, arguments, name), v)
         found = once(x), torch.func.jvp(once, (x,), (v,))[1]
-        solves = any(s.expression.has(OfMatrix) for s in emitted.definition.statements)
+        solves = any(s.expression.has(MatrixNode) for s in emitted.definition.statements)
         way = by_reverse if solves else along
         stated = way(of_one(STATED.get(str(emitted), emitted.stated), arguments, name), v)
         for one, other in zip(found, (stated(x), way(stated, v)(x)), strict=True):

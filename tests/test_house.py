@@ -21,8 +21,8 @@ from derive.language.nodes import (
     ArrayNode,
     Broadcast,
     GoneAlong,
+    MatrixNode,
     Min,
-    OfMatrix,
     Reduction,
     Reindexing,
     Reshaping,
@@ -96,7 +96,7 @@ def nodes() -> list[type[ArrayNode]]:
         for c in vars(derive.language.nodes).values()
         if isinstance(c, type) and issubclass(c, ArrayNode)
     ]
-    bases = (ArrayNode, Reduction, Reindexing, Reshaping, Whole, GoneAlong, OfMatrix)
+    bases = (ArrayNode, Reduction, Reindexing, Reshaping, Whole, GoneAlong, MatrixNode)
     return [c for c in found if c not in (*bases, Broadcast, Min)]  # gone before derivation
 
 
@@ -120,7 +120,7 @@ def test_the_records_at_the_doors_are_frozen():
     from codegen.program.quality import Emitted, Quality
     from derive.gradient.chain.chain import Chain
     from derive.gradient.closing.closed_form import ClosedForm
-    from derive.gradient.closing.steps import Step as DerivationStep
+    from derive.gradient.closing.steps import RewriteStep as DerivationStep
     from derive.language.notation.definition import Definition
     from derive.proof.proving.proved import Proved
 
@@ -160,6 +160,16 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     of = function.args
     names = [a.arg for a in (*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg) if a]
     return [name for i, name in enumerate(names) if i or name not in ("self", "cls", "mcs")]
+
+
+def test_a_class_name_means_one_thing():
+    """In all rooms; templates are copied and stand alone."""
+    places: dict[str, list[str]] = {}
+    for file in (file for file in SHORT if "templates" not in file.parts):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{module_of(file)}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
 def is_row(function: ast.FunctionDef) -> bool:

@@ -8,8 +8,8 @@ from generating import assert_same_gradients, draw, forward_file, generated, pag
 
 from codegen.targets.torch.interpret import Interpreter
 from derive import NotationError, check, derive, forward_from
-from derive.claims.reading.names import Names
-from derive.claims.reading.program import Program
+from derive.claims.reading.names import TextNames
+from derive.claims.reading.program import TextProgram
 from derive.claims.reading.source import Source
 from derive.claims.reading.values import Space
 
@@ -251,7 +251,7 @@ def run_as_text(file, text):
     definition = forward_from(file).definition
     source = Source(f"result = {text}", "text")
     space = Space(definition)
-    program = Program(source, space, Names(definition, {}), definition.differentiable[0])
+    program = TextProgram(source, space, TextNames(definition, {}), definition.differentiable[0])
     program.run(source.parsed().body)
     return space.definition, program.cells["result"]
 

@@ -12,7 +12,7 @@ from forwards import HEAD
 from codegen.driver.lean import generate
 from codegen.targets.cpp.expressions import named
 from codegen.targets.languages import kernels
-from codegen.targets.tables.sizes import Sizes
+from codegen.targets.tables.sizes import SizeTexts
 from derive import forward_from
 
 COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))
@@ -257,7 +257,9 @@ def test_names_that_are_taken_stay_apart():
 
 
 def test_sizes_come_from_shapes_and_from_one_another():
-    sizes = Sizes({"C": "x.shape[1]", "N": "x.shape[0]"}, ["L"], {"C": ["D", "L"], "M": ["N", "D"]})
+    sizes = SizeTexts(
+        {"C": "x.shape[1]", "N": "x.shape[0]"}, ["L"], {"C": ["D", "L"], "M": ["N", "D"]}
+    )
     assert sizes.lines(["M"]) == [
         "N = x.shape[0]",
         "C = x.shape[1]",
@@ -267,4 +269,4 @@ def test_sizes_come_from_shapes_and_from_one_another():
     with pytest.raises(KeyError, match="K"):
         sizes.lines(["K"])
     with pytest.raises(KeyError, match="A"):
-        Sizes({}, [], {"A": ["B"], "B": ["A"]}).lines(["A"])
+        SizeTexts({}, [], {"A": ["B"], "B": ["A"]}).lines(["A"])

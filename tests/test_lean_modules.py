@@ -649,9 +649,11 @@ def test_a_torch_function_is_another_where_what_it_reads_is(monkeypatch):
 
 def test_threads_that_call_first_derive_once(monkeypatch):
     bent_once, derived = function(Bent), []
-    find = codegen.called.functions.Function._find
+    find = codegen.called.functions.DerivedFunction._find
     monkeypatch.setattr(
-        codegen.called.functions.Function, "_find", lambda self: (derived.append(1), find(self))
+        codegen.called.functions.DerivedFunction,
+        "_find",
+        lambda self: (derived.append(1), find(self)),
     )
     with ThreadPoolExecutor(3) as threads:
         found = [*threads.map(lambda _: bent_once(x, w), range(3))]
@@ -692,7 +694,7 @@ def test_a_function_that_calls_itself_is_refused(made):
 def test_a_derivation_is_left_at_once_and_taken_up_again(monkeypatch):
     """By Ctrl-C, which here is of another thread."""
     begun, ended, found = threading.Event(), threading.Event(), []
-    find = codegen.called.functions.Function._find
+    find = codegen.called.functions.DerivedFunction._find
 
     def slow(self):
         found.append(self)
@@ -704,7 +706,7 @@ def test_a_derivation_is_left_at_once_and_taken_up_again(monkeypatch):
         begun.wait(100)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    monkeypatch.setattr(codegen.called.functions.Function, "_find", slow)
+    monkeypatch.setattr(codegen.called.functions.DerivedFunction, "_find", slow)
     made = function(Bent)
     other = threading.Thread(target=interrupt)
     other.start()

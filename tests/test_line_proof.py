@@ -15,7 +15,7 @@ import derive.proof.proving.forward_plan as plan
 from derive import Axis, forward_from
 from derive.gradient.chain.chain import derive_chain
 from derive.gradient.closing.stages import Arrangement, Move, stages
-from derive.gradient.values.naming import Value
+from derive.gradient.values.naming import NamedValue
 from derive.language.errors import UnprovedError
 from derive.language.nodes import Peak
 from derive.proof.proving.line_proof import PROVED, STEP, UNPROVED, WRITTEN, proved_lines
@@ -52,7 +52,7 @@ def form(tmp_path_factory):
 
 def doubled(result):
     """A wrong factor: before an expression, or in the last of several lines."""
-    if isinstance(result, Value):
+    if isinstance(result, NamedValue):
         return replace(result, expression=2 * result.expression)
     if isinstance(result, list):
         *others, last = result
@@ -69,11 +69,11 @@ def broken(monkeypatch, module, stage):
 
 def outputs(form, values):
     """The output by these lines, on numbers."""
-    folded: dict[str, Value] = {}
+    folded: dict[str, NamedValue] = {}
     for value in values:
         before = folded.get(value.tensor.name, value)
         inside = {} if before is value else {value.tensor: before.expression}
-        folded[value.tensor.name] = Value(value.tensor, value.expression.xreplace(inside))
+        folded[value.tensor.name] = NamedValue(value.tensor, value.expression.xreplace(inside))
     numbers = Numbers(SIZES, 1, folded.values(), {"labels": Axis("C")})
     for tensor in form.definition.inputs:
         numbers.entries(tensor, tensor.home)
@@ -107,7 +107,7 @@ def test_a_stage_of_the_forward_that_goes_wrong_is_refused(stage, body, form, mo
     except UnprovedError as error:
         assert "nothing was emitted" in str(error)
     else:
-        statements = (Value(s.tensor, s.expression) for s in right.definition.statements)
+        statements = (NamedValue(s.tensor, s.expression) for s in right.definition.statements)
         assert all(map(close, outputs(right, lines), outputs(right, statements)))
     assert UNPROVED in {line.how for line in met[0]}
 
@@ -149,7 +149,7 @@ def test_the_largest_of_something_else_is_not_what_was_written(form):
     right = form(X + "m = Max(x, C)\ny = exp(x - m)")
     x, *_ = right.definition.inputs
     for operand, how in ((x, WRITTEN), (2 * x, UNPROVED)):
-        peak = Value(right.definition.by_name["m"].tensor, Peak.over(operand, [Axis("C")]))
+        peak = NamedValue(right.definition.by_name["m"].tensor, Peak.over(operand, [Axis("C")]))
         (line,) = proved_lines([peak], right)
         assert line.how == how
 

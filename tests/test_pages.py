@@ -19,15 +19,15 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Graph,
-    Group,
+    Foldable,
     Matrix,
-    Node,
     Prose,
     Section,
+    TensorGraph,
+    TensorNode,
 )
 from derive.show.graph import drawing
-from derive.show.html import Around, fragment, page
+from derive.show.html import PageLinks, fragment, page
 from derive.show.index import index
 from derive.show.sections import STABLE
 
@@ -78,7 +78,7 @@ def test_a_page_is_well_formed_complete_and_alone(name, shown):
     _is_well_formed_and_complete(text, document)
     _needs_nothing_from_outside(text)
     _is_drawn_by_what_browsers_know(text)
-    (graph,) = blocks(document, Graph)
+    (graph,) = blocks(document, TensorGraph)
     _has_a_place_for_everything(graph)
 
 
@@ -89,16 +89,16 @@ def blocks(document: Document, kind) -> list:
     while pending:
         block = pending.pop(0)
         found += [block] if isinstance(block, kind) else []
-        pending += block.blocks if isinstance(block, Group) else ()
+        pending += block.blocks if isinstance(block, Foldable) else ()
     return found
 
 
 def _is_well_formed_and_complete(text: str, document: Document) -> None:
     root = parsed(text)
     assert Tags(text).open == []
-    count = {k: len(blocks(document, k)) for k in (Derivation, Equations, Graph, Group)}
-    assert len(list(root.iter("details"))) == count[Derivation] + count[Group]
-    assert len(list(root.iter("svg"))) == count[Graph]
+    count = {k: len(blocks(document, k)) for k in (Derivation, Equations, TensorGraph, Foldable)}
+    assert len(list(root.iter("details"))) == count[Derivation] + count[Foldable]
+    assert len(list(root.iter("svg"))) == count[TensorGraph]
     assert len(list(root.iter("h2"))) == len(document.sections)
     assert sum(e.get("class") == "equations" for e in root.iter("div")) == (
         count[Derivation] + count[Equations]
@@ -131,7 +131,7 @@ def _is_drawn_by_what_browsers_know(text: str) -> None:
                 assert not re.search(r"Sum\(|OneHot|Tensor|Piecewise", element.text)
 
 
-def _has_a_place_for_everything(graph: Graph) -> None:
+def _has_a_place_for_everything(graph: TensorGraph) -> None:
     """No boxes overlap, all are inside of the drawing, and an edge leads down."""
     drawn = drawing(graph)
     place = {box.name: box for box in drawn.boxes}
@@ -213,12 +213,12 @@ def hostile() -> Document:
                 HOSTILE,
                 (
                     Prose((HOSTILE, name, HOSTILE)),
-                    Group(HOSTILE, (Prose(HOSTILE),)),
+                    Foldable(HOSTILE, (Prose(HOSTILE),)),
                     Equations((equation, Equation(HOSTILE, HOSTILE))),
                     Derivation(HOSTILE, equation, (equation,)),
                     Matrix(HOSTILE, ((name,),), HOSTILE),
                     Code(((HOSTILE, HOSTILE),)),
-                    Graph((Node(HOSTILE, "input", HOSTILE),), (), frozenset()),
+                    TensorGraph((TensorNode(HOSTILE, "input", HOSTILE),), (), frozenset()),
                 ),
             ),
         ),
@@ -229,7 +229,7 @@ def hostile() -> Document:
     "text",
     [
         page(hostile()),
-        index({HOSTILE: {HOSTILE: hostile()}}, HOSTILE, HOSTILE, Around(((HOSTILE, HOSTILE),))),
+        index({HOSTILE: {HOSTILE: hostile()}}, HOSTILE, HOSTILE, PageLinks(((HOSTILE, HOSTILE),))),
         fragment(hostile()),
     ],
     ids=["page", "index", "notebook"],
@@ -246,8 +246,12 @@ def test_what_cannot_be_shown_is_refused_by_name():
 
 
 def test_gradients_flow_only_where_they_pass():
-    nodes = (Node("a", "input", "()"), Node("b", "label", "()"), Node("c", "statement", "()"))
-    graph = Graph(nodes, (("a", "c"), ("b", "c")), frozenset({("a", "c")}))
+    nodes = (
+        TensorNode("a", "input", "()"),
+        TensorNode("b", "label", "()"),
+        TensorNode("c", "statement", "()"),
+    )
+    graph = TensorGraph(nodes, (("a", "c"), ("b", "c")), frozenset({("a", "c")}))
     drawn = drawing(graph)
     assert (len(drawn.forward), len(drawn.backward)) == (2, 1)
     start = [float(n) for n in re.findall(r"[\d.]+", drawn.backward[0])[:2]]

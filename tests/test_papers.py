@@ -15,7 +15,7 @@ from forwards import OWN, write
 from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
 
 import derive
-from derive.language.formulas.entries import ArgMaxOf, Chosen, entry
+from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
 from derive.language.formulas.latex import latex_formula
 from derive.language.formulas.latex_lines import formula_lines, width
 from derive.language.formulas.latex_names import latex_name, latex_text
@@ -28,7 +28,7 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Group,
+    Foldable,
     Matrix,
     Prose,
     Section,
@@ -89,7 +89,7 @@ def hostile() -> Document:
     code = ((r"\end{verbatim}", "```` \\input{/etc/passwd} \\end{verbatim} é"), ("x", "y" * 300))
     blocks = (
         Prose((f"{HOSTILE} and ", tensors[0], " \x1b[31m")),
-        Group((HOSTILE, Eq(tensors[1], 0)), (Prose(HOSTILE),)),
+        Foldable((HOSTILE, Eq(tensors[1], 0)), (Prose(HOSTILE),)),
         Equations(equations),
         Derivation((HOSTILE, Eq(tensors[2], 0)), plain[0], plain[1:]),
         Matrix(tensors[0], ((tensors[0], tensors[1]), (X, Abs(Y))), HOSTILE),
@@ -140,7 +140,7 @@ def test_a_name_is_one_symbol(name, shown):
         (entry("x_1", (1,)), r"\mathrm{x\_1}_{2}"),
         (Chosen(entry("labels", (0,)), 2), r"\mathbf{1}[\,\mathrm{labels}_{1} = 2\,]"),
         (
-            Chosen(ArgMaxOf(entry("x", (0,)), entry("x", (1,))), 2),
+            Chosen(ArgMaxOfEntries(entry("x", (0,)), entry("x", (1,))), 2),
             r"\mathbf{1}[\,\arg\max\left(x_{1}, x_{2}\right) = 2\,]",
         ),
         (Rational(3, 4) * X, r"\frac{3\,x}{4}"),

@@ -7,7 +7,7 @@ import pytest
 from sympy import QQ, ring, symbols
 
 from derive.proof.zero import products
-from derive.proof.zero.fractions import Budget, Fractions
+from derive.proof.zero.fractions import Fractions, TermBudget
 
 numbers = random.Random(0)
 
@@ -44,7 +44,7 @@ def test_flint_multiplies_what_is_large(monkeypatch):
     ):
         asked.clear()
         of_sympy = e.expand()
-        found = Fractions([x, y, z], Budget()).of(e).numerator
+        found = Fractions([x, y, z], TermBudget()).of(e).numerator
         assert found.as_expr() == of_sympy and bool(asked) == is_large
 
 
@@ -56,6 +56,6 @@ def test_it_runs_with_and_without(is_there, monkeypatch):
         monkeypatch.setattr(products, "_context", lambda count: None)
     x, y = symbols("x y")
     short = (x + 2 * y) * (x - y)
-    assert Fractions([x, y], Budget()).of(short).numerator.as_expr() == short.expand()
+    assert Fractions([x, y], TermBudget()).of(short).numerator.as_expr() == short.expand()
     e = (x + 2 * y) ** 80 * (x - y) ** 80 - ((x + 2 * y) * (x - y)) ** 80
-    assert Fractions([x, y], Budget()).of(e).numerator == 0
+    assert Fractions([x, y], TermBudget()).of(e).numerator == 0

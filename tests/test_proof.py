@@ -12,7 +12,7 @@ from derive.gradient.chain import rules as rules_module
 from derive.gradient.chain.chain import derive_chain
 from derive.gradient.closing.closed_form import close
 from derive.language.errors import UnprovedError
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import ArrayNode, Max, Sum
 from derive.language.notation.reduced import reduced
 from derive.language.symbols import Tensor, axes_of, tensors_in
@@ -176,7 +176,7 @@ def test_a_wrong_identity_is_caught(name, monkeypatch):
     import derive.gradient.closing.facts as facts
     import derive.gradient.closing.simplifying as simplifying
 
-    wrong: tuple[Identity, ...] = _wrong(name, WRONG_IDENTITIES[name])
+    wrong: tuple[IdentityRule, ...] = _wrong(name, WRONG_IDENTITIES[name])
     monkeypatch.setattr(simplifying, "identities", wrong)
     monkeypatch.setattr(
         simplifying, "gentle", tuple(i for i in wrong if i.name not in ("distribute", "linear"))

@@ -20,13 +20,13 @@ from derive.claims.reading import NotUnderstood, read
 from derive.claims.reading.broadcasting import placed
 from derive.claims.reading.entries_at import OPTIONS
 from derive.claims.reading.matrices import MATRICES
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.notation import CALLS, SCANS, uses_notation
 from derive.claims.reading.operations.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
-from derive.claims.reading.program import Program
+from derive.claims.reading.program import TextProgram
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.source import Source
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
 from derive.language.notation.definition import Definition
@@ -182,24 +182,24 @@ class Numbers:
         return names
 
 
-def run(definition: Definition, text: str) -> tuple[Program, Definition]:
+def run(definition: Definition, text: str) -> tuple[TextProgram, Definition]:
     source = Source(text, "test")
     tree = source.parsed()
-    names = Names(definition, {})
+    names = TextNames(definition, {})
     of = definition.differentiable[0]
-    program = Program(source, Space(definition, uses_notation(tree)), names, of)
+    program = TextProgram(source, Space(definition, uses_notation(tree)), names, of)
     program.run(tree.body)
     return program, program.space.definition
 
 
-def value_of(definition: Definition, text: str) -> tuple[Value, Definition]:
+def value_of(definition: Definition, text: str) -> tuple[TextValue, Definition]:
     program, extended = run(definition, f"result = ({text})")
     cell = program.cells["result"]
     assert cell.broken is None, str(cell.broken)
     return cell.value, extended
 
 
-def as_torch(value: Value, numbers: Numbers):
+def as_torch(value: TextValue, numbers: Numbers):
     axes = [axis for axis in value.dims if axis is not None]
     found = numbers.of(value.expression, axes).expand(numbers.shape(axes))
     return found.reshape([1 if a is None else numbers.shape([a])[0] for a in value.dims])

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from codegen.targets.torch.interpret import Interpreter
 from derive import check, forward_from
 from derive.claims.reading import NotUnderstood
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.notation import uses_notation
-from derive.claims.reading.program import Program
+from derive.claims.reading.program import TextProgram
 from derive.claims.reading.source import Source
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 
 FORWARDS = """\
 from sympy import exp, log
@@ -159,10 +159,10 @@ def as_torch(definition, text):
     given |= interpreter.run()
     source = Source(text, "text")
     space = Space(definition, uses_notation(source.parsed()))
-    program = Program(source, space, Names(definition, {}), definition.inputs[0])
+    program = TextProgram(source, space, TextNames(definition, {}), definition.inputs[0])
     program.run(source.parsed().body)
     value = program.cells["result"].value
-    assert isinstance(value, Value) and not program.cells["result"].broken
+    assert isinstance(value, TextValue) and not program.cells["result"].broken
     interpreter.definition = space.definition
     interpreter.sizes = space.definition.sizes_from(interpreter.sizes)
     order = interpreter.definition.axes

@@ -23,7 +23,7 @@ from codegen.schedule.elements import (
 )
 from codegen.schedule.flattening import flat
 from codegen.schedule.merging import merged
-from codegen.schedule.nodes import Array, Flat, Node, Whole
+from codegen.schedule.nodes import Array, Flat, LibraryNode, Node
 from codegen.schedule.planning import planned
 from codegen.targets.cpp.kernels import kernels_of
 from codegen.targets.lean.kept import with_little_kept
@@ -50,7 +50,7 @@ def program():
 
 
 def sweeps(flat, costs=CPU):
-    return [stage for stage in planned(flat, costs).stages if not isinstance(stage, Whole)]
+    return [stage for stage in planned(flat, costs).stages if not isinstance(stage, LibraryNode)]
 
 
 def test_statistics_are_exact_and_what_is_returned_is_in_the_format_of_the_inputs(program):

@@ -15,7 +15,7 @@ from derive.gradient.orders.second import second_order
 from derive.gradient.orders.sections import BACKWARD, PULLBACK, SECOND, document_of_second
 from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor, axes_of, ordered
-from derive.show.document import Derivation, Equation, Equations, Group, Matrix, Prose
+from derive.show.document import Derivation, Equation, Equations, Foldable, Matrix, Prose
 from derive.show.formats import FORMATS
 from derive.show.renamed import Renaming
 from derive.show.terminal import words_of
@@ -49,7 +49,7 @@ def blocks(document, kind, title):
 def _opened(block):
     return (
         [b for inner in block.blocks for b in _opened(inner)]
-        if isinstance(block, Group)
+        if isinstance(block, Foldable)
         else [block]
     )
 

@@ -26,7 +26,7 @@ from derive.language.notation.library import forward_from
 from derive.language.symbols import tensors_in
 from derive.running.writing import MARK
 from derive.show import document_of
-from derive.show.document import Derivation, Equations, Group, Matrix
+from derive.show.document import Derivation, Equations, Foldable, Matrix
 from derive.show.paths import paths_to
 from derive.show.terminal import rendered
 
@@ -149,7 +149,7 @@ def test_steps_that_a_reader_follows_at_once_are_one_line(documents):
 def test_of_a_long_forward_an_overview_is_shown_and_opened_by_of(capsys, shown):
     document = shown("mlp")
     assert document.overview and not shown("batch_norm").overview
-    groups = [words_of(b.title) for b in blocks(document, Group)]
+    groups = [words_of(b.title) for b in blocks(document, Foldable)]
     assert "inside of hpreact: 6 lines" in groups and "the graph of the forward" in groups
     console = Console(width=160, color_system=None)
     with console.capture() as captured:

@@ -6,7 +6,7 @@ from forwards import HEAD, told_apart
 from sympy import I, Integer, Max, Rational
 
 import derive
-from derive.language.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry_of
 from derive.language.formulas.mathml import mathml
 from derive.language.formulas.unicode import words_of
 from derive.language.symbols import Tensor
@@ -68,7 +68,7 @@ def value(numbers, e):
         number += tensor.role == "label"  # counted from 1
         known[symbol] = Rational(str(number.real)) + I * Rational(str(number.imag))
     e = e.xreplace(known)
-    e = e.replace(ArgMaxOf, lambda *row: Integer(row.index(max(row)) + 1))
+    e = e.replace(ArgMaxOfEntries, lambda *row: Integer(row.index(max(row)) + 1))
     e = e.replace(Chosen, lambda place, number: Integer(place == number))
     return complex(e.replace(LargestOf, Max))
 

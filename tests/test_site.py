@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from test_pages import Tags, parsed
 
-from derive.commands.site import Beside, _kinds, write_site
+from derive.commands.site import SiteLinks, _kinds, write_site
 from derive.language.errors import QuestionError
 from derive.language.notation.library import list_forwards
 from derive.show.handbook import handbook
-from derive.show.html import Around, keys_of
+from derive.show.html import PageLinks, keys_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,7 +51,7 @@ def test_documentation_is_a_part_of_the_site(tmp_path):
     (docs / "one.md").write_text(
         "# One\n\n## Two words\n\n[back](README.md)\n\n| a |\n|---|\n| b |\n"
     )
-    beside = Beside("play/index.html", "lessons/index.html", docs)
+    beside = SiteLinks("play/index.html", "lessons/index.html", docs)
     write_site(tmp_path / "site", [tanh], beside=beside)
     first, one = ((tmp_path / "site/docs" / f).read_text() for f in ("index.html", "one.html"))
     links = [e.get("href") for e in parsed(first).iter("a")]
@@ -62,7 +62,7 @@ def test_documentation_is_a_part_of_the_site(tmp_path):
 
 
 def test_links_between_our_own_pages_lead_somewhere():
-    pages = handbook(ROOT / "docs", Around())
+    pages = handbook(ROOT / "docs", PageLinks())
     found = {name: {e.get("id") for e in parsed(text).iter()} for name, text in pages.items()}
     for name, text in pages.items():
         for link in (e.get("href") for e in parsed(text).iter("a")):

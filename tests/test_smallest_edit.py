@@ -10,9 +10,9 @@ from sympy import Integer, Piecewise, exp, log, pi
 import derive.claims.checking.explaining.edits as edits
 from codegen.backwards.checking import check_function
 from derive import check
-from derive.claims.checking.explaining.written import Written
+from derive.claims.checking.explaining.written import WrittenClaim
 from derive.claims.checking.numbers.residues import Residues
-from derive.claims.reading import Line
+from derive.claims.reading import TextLine
 from derive.language.nodes import Position
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor
@@ -170,7 +170,7 @@ X = Tensor("x", (N,))
 
 
 def spots_of(e):
-    written = Written(e, (), Line("dx", 1, "dx", e))
+    written = WrittenClaim(e, (), TextLine("dx", 1, "dx", e))
     return written, {spot.node: spot for spot in written.spots}
 
 

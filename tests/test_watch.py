@@ -14,7 +14,7 @@ from forwards import HEAD
 
 import derive
 from codegen.commands.cli import gradform
-from codegen.commands.comparison import Derivation, Fact, changes, described
+from codegen.commands.comparison import DerivationFact, ForwardFacts, changes, described
 from codegen.commands.deriving import Deriver
 from codegen.commands.facts import derivation_facts
 from codegen.commands.watch import watch_parser
@@ -30,7 +30,7 @@ RENAMED = SQUARE.replace("a =", "squared =").replace("a + x", "squared + x")
 pytestmark = pytest.mark.xdist_group("watch")
 
 
-def facts(tmp_path: Path, text: str) -> Derivation:
+def facts(tmp_path: Path, text: str) -> ForwardFacts:
     file = tmp_path / f"square_{abs(hash(text))}.py"
     file.write_text(text)
     (forward,) = load(file)
@@ -94,10 +94,10 @@ def test_a_default_is_a_change(tmp_path):
 
 
 def test_what_is_new_or_gone_is_said():
-    one = Derivation("f", (Fact("dx", ("dx = dy",)),))
+    one = ForwardFacts("f", (DerivationFact("dx", ("dx = dy",)),))
     assert described("f", None, one) == ["f: new", "  dx", "    + dx = dy"]
     assert described("f", one, None) == ["f: removed", "  dx", "    - dx = dy"]
-    risky = Derivation("f", (*one.facts, Fact("risk", ("may overflow",))))
+    risky = ForwardFacts("f", (*one.facts, DerivationFact("risk", ("may overflow",))))
     assert described("f", one, risky)[0].startswith("f: the same function")
 
 

@@ -17,7 +17,7 @@ from derive.language.errors import QuestionError
 from derive.running.folders import alone_in
 from derive.running.writing import MARK, OURS, current, refuse, replaced, write_all
 from derive.show.formats import FORMATS
-from derive.show.html import Around
+from derive.show.html import PageLinks
 from derive.show.index import index
 
 ROOT = Path(codegen.__file__).parents[1]
@@ -295,7 +295,7 @@ def test_permissions_and_owner_stay(tmp_path):
 
 def test_gradform_knows_everything_that_it_writes(shown, capsys, tmp_path):
     written = [format(shown("tanh")) for format in FORMATS.values()]
-    written += [index({"All": {"tanh.html": shown("tanh")}}, "Gradients", "", Around())]
+    written += [index({"All": {"tanh.html": shown("tanh")}}, "Gradients", "", PageLinks())]
     written += [(ROOT / "generated" / name).read_text() for name in ("relu.py", "REPORT.md")]
     assert gradform(["show", "tanh", "--chain", "--output", str(tmp_path / "page.txt")]) == 0
     written.append((tmp_path / "page.txt").read_text())

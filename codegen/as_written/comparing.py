@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from codegen.as_written.entries import Entries, Unreadable
+from codegen.as_written.entries import NumberEntries, Unreadable
 from codegen.as_written.running import outputs_of
 from codegen.program import Program
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
@@ -50,17 +50,17 @@ def _differences(forward: type[Forward], program: Program) -> Iterator[str]:
                 break
 
 
-def said_by(forward: type[Forward], given: dict, sizes: dict) -> list[Entries]:
+def said_by(forward: type[Forward], given: dict, sizes: dict) -> list[NumberEntries]:
     """The outputs of a class body. Raises `Unreadable` where it cannot be run with numbers."""
     homes = {t.name: t.home for t in forward.definition.arguments}
     passed = {
-        name: Entries(value.detach().clone(), homes[name], sizes)
+        name: NumberEntries(value.detach().clone(), homes[name], sizes)
         if isinstance(value, Tensor)
         else value
         for name, value in given.items()
     }
     for entries in passed.values():
-        if isinstance(entries, Entries) and entries.value.is_floating_point():
+        if isinstance(entries, NumberEntries) and entries.value.is_floating_point():
             entries.value.requires_grad_()
     try:
         found = outputs_of(forward, passed, sizes)
@@ -73,14 +73,14 @@ def said_by(forward: type[Forward], given: dict, sizes: dict) -> list[Entries]:
     return found
 
 
-def _are_the_same(found: list[Entries], again: list[Entries]) -> bool:
+def _are_the_same(found: list[NumberEntries], again: list[NumberEntries]) -> bool:
     return all(
         {*a.axes} == {*b.axes} and torch.allclose(a.value, b.along(a.axes), equal_nan=True)
         for a, b in zip(found, again, strict=True)
     )
 
 
-def _difference(tensor, value: Tensor, said: Entries, sizes: dict) -> str:
+def _difference(tensor, value: Tensor, said: NumberEntries, sizes: dict) -> str:
     if {*said.axes} != {*tensor.home}:
         own, taken = (", ".join(sorted(map(str, axes))) for axes in (said.axes, tensor.home))
         return f"{tensor} lies along ({own}) as it is written, and along ({taken}) as it is read"

@@ -19,7 +19,7 @@ class Unreadable(Exception):
 
 
 @dataclass(eq=False)
-class Entries:
+class NumberEntries:
     """A tensor with a dimension for each of ``axes``; ``ignored`` is the label that is ignored."""
 
     value: Tensor
@@ -42,10 +42,10 @@ class Entries:
     def size(self, axis: Axis) -> int:
         return self.value.shape[self.axes.index(axis)] if axis in self.axes else self.sizes[axis]
 
-    def on(self, value: Tensor, axes: Iterable[Axis] | None = None) -> Entries:
-        return Entries(value, self.axes if axes is None else tuple(axes), self.sizes)
+    def on(self, value: Tensor, axes: Iterable[Axis] | None = None) -> NumberEntries:
+        return NumberEntries(value, self.axes if axes is None else tuple(axes), self.sizes)
 
-    def of(self, value: object) -> Entries:
+    def of(self, value: object) -> NumberEntries:
         return entries_of(value, self.sizes)
 
     def __bool__(self):
@@ -66,14 +66,14 @@ class Entries:
     __hash__ = object.__hash__
 
 
-def entries_of(value: object, sizes: Mapping[Axis, int]) -> Entries:
+def entries_of(value: object, sizes: Mapping[Axis, int]) -> NumberEntries:
     """A number, a size or a comparison of sizes, as a tensor without axes."""
-    if isinstance(value, Entries):
+    if isinstance(value, NumberEntries):
         return value
     if isinstance(value, bool | Boolean) and not isinstance(value, Axis):
         known = value if isinstance(value, bool) else _in_numbers(value, sizes)
-        return Entries(torch.tensor(bool(known)), (), sizes)
-    return Entries(torch.tensor(number_of(value, sizes), dtype=torch.float64), (), sizes)
+        return NumberEntries(torch.tensor(bool(known)), (), sizes)
+    return NumberEntries(torch.tensor(number_of(value, sizes), dtype=torch.float64), (), sizes)
 
 
 def number_of(value: object, sizes: Mapping[Axis, int]) -> float:
@@ -98,17 +98,17 @@ def _in_numbers(value: Basic, sizes: Mapping[Axis, int]) -> Basic:
     return value.xreplace({axis: Integer(sizes[axis]) for axis in value.atoms(Axis)})
 
 
-def together(function: Callable[..., Tensor], *values: object, sizes: Mapping) -> Entries:
+def together(function: Callable[..., Tensor], *values: object, sizes: Mapping) -> NumberEntries:
     """A function of entries, on values that are broadcast by the names of their axes."""
     parts = [entries_of(value, sizes) for value in values]
     axes = tuple(dict.fromkeys(axis for part in parts for axis in part.axes))
     aligned = torch.broadcast_tensors(*(part.along(axes) for part in parts))
-    return Entries(function(*aligned), axes, sizes)
+    return NumberEntries(function(*aligned), axes, sizes)
 
 
 def _operator(function: Callable, swapped: bool) -> Callable:
-    def applied(self: Entries, other: object) -> Entries:
-        if not isinstance(other, Entries | int | float | Basic):
+    def applied(self: NumberEntries, other: object) -> NumberEntries:
+        if not isinstance(other, NumberEntries | int | float | Basic):
             return NotImplemented
         both = (other, self) if swapped else (self, other)
         return together(function, *both, sizes=self.sizes)
@@ -118,10 +118,12 @@ def _operator(function: Callable, swapped: bool) -> Callable:
 
 for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
     _function = torch.remainder if _name == "mod" else getattr(operator, _name)
-    setattr(Entries, f"__{_name}__", _operator(_function, False))
-    setattr(Entries, f"__r{_name}__", _operator(_function, True))
+    setattr(NumberEntries, f"__{_name}__", _operator(_function, False))
+    setattr(NumberEntries, f"__r{_name}__", _operator(_function, True))
 for _name in ("lt", "le", "gt", "ge", "and_", "or_", "xor"):
     _word = f"__{_name.rstrip('_')}__"
-    setattr(Entries, _word, _operator(getattr(operator, _name), False))
+    setattr(NumberEntries, _word, _operator(getattr(operator, _name), False))
     if _name in ("and_", "or_", "xor"):
-        setattr(Entries, f"__r{_name.rstrip('_')}__", _operator(getattr(operator, _name), True))
+        setattr(
+            NumberEntries, f"__r{_name.rstrip('_')}__", _operator(getattr(operator, _name), True)
+        )

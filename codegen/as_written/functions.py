@@ -8,7 +8,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from codegen.as_written.entries import Entries, Unreadable, entries_of, together
+from codegen.as_written.entries import NumberEntries, Unreadable, entries_of, together
 from derive.language.symbols import Axis
 
 Sizes = Mapping[Axis, int]
@@ -83,10 +83,12 @@ def of_sympy(function: Callable, sizes: Sizes) -> Callable:
 
 
 def _holds(value: object) -> bool:
-    return isinstance(value, Entries) or (isinstance(value, tuple) and any(map(_holds, value)))
+    return isinstance(value, NumberEntries) or (
+        isinstance(value, tuple) and any(map(_holds, value))
+    )
 
 
-def chosen(branches: tuple, sizes: Sizes) -> Entries:
+def chosen(branches: tuple, sizes: Sizes) -> NumberEntries:
     """The first value whose condition holds."""
     result = None
     for value, condition in reversed(branches):

@@ -13,7 +13,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 
 from sympy import Basic
 
-from codegen.as_written.entries import Entries, Unreadable
+from codegen.as_written.entries import NumberEntries, Unreadable
 from codegen.as_written.functions import of_sympy
 from derive.language.declarations import Declaration
 from derive.language.source.class_source import names_in
@@ -90,7 +90,7 @@ class _Module:
 
 
 def _isinstance(value: object, kinds: object) -> bool:
-    if not isinstance(value, Entries):
+    if not isinstance(value, NumberEntries):
         return isinstance(value, kinds)
     several = kinds if isinstance(kinds, tuple) else (kinds,)
     if any(isinstance(k, type) and issubclass(k, Basic) for k in several):

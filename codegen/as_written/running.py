@@ -14,7 +14,7 @@ import torch
 from sympy import Basic
 
 import derive
-from codegen.as_written.entries import Entries, Unreadable, entries_of, number_of
+from codegen.as_written.entries import NumberEntries, Unreadable, entries_of, number_of
 from codegen.as_written.meanings import BUILTINS, Meanings
 from codegen.as_written.words import Words
 from derive.language.declarations import Declaration, Scalar, Size
@@ -32,16 +32,18 @@ from derive.language.symbols import Tensor as Symbolic
 
 MOST_ROUNDS = 40  # of a recurrence, of which each makes one more place right
 
-Given = Mapping[str, Entries | float | None]
+Given = Mapping[str, NumberEntries | float | None]
 
 
-def outputs_of(forward: type[Forward], given: Given, sizes: Mapping[Axis, int]) -> list[Entries]:
+def outputs_of(
+    forward: type[Forward], given: Given, sizes: Mapping[Axis, int]
+) -> list[NumberEntries]:
     """The outputs of a class body at numbers for its arguments, by their names; None where one is
     left out. Raises `Unreadable` if it cannot be run so.
     """
-    before: dict[str, Entries] = {}
+    before: dict[str, NumberEntries] = {}
     for _ in range(MOST_ROUNDS):
-        run = Run(forward, given, sizes, before)
+        run = RunNamespace(forward, given, sizes, before)
         found = run.outputs()
         if not run.awaited or _are_the_same(run.stated, before, run.awaited):
             return found
@@ -49,15 +51,15 @@ def outputs_of(forward: type[Forward], given: Given, sizes: Mapping[Axis, int]) 
     raise Unreadable("a recurrence goes on")
 
 
-def _are_the_same(found: Mapping[str, Entries], before: Mapping, names: set[str]) -> bool:
-    def same(a: Entries, b: Entries | None) -> bool:
+def _are_the_same(found: Mapping[str, NumberEntries], before: Mapping, names: set[str]) -> bool:
+    def same(a: NumberEntries, b: NumberEntries | None) -> bool:
         known = b is not None and {*a.axes} == {*b.axes}
         return known and torch.allclose(a.value, b.along(a.axes), 0, 0, equal_nan=True)
 
     return all(same(found[name], before.get(name)) for name in names if name in found)
 
 
-class Run(dict):
+class RunNamespace(dict):
     """The namespace of a class body that runs with numbers; `before` has the values of its
     statements from the round before, for those that are read above their own line.
     """
@@ -75,11 +77,11 @@ class Run(dict):
         own |= {sympys: own[word] for sympys, word in SYMPYS.items()}
         own |= {Outputs: _Outputs, Ordered: _Ordered, Reduced: _Reduced}
         self.translated = Meanings(own, self.called, self.sizes)
-        self.stated: dict[str, Entries] = {}
+        self.stated: dict[str, NumberEntries] = {}
         self.awaited: set[str] = set()
         self.last: object = None
 
-    def outputs(self) -> list[Entries]:
+    def outputs(self) -> list[NumberEntries]:
         code = self.names.code
         names = {name: self.translated(value) for name, value in self.names.values.items()}
         cells = tuple(CellType(names.get(name)) for name in code.co_freevars)
@@ -93,7 +95,7 @@ class Run(dict):
             return [last.by(self.definition.reduction, self)]
         return [self.entries(last)]
 
-    def entries(self, value: object) -> Entries:
+    def entries(self, value: object) -> NumberEntries:
         return entries_of(value, self.sizes)
 
     def __getitem__(self, name):
@@ -116,21 +118,21 @@ class Run(dict):
             return super().__setitem__(name, self.declared(name, value))
         if isinstance(value, _Ordered):
             value = value.value
-        if isinstance(value, Entries):
+        if isinstance(value, NumberEntries):
             value = self.stated[name] = self.in_order(name, value)
         elif not isinstance(value, _Outputs | _Reduced | tuple | int | float | Basic):
             value = self.translated(value)
-        if isinstance(value, Entries | _Outputs | _Reduced | Basic | float | int):
+        if isinstance(value, NumberEntries | _Outputs | _Reduced | Basic | float | int):
             self.last = value
         super().__setitem__(name, value)
 
-    def in_order(self, name: str, value: Entries) -> Entries:
+    def in_order(self, name: str, value: NumberEntries) -> NumberEntries:
         """A value with its dimensions in the order of a call's."""
         statement = self.definition.by_name.get(name)
         home = statement.tensor.home if statement is not None else ()
         if {*home} != {*value.axes}:
             home = sorted(value.axes, key=lambda axis: axis.name)
-        return Entries(value.along(home), tuple(home), self.sizes, value.ignored)
+        return NumberEntries(value.along(home), tuple(home), self.sizes, value.ignored)
 
     def declared(self, name: str, declaration: Declaration) -> object:
         if isinstance(declaration, Size):
@@ -150,10 +152,10 @@ class Run(dict):
         """The result of another forward on these numbers, along the axes that replace its own."""
         word = kwargs.pop(REDUCTION, None) if forward.definition.reductions else None
         definition = reduced(forward.definition, word)
-        symbols: dict[str, Entries] = {}
+        symbols: dict[str, NumberEntries] = {}
 
         def symbol(value: object) -> object:
-            if not isinstance(value, Entries):
+            if not isinstance(value, NumberEntries):
                 return value
             name = f"value_{len(symbols)}"
             symbols[name] = value
@@ -167,7 +169,7 @@ class Run(dict):
         axes = axes | derived_along(definition, axes)
         lengths = {a: self._length(axes[a]) for a in axes}
         sizes = definition.sizes_from(lengths)
-        given: dict[str, Entries | float | None] = {}
+        given: dict[str, NumberEntries | float | None] = {}
         for t in (*definition.arguments, *(t for t, _ in definition.scalars)):
             value = symbols.get(getattr(passed[t.name], "name", ""))
             if value is None:
@@ -176,7 +178,7 @@ class Run(dict):
                 continue
             along = [one for axis in t.home for one in axes[axis]]
             shape = [lengths[axis] for axis in t.home]
-            given[t.name] = Entries(value.wide(along).reshape(shape), t.home, sizes)
+            given[t.name] = NumberEntries(value.wide(along).reshape(shape), t.home, sizes)
         results = outputs_of(reduced_forward(forward, word), given, sizes)
         found = [self._returned(e, axes) for e in results]
         return found[0] if len(found) == 1 else tuple(found)
@@ -187,7 +189,7 @@ class Run(dict):
             length *= self.words.size(axis)
         return length
 
-    def _returned(self, e: Entries, axes: Mapping[Axis, tuple[Axis, ...]]) -> Entries:
+    def _returned(self, e: NumberEntries, axes: Mapping[Axis, tuple[Axis, ...]]) -> NumberEntries:
         along = [one for axis in e.axes for one in axes.get(axis, (axis,))]
         if len({*along}) != len(along):
             raise Unreadable("two axes of a result have one name")
@@ -195,19 +197,19 @@ class Run(dict):
             if axis not in axes:
                 self.sizes.setdefault(axis, e.size(axis))
         shape = [self.words.size(axis) for axis in along]
-        return Entries(e.value.reshape(shape), tuple(along), self.sizes)
+        return NumberEntries(e.value.reshape(shape), tuple(along), self.sizes)
 
 
 class _Namespace:
     """A metaclass that runs a class body in a namespace and makes no class."""
 
-    def __init__(self, namespace: Run):
+    def __init__(self, namespace: RunNamespace):
         self.namespace = namespace
 
-    def __prepare__(self, name: str, bases: tuple) -> Run:
+    def __prepare__(self, name: str, bases: tuple) -> RunNamespace:
         return self.namespace
 
-    def __call__(self, name: str, bases: tuple, body: Run) -> None:
+    def __call__(self, name: str, bases: tuple, body: RunNamespace) -> None:
         return None
 
 
@@ -222,10 +224,10 @@ class _Ordered:
 
 
 class _Reduced:
-    def __init__(self, losses: Entries, **divisors: object):
+    def __init__(self, losses: NumberEntries, **divisors: object):
         self.losses, self.divisors = losses, divisors
 
-    def by(self, word: str, run: Run) -> Entries:
+    def by(self, word: str, run: RunNamespace) -> NumberEntries:
         if word == "none":
             return self.losses
         total = run.words.Sum(self.losses, *self.losses.axes)

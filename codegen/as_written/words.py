@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from codegen.as_written.entries import (
-    Entries,
+    NumberEntries,
     Unreadable,
     entries_of,
     number_of,
@@ -29,7 +29,7 @@ class Words:
         own = (name for name in dir(self) if name[0].isupper())
         return {name: getattr(self, name) for name in own}
 
-    def of(self, value: object) -> Entries:
+    def of(self, value: object) -> NumberEntries:
         return entries_of(value, self.sizes)
 
     def size(self, axis: Axis) -> int:
@@ -40,12 +40,12 @@ class Words:
             self.sizes[axis] = whole_of(length, self.sizes)
         return self.sizes[axis]
 
-    def made(self, value: Tensor, axes: Sequence[Axis]) -> Entries:
+    def made(self, value: Tensor, axes: Sequence[Axis]) -> NumberEntries:
         for axis, length in zip(axes, value.shape, strict=True):
             self.sizes.setdefault(axis, length)
-        return Entries(value, tuple(axes), self.sizes)
+        return NumberEntries(value, tuple(axes), self.sizes)
 
-    def _last(self, e: Entries, *axes: Axis) -> tuple[list[Axis], Tensor]:
+    def _last(self, e: NumberEntries, *axes: Axis) -> tuple[list[Axis], Tensor]:
         """The other axes, and the tensor with ``axes`` as its last dimensions."""
         rest = [axis for axis in e.axes if axis not in axes]
         return rest, e.wide([*rest, *axes])
@@ -102,7 +102,7 @@ class Words:
     def Kept(self, labels):
         return labels.on(self._counts(labels).value.double())
 
-    def _counts(self, label) -> Entries:
+    def _counts(self, label) -> NumberEntries:
         """A mask of the labels that are not ignored."""
         label = self.of(label)
         if label.ignored is None:
@@ -112,7 +112,7 @@ class Words:
     # -- an axis becomes another -------------------------------------------------------
 
     def Rename(self, e, old, new):
-        renamed = Entries(
+        renamed = NumberEntries(
             e.value, tuple(new if axis == old else axis for axis in e.axes), self.sizes, e.ignored
         )
         self.made(renamed.value, renamed.axes)

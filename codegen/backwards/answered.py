@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from codegen.backwards.like import InNumbers
 from codegen.backwards.several import ORDER, OfFunction
-from codegen.backwards.steps import DERIVATIVE, Reading
+from codegen.backwards.steps import DERIVATIVE, StepReading
 from codegen.backwards.subsets import Partly
 from derive.claims.checking.verdict import Verdict
 
@@ -32,7 +32,7 @@ class FunctionVerdict(OfFunction):
     partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
     remarks: tuple[str, ...] = ()
     file: str = ""  # where the lines stand
-    reading: Reading = DERIVATIVE  # of steps without a derivative
+    reading: StepReading = DERIVATIVE  # of steps without a derivative
     needs: tuple[str, ...] = ()
     every: tuple[str, ...] = ()  # floats that are names, not one value
     where: tuple[str, ...] = ()  # conditions on those: "eps > 0"

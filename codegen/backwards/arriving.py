@@ -12,7 +12,7 @@ import torch
 
 from codegen.backwards.called import Called, Tensors, called, same
 from codegen.backwards.claims import Backward
-from codegen.backwards.found import Found
+from codegen.backwards.found import Finding
 from codegen.backwards.functions import FunctionSubject
 from codegen.backwards.numeric import WITHIN, distance, drawn_for, pairs, returned, sizes_tried
 from codegen.backwards.refused import Raises, misshapen, raised
@@ -48,16 +48,16 @@ PASSED = {
 }
 
 
-def of_arriving(subject: FunctionSubject, backward: Backward) -> tuple[Found, ...]:
+def of_arriving(subject: FunctionSubject, backward: Backward) -> tuple[Finding, ...]:
     """Problems with other tensors than those that the Function was read with."""
-    trial = _Trial(subject, backward)
+    trial = _ReadFunction(subject, backward)
     for tensors in trial.some():
         laid = [*trial.of_upstreams(tensors), *trial.of_arguments(tensors)]
         return (*laid[:1], *trial.of_one_entry())
     return ()
 
 
-class _Trial:
+class _ReadFunction:
     """A Function with its traced backward."""
 
     def __init__(self, subject: FunctionSubject, backward: Backward):
@@ -79,7 +79,7 @@ class _Trial:
 
     # In memory
 
-    def of_upstreams(self, tensors: Tensors) -> Iterator[Found]:
+    def of_upstreams(self, tensors: Tensors) -> Iterator[Finding]:
         call = self._called(tensors)
         for use, (rank, lay) in PASSED.items() if call else ():
             ups = [lay(up) if up.dim() >= rank else up for up in _ups(call)]
@@ -87,7 +87,7 @@ class _Trial:
             where = f"{names} is not contiguous, as {use} passes it"
             yield from self._compared(call, call, ups, where, names)
 
-    def of_arguments(self, tensors: Tensors) -> Iterator[Found]:
+    def of_arguments(self, tensors: Tensors) -> Iterator[Finding]:
         given = zip(self.arguments, tensors, strict=True)
         names = [a.name for a, t in given if t.dim() > 1]
         call = self._called(tensors)
@@ -99,7 +99,7 @@ class _Trial:
         except Exception as error:
             words = f"the forward of {self.subject.name} raises where {where}"
             line = raised(error, self.subject.file).line
-            yield Found(words, False, self.subject.file, line, CONTIGUOUS.format(names[0]))
+            yield Finding(words, False, self.subject.file, line, CONTIGUOUS.format(names[0]))
             return
         yield from self._compared(call, other, _ups(call), where, names[0])
 
@@ -128,17 +128,17 @@ class _Trial:
             if not same((one,), (two,)):
                 of = f"d{self.arguments[i].name} of {self.subject.name}"
                 words = f"wrong: {of} is another one where {where}"
-                yield Found(words, True, remedy=f"call {name}.contiguous() first")
+                yield Finding(words, True, remedy=f"call {name}.contiguous() first")
 
-    def _raising(self, error: Exception, where: str, remedy: str = "") -> Found:
+    def _raising(self, error: Exception, where: str, remedy: str = "") -> Finding:
         problem = raised(error, self.subject.file)
         words = f"wrong: the backward of {self.subject.name} raises where {where}"
         short = (problem.words.split(" (at least")[0],) if isinstance(problem, Raises) else ()
-        return Found(words, True, self.subject.file, problem.line, remedy, short)
+        return Finding(words, True, self.subject.file, problem.line, remedy, short)
 
     # Of one entry
 
-    def of_one_entry(self) -> Iterator[Found]:
+    def of_one_entry(self) -> Iterator[Finding]:
         """Findings with one entry along each axis in turn: squeezed axes, or branches on a size."""
         example = self.backward.example
         *_, base = sizes_tried(self.backward)
@@ -149,7 +149,7 @@ class _Trial:
                 if found:
                     yield found
 
-    def _at(self, sizes: Mapping[str, int], where: str) -> Iterator[Found]:
+    def _at(self, sizes: Mapping[str, int], where: str) -> Iterator[Finding]:
         """Differences, at some sizes, from the backward that was read at others."""
         both = self.backward.both
         for draw in DRAWS:
@@ -170,7 +170,7 @@ class _Trial:
                 yield from self._read_otherwise(tensors, run, where)
                 return
 
-    def _misshapen(self, tensors: Tensors, where: str) -> Iterator[Found]:
+    def _misshapen(self, tensors: Tensors, where: str) -> Iterator[Finding]:
         shapes = self.backward.both.noted[0].shapes
         places = [p.name for p in self.subject.parameters]
         for argument, t in zip(self.arguments, tensors, strict=True):
@@ -179,7 +179,7 @@ class _Trial:
             if problem and argument.name in self.lines:
                 yield self._wrong(argument.name, where, problem)
 
-    def _read_otherwise(self, tensors: Tensors, run: tuple, where: str) -> Iterator[Found]:
+    def _read_otherwise(self, tensors: Tensors, run: tuple, where: str) -> Iterator[Finding]:
         but = "its lines compute something else there than at other sizes"
         unchecked = f"{self.subject.name} was not checked where {where}"
         try:
@@ -196,11 +196,11 @@ class _Trial:
                 return
         except (RuntimeError, ValueError):
             pass  # its output has other dimensions there
-        yield Found(f"{unchecked}: its forward computes something else there", False)
+        yield Finding(f"{unchecked}: its forward computes something else there", False)
 
-    def _wrong(self, argument: str, where: str, problem: str) -> Found:
+    def _wrong(self, argument: str, where: str, problem: str) -> Finding:
         words = f"wrong: d{argument} of {self.subject.name} where {where}"
-        return Found(words, True, self.subject.file, self.lines[argument], because=(problem,))
+        return Finding(words, True, self.subject.file, self.lines[argument], because=(problem,))
 
 
 def _ups(call: Called) -> list[Tensor]:

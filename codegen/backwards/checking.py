@@ -17,7 +17,7 @@ from sympy import Integer
 
 from codegen.backwards.answered import FunctionVerdict
 from codegen.backwards.arriving import of_arriving
-from codegen.backwards.claims import Backward, Said, backward_of
+from codegen.backwards.claims import Backward, GradientClaim, backward_of
 from codegen.backwards.found import broken_by
 from codegen.backwards.functions import FunctionSubject, function_of, reference_of
 from codegen.backwards.like import in_numbers
@@ -27,7 +27,7 @@ from codegen.backwards.options import Setting, settings_of
 from codegen.backwards.refused import Raises
 from codegen.backwards.several import SeveralVerdicts, each_setting
 from codegen.backwards.speech import at_users_sizes
-from codegen.backwards.steps import Reading, by_definition, unchecked
+from codegen.backwards.steps import StepReading, by_definition, unchecked
 from codegen.backwards.subsets import of_subsets
 from codegen.backwards.writes import of_writes, written_in
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
@@ -161,7 +161,7 @@ class _Asked:
         check_reading(self.subject, backward)
         return backward
 
-    def _judged(self, backward: Backward, limit) -> tuple[list[Verdict], Reading]:
+    def _judged(self, backward: Backward, limit) -> tuple[list[Verdict], StepReading]:
         """The verdict on each gradient."""
         subject, progress = self.subject, self.progress
 
@@ -173,7 +173,7 @@ class _Asked:
         return by_definition(backward, subject.name, judged, progress)
 
     def _completed(
-        self, backward: Backward, verdicts: Sequence[Verdict], reading: Reading
+        self, backward: Backward, verdicts: Sequence[Verdict], reading: StepReading
     ) -> FunctionVerdict:
         """Add the cases where only some gradients are needed, and in-place writes."""
         subject = self.subject
@@ -218,7 +218,9 @@ def _raising(subject: FunctionSubject, raised: Raises) -> FunctionVerdict:
     return FunctionVerdict(subject.name, (), (), problem, blamed=blamed)
 
 
-def _judged(said: Said, backward: Backward, subject: FunctionSubject, limit, progress) -> Verdict:
+def _judged(
+    said: GradientClaim, backward: Backward, subject: FunctionSubject, limit, progress
+) -> Verdict:
     definition = backward.definition
     of = next(t for t in definition.inputs if t.name == said.name)
     written = backward.spoken.formula(said.expression or Integer(0))

@@ -1,7 +1,7 @@
 """Gradients that the backward of a Function returns, as expressions over its own forward.
 
-In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a `Said`
-for each argument that a gradient is needed for.
+In: a `FunctionSubject` and the axes of its tensors. Out: its forward in the notation, and a
+`GradientClaim` for each argument that a gradient is needed for.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from codegen.importing.made import Floats, functions_keep
 from codegen.importing.reader import Declared, Reader
 from codegen.importing.relations import relations_of
 from codegen.importing.trace import Traced, quiet, trace
-from codegen.importing.values import Dims, Value
+from codegen.importing.values import Dims, TreeValue
 from codegen.importing.writing import class_name, written
 from derive.claims.checking.words.spoken import AS_NAMED, Spoken
-from derive.claims.reading import Line
+from derive.claims.reading import TextLine
 from derive.language.errors import QuestionError
 from derive.language.notation.completeness import generated_names
 from derive.language.notation.definition import Definition
@@ -41,7 +41,7 @@ from derive.language.torch_ops import trees
 
 
 @dataclass(frozen=True)
-class Said:
+class GradientClaim:
     """The gradient of the argument ``name``: an expression, None where nothing was returned;
     ``problem`` is the mismatch if it does not have that argument's shape. ``line`` is the user's.
     """
@@ -53,7 +53,7 @@ class Said:
     argument: str = ""  # the user's name
     numbers: Mapping[str, Expr] = field(default_factory=dict)  # that are typed in it
     with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None
-    lines: tuple[Line, ...] = ()  # named values of the backward
+    lines: tuple[TextLine, ...] = ()  # named values of the backward
 
     def is_zero(self, closed: Mapping[str, Expr]) -> bool:
         """True if None was returned for an argument without influence or without a derivative."""
@@ -68,7 +68,7 @@ class Backward:
     """
 
     definition: Definition
-    said: tuple[Said, ...]
+    said: tuple[GradientClaim, ...]
     between: tuple[str, ...]
     example: Example
     both: Both
@@ -188,7 +188,7 @@ class _Backward:
         )
 
     def _said(self, reader, mapped, traced, grads, noted):
-        """Yield a `Said` for each argument: the gradient that is returned for it."""
+        """Yield a `GradientClaim` for each argument: the gradient that is returned for it."""
         found = iter(grads)
         names = {a.name: d for a, d in zip(self.arguments, reader.declared, strict=False)}
         shapes = {a.name: tuple(t.shape) for a, t in zip(self.arguments, self.tensors, strict=True)}
@@ -199,7 +199,7 @@ class _Backward:
             if declared is None or not self.needs[i]:
                 continue
             if node is None:
-                yield Said(declared.name, None, argument=p.name)
+                yield GradientClaim(declared.name, None, argument=p.name)
                 continue
             place = traced.place(node)
             line = place.line if place else returning(self.subject)
@@ -207,11 +207,11 @@ class _Backward:
                 shapes[p.name], noted.shapes[i], declared.name
             )
             if problem:
-                yield Said(declared.name, None, line, problem, p.name)
+                yield GradientClaim(declared.name, None, line, problem, p.name)
                 continue
             value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
             tree = _reduced(reader, reader.as_number(value), declared.dims)
-            yield Said(
+            yield GradientClaim(
                 declared.name, mapped.gradient(tree), line, "", p.name, mapped.typed_in(tree),
                 partial(mapped.with_numbers, tree), tuple(mapped.lines(self.subject.file)),
             )  # fmt: skip
@@ -239,11 +239,11 @@ class _Backward:
                 for user in node.users
             )
             value = reader.values.get(node) if later else None
-            if isinstance(value, Value) and trees.tensors_in(value.tree):
+            if isinstance(value, TreeValue) and trees.tensors_in(value.tree):
                 names.append(reader.assigned.get(node) or self._called(value))
         return tuple(dict.fromkeys(names))
 
-    def _called(self, value: Value) -> str:
+    def _called(self, value: TreeValue) -> str:
         if value.tree.kind != "tensor":
             return "an intermediate"
         name = value.tree.args[0]
@@ -272,7 +272,7 @@ def _scalars_of(definition: Definition, reader: Reader, names: Mapping[str, str]
     return {n: (o, reader.floats.defaults[o]) for n, o in called.items() if n in own}
 
 
-def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
+def _reduced(reader: Reader, value: TreeValue, dims: Dims) -> trees.Tree:
     """A gradient along its argument's dimensions, summed over broadcast ones as in autograd."""
     extra = value.rank - len(dims)
     tree, own = value.tree, [*value.dims]
@@ -282,7 +282,7 @@ def _reduced(reader: Reader, value: Value, dims: Dims) -> trees.Tree:
             less = reader.sizes.of(tuple(a for a in dim if a not in tree.free))
             tree = trees.product(trees.number(less), trees.total(tree, free))
             own[i] = ()
-    left = Value(tree, tuple(own[extra:]))
+    left = TreeValue(tree, tuple(own[extra:]))
     return reader.moved(left, dims).tree
 
 

@@ -30,7 +30,7 @@ class Option:
 
 
 @dataclass
-class Compared:
+class ComparedOptions:
     """For each option its values, its bounds in comparisons, and whether it is a truth value;
     ``torchs`` are values that only torch's own functions compare it with.
     """
@@ -52,9 +52,9 @@ def is_member(value: Any) -> bool:
     return hasattr(type(value), "__members__")
 
 
-def compared_in(function: type, names: Sequence[str], has_setup: bool) -> Compared:
+def compared_in(function: type, names: Sequence[str], has_setup: bool) -> ComparedOptions:
     """Values compared with the arguments of a Function's forward, which are called ``names``."""
-    found: Compared = Compared()
+    found: ComparedOptions = ComparedOptions()
     kept: dict[str, Any] = {}
     arguments = tuple(Option(name) for name in names)
     before = () if has_setup else (UNKNOWN,)
@@ -70,7 +70,7 @@ def _walk(
     function: Callable,
     args: Sequence,
     keywords: Mapping[str, Any],
-    found: Compared,
+    found: ComparedOptions,
     kept: dict[str, Any],
     depth: int = 0,
 ) -> None:

@@ -22,7 +22,7 @@ class Noted:
     not_differentiable: tuple = ()
 
 
-class Context:
+class RecordedContext:
     """The ``ctx`` of a forward and a backward: torch's names; all others belong to the Function."""
 
     def __init__(self, needs_input_grad: Sequence[bool]):
@@ -56,11 +56,11 @@ class Context:
         noted_of(self).materializes = value
 
 
-def noted_of(context: Context) -> Noted:
+def noted_of(context: RecordedContext) -> Noted:
     return vars(context)[NOTED]
 
 
-def kept_in(context: Context) -> list[torch.Tensor]:
+def kept_in(context: RecordedContext) -> list[torch.Tensor]:
     """All tensors that the forward left for the backward."""
     own = [value for name, value in vars(context).items() if name != NOTED]
     return [t for t in tree_leaves([*context.saved_tensors, own]) if isinstance(t, torch.Tensor)]

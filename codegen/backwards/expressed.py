@@ -14,8 +14,8 @@ from sympy import Expr, Integer
 from codegen.backwards.turn import BACKWARD
 from codegen.importing.nodes import mathematics
 from codegen.importing.reader import Reader
-from codegen.importing.values import Refused, Statement
-from derive.claims.reading import Line
+from codegen.importing.values import Refused, TracedStatement
+from derive.claims.reading import TextLine
 from derive.gradient.chain.chain import adjoint_of
 from derive.language.notation.definition import Definition
 from derive.language.notation.statements import without_marks
@@ -30,7 +30,7 @@ class Expressed:
         self,
         reader: Reader,
         definition: Definition,
-        statements: Sequence[Statement],
+        statements: Sequence[TracedStatement],
         times_upstream: bool,
     ):
         self.reader, self.definition = reader, definition
@@ -48,13 +48,13 @@ class Expressed:
         """The gradient of the loss, or of several outputs joined, for any upstream gradient."""
         return self.factor * self(tree)
 
-    def lines(self, file: str) -> Iterator[Line]:
+    def lines(self, file: str) -> Iterator[TextLine]:
         """Named values of the backward, in the order of its lines."""
         for statement in self.unread.values():
             name = self.reader.theirs.get(statement.name)
             if name and statement.name.startswith(BACKWARD) and statement.name in self.tensors:
                 source = linecache.getline(file, statement.line).strip()
-                yield Line(name, statement.line, source, self.tensors[statement.name])
+                yield TextLine(name, statement.line, source, self.tensors[statement.name])
 
     def typed_in(self, tree: trees.Tree) -> dict[str, Expr]:
         """Decimals in ``tree`` and its operands, as typed."""

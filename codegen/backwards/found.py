@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Found:
+class Finding:
     """A finding of a call: ``wrong`` or for information only, with the user's line."""
 
     words: str
@@ -29,7 +29,7 @@ class Found:
         return "\n    ".join([*lines, *(words for words in own if words)])
 
 
-def broken_by(found: Sequence[Found], only_writes: bool = False) -> str:
+def broken_by(found: Sequence[Finding], only_writes: bool = False) -> str:
     """All errors; empty if there are none."""
     wrong = [one for one in found if one.wrong and (one.is_write or not only_writes)]
     return "\n".join(map(str, wrong))

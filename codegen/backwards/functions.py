@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from codegen.backwards.context import Context, kept_in, noted_of
+from codegen.backwards.context import RecordedContext, kept_in, noted_of
 from codegen.backwards.unrecorded import unrecorded
 from codegen.importing.asked import Argument
 from codegen.importing.subjects import REMEDIES, TENSOR_AND_NAME, Subject
@@ -111,7 +111,7 @@ class FunctionSubject(Subject):
         given = {**self.options, **dict(zip((a.name for a in arguments), tensors, strict=False))}
         return [given.get(p.name, p.default) for p in self.parameters]
 
-    def forward(self, context: Context, values: Sequence) -> tuple:
+    def forward(self, context: RecordedContext, values: Sequence) -> tuple:
         with unrecorded():
             if self.has_setup:
                 result = seen(self.of_class.forward)(*values)
@@ -136,7 +136,7 @@ class ForwardAlone(torch.nn.Module):
 
     def forward(self, *tensors):
         values = self.subject.values(self.arguments, tensors)
-        context = Context([True] * len(values))
+        context = RecordedContext([True] * len(values))
         found = self.subject.forward(context, values)
         return next(y for y in found if y.is_floating_point())
 
@@ -161,7 +161,7 @@ class Both(torch.nn.Module):
 
     def outputs(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The outputs that gradients arrive for."""
-        context = Context(self.needs)
+        context = RecordedContext(self.needs)
         own = [t.clone() for t in tensors]  # which a forward may write into
         found = self.subject.forward(context, self.subject.values(self.arguments, own))
         return [y for y in found if _differs(y, context)]
@@ -170,7 +170,7 @@ class Both(torch.nn.Module):
         noted, count = self.noted[0], len(self.arguments)
         noted.phase = FORWARD
         values = self.subject.values(self.arguments, tensors)
-        context = Context(self.needs)
+        context = RecordedContext(self.needs)
         outputs = self.subject.forward(context, values)
         arriving = self._arriving(outputs, tensors[count:], context)
         noted.phase = BACKWARD
@@ -193,7 +193,7 @@ class Both(torch.nn.Module):
         found = [g for g in gradients if isinstance(g, torch.Tensor)]
         return (*outputs, *found, *kept)
 
-    def _arriving(self, outputs: Sequence, ups: Sequence, context: Context) -> list:
+    def _arriving(self, outputs: Sequence, ups: Sequence, context: RecordedContext) -> list:
         """Upstream gradients; for unread outputs zeros, or None if the forward asked for that."""
         found, place = [], 0
         for y in outputs:
@@ -205,7 +205,7 @@ class Both(torch.nn.Module):
         return found
 
 
-def _differs(y: torch.Tensor, context: Context) -> bool:
+def _differs(y: torch.Tensor, context: RecordedContext) -> bool:
     return y.is_floating_point() and not any(
         y is other for other in noted_of(context).not_differentiable
     )

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from codegen.backwards.compared import Compared, compared_in
+from codegen.backwards.compared import ComparedOptions, compared_in
 from codegen.backwards.functions import FunctionSubject
-from codegen.importing.asked import Argument, Named
+from codegen.importing.asked import Argument, NamedArguments
 from derive.language.errors import QuestionError
 
 MOST = 16  # combinations of values that are checked
@@ -74,7 +74,10 @@ def settings_of(
     """
     names = [p.name for p in subject.parameters]
     names_known = vars(sys.modules[subject.of_class.__module__])
-    chosen = {n: v.found_in(names_known) if isinstance(v, Named) else v for n, v in chosen.items()}
+    chosen = {
+        n: v.found_in(names_known) if isinstance(v, NamedArguments) else v
+        for n, v in chosen.items()
+    }
     asked = [*chosen, *(a.name for a in arguments)]
     unknown = next((name for name in asked if name not in names), None)
     if unknown:
@@ -112,7 +115,7 @@ def _annotation(subject: FunctionSubject, name: str) -> Any:
         return None
 
 
-def _values(p: inspect.Parameter, compared: Compared, annotation: Any) -> list[Any]:
+def _values(p: inspect.Parameter, compared: ComparedOptions, annotation: Any) -> list[Any]:
     """Values of an option, its default first; empty if none can be found."""
     has_default = p.default is not inspect.Parameter.empty
     found = [p.default] if has_default else []
@@ -165,7 +168,7 @@ def _different(values: Sequence[Any]) -> list[Any]:
 
 
 def _settings(
-    values: Mapping[str, list[Any]], arguments: tuple[Argument, ...], compared: Compared
+    values: Mapping[str, list[Any]], arguments: tuple[Argument, ...], compared: ComparedOptions
 ) -> Settings:
     several = tuple(name for name, own in values.items() if len(own) > 1)
     only = {name: said(name, own[0]) for name, own in values.items() if len(own) == 1}

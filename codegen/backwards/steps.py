@@ -13,7 +13,7 @@ from functools import cache
 
 from sympy import Abs, Expr, Function, Integer, Piecewise, sign
 
-from codegen.backwards.claims import Backward, Said
+from codegen.backwards.claims import Backward, GradientClaim
 from derive.claims.checking.ground import ground_of
 from derive.claims.checking.verdict import Verdict
 from derive.gradient.chain.chain import adjoint_of
@@ -37,7 +37,7 @@ STEPS: dict[type, str] = {Round: "round", floor: "floor", ceiling: "ceil", sign:
 
 
 @dataclass(frozen=True)
-class Reading:
+class StepReading:
     """The reading of steps without a derivative, where it is not a derivative of 0."""
 
     outcome: str = ""
@@ -48,12 +48,12 @@ class Reading:
         return words.replace("right: ", "right by this: ", 1) if self.outcome == DEFINED else words
 
 
-DERIVATIVE = Reading()
+DERIVATIVE = StepReading()
 
 
-def unchecked(names: Sequence[str], function: str) -> Reading:
+def unchecked(names: Sequence[str], function: str) -> StepReading:
     """A reading for gradients that replace one that is 0."""
-    return Reading(UNCHECKED, SURROGATE.format(names=" and ".join(names), function=function))
+    return StepReading(UNCHECKED, SURROGATE.format(names=" and ".join(names), function=function))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Passing:
         def passing(e: Expr) -> Expr:
             return e.replace(lambda n: type(n) in kinds, lambda n: self._kind(type(n))(*n.args))
 
-        def said(s: Said) -> Said:
+        def said(s: GradientClaim) -> GradientClaim:
             if s.expression is None:
                 return s
             again = s.with_numbers and (lambda numbers: passing(s.with_numbers(numbers)))
@@ -131,7 +131,7 @@ def by_definition(
     function: str,
     judged: Callable[[Backward], list[Verdict]],
     progress: Callable[[str], None],
-) -> tuple[list[Verdict], Reading]:
+) -> tuple[list[Verdict], StepReading]:
     """Verdicts on the true derivative; if the forward has steps without one and these are not
     right, verdicts for the first reading by which they are.
     """
@@ -145,7 +145,7 @@ def by_definition(
         found = judged(way.read(backward))
         if all(v.right for v in found):
             words = PASSED.format(steps=steps, function=function, way=way.words)
-            return found, Reading(DEFINED, words)
+            return found, StepReading(DEFINED, words)
         nearest = nearest or found
     closed = ground_of(backward.definition).form.closed
     wrong = [answer for v in verdicts if not v.right for answer in v.answers]
@@ -154,4 +154,4 @@ def by_definition(
         return [v for v in verdicts if v.right], unchecked(names, function)
     if nearest is None:
         return verdicts, DERIVATIVE
-    return nearest, Reading("", NEITHER.format(steps=steps, function=function))
+    return nearest, StepReading("", NEITHER.format(steps=steps, function=function))

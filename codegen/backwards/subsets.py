@@ -45,7 +45,7 @@ class Partly:
 
 
 @dataclass(frozen=True)
-class Case:
+class GradientCase:
     """A choice of the inputs that need a gradient and the outputs no loss reads, with its words."""
 
     needs: tuple[bool, ...]
@@ -120,20 +120,22 @@ def _chosen(places: Sequence[int]) -> Iterator[tuple[int, ...]]:
     return itertools.chain.from_iterable(itertools.combinations(places, n) for n in counts)
 
 
-def _of_inputs(backward: Backward, chosen: Sequence[int]) -> Case:
+def _of_inputs(backward: Backward, chosen: Sequence[int]) -> GradientCase:
     parameters = backward.both.subject.parameters
     names = [parameters[i].name for i in chosen]
     needs = tuple(i in chosen for i in range(len(parameters)))
     verb = "needs" if len(names) == 1 else "need"
-    return Case(needs, (), f"only {' and '.join(names)} {verb} a gradient")
+    return GradientCase(needs, (), f"only {' and '.join(names)} {verb} a gradient")
 
 
-def _of_outputs(backward: Backward, chosen: Sequence[int]) -> Case:
+def _of_outputs(backward: Backward, chosen: Sequence[int]) -> GradientCase:
     count = len(backward.outputs)
     ordinals = [f"output {i + 1}" for i in chosen]
     verb = "is" if len(ordinals) == 1 else "are"
     unread = tuple(i for i in range(count) if i not in chosen)
-    return Case(tuple(backward.both.needs), unread, f"only {' and '.join(ordinals)} {verb} used")
+    return GradientCase(
+        tuple(backward.both.needs), unread, f"only {' and '.join(ordinals)} {verb} used"
+    )
 
 
 def _runs(backward: Backward, most: int) -> Iterator[tuple]:
@@ -154,7 +156,9 @@ def _runs(backward: Backward, most: int) -> Iterator[tuple]:
             return
 
 
-def _differing(subject: FunctionSubject, backward: Backward, case: Case) -> Iterator[Partly]:
+def _differing(
+    subject: FunctionSubject, backward: Backward, case: GradientCase
+) -> Iterator[Partly]:
     """Gradients that differ from those returned when all are needed: each gradient once."""
     parameters = subject.parameters
     asked = [p.name for p, needs in zip(parameters, case.needs, strict=True) if needs]

@@ -9,7 +9,7 @@ import torch
 
 from codegen.importing.asked import GIVEN
 from codegen.importing.reader import Declared, Reader
-from codegen.importing.values import Dims, Statement, Value
+from codegen.importing.values import Dims, TracedStatement, TreeValue
 from derive.language.torch_ops import trees
 
 BACKWARD = "backward_"  # prefix of names in the backward
@@ -26,8 +26,8 @@ class Turn:
     places: Sequence[torch.fx.Node]
     ys: Sequence[torch.fx.Node]
     called: Sequence[str] = ()
-    made: list[Statement] = field(default_factory=list)
-    ahead: list[Statement] = field(default_factory=list)
+    made: list[TracedStatement] = field(default_factory=list)
+    ahead: list[TracedStatement] = field(default_factory=list)
     along: list[Dims] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # of upstream gradients, as called
 
@@ -41,7 +41,7 @@ class Turn:
         reader.values |= dict(zip(self.places, arriving, strict=True))
         reader.statements, reader.prefix = [], BACKWARD
 
-    def _of_one(self, output: Value) -> list[Value]:
+    def _of_one(self, output: TreeValue) -> list[TreeValue]:
         self.reader.finish(output)
         name = f"d{self.reader.statements[-1].name}"
         self.reader.sizes.taken.add(name)
@@ -54,7 +54,7 @@ class Turn:
         rest = next((name[1:] for name in self.called if name.startswith("*")), "grad_outputs")
         return [*named[:count], *(f"{rest}[{i}]" for i in range(count - len(named)))]
 
-    def _of_several(self, outputs: Sequence[Value]) -> list[Value]:
+    def _of_several(self, outputs: Sequence[TreeValue]) -> list[TreeValue]:
         """One loss: the sum of all outputs, each times its upstream gradient."""
         called = self.called_of(len(outputs))
         names = [self.reader.free_name(name) for name in called]
@@ -74,13 +74,13 @@ def give_sizes(reader: Reader, places: Sequence, ys: Sequence) -> None:
                 reader.sizes.symbols.setdefault(size.node.expr, reader.sizes.plain(own))
 
 
-def _arriving(name: str, output: Value) -> Value:
-    return Value(trees.tensor(name, output.axes), output.dims)
+def _arriving(name: str, output: TreeValue) -> TreeValue:
+    return TreeValue(trees.tensor(name, output.axes), output.dims)
 
 
-def _total(outputs: Sequence[Value], arriving: Sequence[Value]) -> Value:
+def _total(outputs: Sequence[TreeValue], arriving: Sequence[TreeValue]) -> TreeValue:
     tree = trees.ZERO
     for output, up in zip(outputs, arriving, strict=True):
         term = trees.total(trees.product(up.tree, output.tree), output.axes)
         tree = trees.sum_of(tree, term)
-    return Value(tree)
+    return TreeValue(tree)

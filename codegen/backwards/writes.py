@@ -24,7 +24,7 @@ from codegen.backwards.called import (
     memory_of,
     same,
 )
-from codegen.backwards.found import Found
+from codegen.backwards.found import Finding
 from codegen.backwards.functions import FunctionSubject
 from codegen.backwards.numeric import sizes_around
 from codegen.backwards.refused import raised
@@ -41,7 +41,7 @@ def of_writes(
     subject: FunctionSubject,
     example: Example,
     draw: Callable[[Mapping[str, int], Callable, int], Tensors],
-) -> tuple[Found, ...]:
+) -> tuple[Finding, ...]:
     """Tensors that one call with finite values writes into; ``draw`` makes its arguments.
 
     Empty where the Function cannot be called.
@@ -57,14 +57,14 @@ def of_writes(
                     return _refused(subject, error)
                 break
             if all(y.isfinite().all() for y in call.differentiable):
-                trial = _Trial(subject, example.arguments, tensors, others, call)
+                trial = _TwoCalls(subject, example.arguments, tensors, others, call)
                 return tuple(_without_repetition([*trial.forward(), *trial.backward()]))
     return ()
 
 
 def written_in(
     subject: FunctionSubject, arguments: Sequence[Argument], sizes: Mapping[str, int]
-) -> tuple[Found, ...]:
+) -> tuple[Finding, ...]:
     """The same for a Function that is not read; empty if no valid arguments are found."""
     try:
         example = example_of(subject, arguments, sizes)
@@ -78,14 +78,14 @@ def written_in(
     return of_writes(subject, example, draw)
 
 
-def _refused(subject: FunctionSubject, error: Exception) -> tuple[Found, ...]:
+def _refused(subject: FunctionSubject, error: Exception) -> tuple[Finding, ...]:
     """The reason why torch rejects a call whose forward alone runs."""
     problem = raised(error, subject.file)
     words = f"wrong: torch raises where {subject.name} is called: {problem.words}"
-    return (Found(words, True, subject.file, problem.line),)
+    return (Finding(words, True, subject.file, problem.line),)
 
 
-def _without_repetition(found: Sequence[Found]) -> Iterator[Found]:
+def _without_repetition(found: Sequence[Finding]) -> Iterator[Finding]:
     """One finding for each line and tensor written."""
     seen: set[str] = set()
     for one in found:
@@ -94,7 +94,7 @@ def _without_repetition(found: Sequence[Found]) -> Iterator[Found]:
             yield one
 
 
-class _Trial:
+class _TwoCalls:
     """One call, its backward, and the backward again."""
 
     def __init__(
@@ -112,7 +112,7 @@ class _Trial:
 
     # The forward
 
-    def forward(self) -> Iterator[Found]:
+    def forward(self) -> Iterator[Finding]:
         """Arguments that the forward writes into without marking them as dirty."""
         pairs = [*zip(self.call.given, self.tensors, strict=True)]
         for name, write in _into(self.memory, [*self.call.writes, *changed(pairs)]):
@@ -127,7 +127,7 @@ class _Trial:
                     for y in self.call.outputs
                 )
                 also = "" if returned else f" and return {name}"
-                yield Found(
+                yield Finding(
                     f"wrong: {words}", True, *_place(write),
                     f"write into {name}.clone(), or call ctx.mark_dirty({name}){also}"
                     + self._or_given(name),
@@ -136,7 +136,7 @@ class _Trial:
                 )  # fmt: skip
             else:
                 changes = f"{words}, which changes the caller's; no gradient depends on it"
-                yield Found(changes, False, *_place(write))
+                yield Finding(changes, False, *_place(write))
 
     def _is_read(self, name: str) -> bool:
         """True if the result depends on an argument: running statistics are written only."""
@@ -161,7 +161,7 @@ class _Trial:
 
     # The backward
 
-    def backward(self) -> Iterator[Found]:
+    def backward(self) -> Iterator[Finding]:
         """Tensors that the backward writes into, and whether a second one gives the same."""
         call = called(self.subject, self.arguments, self.tensors)
         if not call.differentiable:
@@ -189,7 +189,7 @@ class _Trial:
             if found is not None:
                 yield found
         if not written and again[0]:
-            yield Found(*again[1])
+            yield Finding(*again[1])
 
     def _places(self, call: Called, arrived: Tensors, kept: Mapping[int, str]):
         """Owners of the memory that exists before the backward runs."""
@@ -206,7 +206,7 @@ class _Trial:
             return own[i].name
         return f"{own[-1].name}[{i}]" if own else ""
 
-    def _of_backward(self, role, name, write, ups, again) -> Found | None:
+    def _of_backward(self, role, name, write, ups, again) -> Finding | None:
         into = f"wrong: the backward of {self.subject.name} writes into"
         name = name if role in (ARGUMENT, UPSTREAM) else _called(write, name)
         because = [again[0]] if again[0] else []
@@ -224,7 +224,7 @@ class _Trial:
             because = [f"the caller's {'tensor' if role == OUTPUT else name} changes", *because]
             words = f"{into} {whose}"
         remedy = f"write into {name or 'it'}.clone(), or compute out of place"
-        return Found(words, True, *_place(write), remedy, tuple(because))
+        return Finding(words, True, *_place(write), remedy, tuple(because))
 
     def _again(self, call: Called, ups: Tensors, before: Gradients, first: Gradients):
         """Differences of a second backward from the first: in words, and as a finding."""

@@ -11,7 +11,7 @@ from codegen.lowering import Lowering
 from codegen.lowering.frames import fitted
 from codegen.lowering.repeated import better
 from codegen.program.arrays import Expand, Zeros
-from codegen.program.loops import Body, Collected, Given, Looped, Passed
+from codegen.program.loops import Body, Collected, Looped, LoopInput, Passed
 from codegen.program.parts import is_number, values_in
 from codegen.program.steps import Assign, Step
 from codegen.program.values import Load, Value
@@ -107,14 +107,14 @@ class Looping:
             return Passed(link.before.name, after, Expand(value, dims=dims))
         return Passed(link.before.name, after, fitted(value, dims))
 
-    def _given(self, steps: Sequence[Step], loop: Loop, axis: Axis) -> tuple[Given, ...]:
+    def _given(self, steps: Sequence[Step], loop: Loop, axis: Axis) -> tuple[LoopInput, ...]:
         own = {*loop.ordered} | {step.name for step in steps}
         loads = {v.name for step in steps for v in values_in(step) if isinstance(v, Load)}
         found = []
         for name in sorted(loads - own):
             layout = self.known[name]
             along = [i for i, dim in enumerate(layout) if dim.axis == axis and not dim.one]
-            found.append(Given(name, Load(name, dims=layout), *(along or [None])))
+            found.append(LoopInput(name, Load(name, dims=layout), *(along or [None])))
         return tuple(found)
 
     def _named(self, name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from codegen.called.functions import Function
+from codegen.called.functions import DerivedFunction
 from codegen.importing.asked import in_python
 from derive.language.errors import QuestionError
 
@@ -64,7 +64,7 @@ def check(forward: Any, *args: Any, **kwargs: Any) -> Any:
     if asked is None:
         from derive.gradient.orders.check import check as check_formula
 
-        formula_of = forward.forward if isinstance(forward, Function) else forward
+        formula_of = forward.forward if isinstance(forward, DerivedFunction) else forward
         return check_formula(formula_of, *args, **kwargs)
     return _check_function(asked, *args, **kwargs)
 

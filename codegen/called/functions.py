@@ -49,7 +49,7 @@ _here = threading.local()  # the functions that this thread finds: one that asks
 
 
 @overload
-def function(asked: type[Forward], *, limit: float | None = None) -> Function: ...
+def function(asked: type[Forward], *, limit: float | None = None) -> DerivedFunction: ...
 
 
 @overload
@@ -59,7 +59,7 @@ def function(
     sizes: str | Mapping[str, int] = "",
     options: str | Mapping[str, Any] = "",
     limit: float | None = None,
-) -> Callable[[Callable], Function]: ...
+) -> Callable[[Callable], DerivedFunction]: ...
 
 
 def function(
@@ -68,11 +68,11 @@ def function(
     sizes: str | Mapping[str, int] = "",
     options: str | Mapping[str, Any] = "",
     limit: float | None = None,
-) -> Function | Callable[[Callable], Function]:
+) -> DerivedFunction | Callable[[Callable], DerivedFunction]:
     """A function whose backward is derived and proved, ready to be called.
 
     ``asked`` is a `Forward`; or the axes of the tensors of a torch function that this decorates,
-    ``"x: N C, labels: N"``. Nothing is derived before the first call, or `Function.derive`.
+    ``"x: N C, labels: N"``. Nothing is derived before the first call, or `DerivedFunction.derive`.
     ``sizes`` are those of an example, for a torch function that does not accept all sizes;
     ``options`` the values of arguments that are no tensors, ``"p=0.1"``; ``limit`` is in seconds,
     for derivation and proof.
@@ -83,9 +83,9 @@ def function(
         from derive.language.notation.forward import Forward  # and SymPy
 
         if issubclass(asked, Forward):
-            return Function(asked, limit=limit)
+            return DerivedFunction(asked, limit=limit)
     if isinstance(asked, (str, Mapping)):
-        return lambda written: Function(
+        return lambda written: DerivedFunction(
             None, request_of(written, asked, sizes, options), limit=limit
         )
     what = getattr(asked, "__name__", None) or f"an object of {type(asked).__name__}"
@@ -100,7 +100,7 @@ def function(
     )
 
 
-class Function:
+class DerivedFunction:
     """A function with a derived backward, called like that of its lean module.
 
     ``source`` is the text of that module, ``proof`` the statement that was proved, ``derivation``
@@ -131,7 +131,7 @@ class Function:
         self._ready()
         return self._run(*args, **kwargs)
 
-    def derive(self) -> Function:
+    def derive(self) -> DerivedFunction:
         """Derive now instead of at the first call. Returns the function itself.
 
         Raises `QuestionError` for mathematics that is not supported and `UnprovedError` where it is
@@ -225,12 +225,12 @@ class Function:
                 f"{self.__name__} is not found as {self.__module__}.{self.__qualname__}: define it "
                 "at the top of a module, under its own name"
             )
-        return Function, (self._forward, None, self._limit)
+        return DerivedFunction, (self._forward, None, self._limit)
 
-    def __copy__(self) -> Function:
+    def __copy__(self) -> DerivedFunction:
         return self
 
-    def __deepcopy__(self, memo: dict) -> Function:
+    def __deepcopy__(self, memo: dict) -> DerivedFunction:
         return self
 
     def _ready(self) -> bool:
@@ -264,7 +264,7 @@ class Function:
     # As torch.compiler.assume_constant_result marks it, which imports the compiler: two seconds.
     _ready._dynamo_marked_constant = True
 
-    def _find_into(self, finding: Future, found: tuple[Function, ...]) -> None:
+    def _find_into(self, finding: Future, found: tuple[DerivedFunction, ...]) -> None:
         _here.found = found
         try:
             self._run is None and self._find()
@@ -322,7 +322,7 @@ def _recalled(key: str) -> list[str] | None:
     return found if fits else None
 
 
-def _said(function: Function) -> Callable[[str], None]:
+def _said(function: DerivedFunction) -> Callable[[str], None]:
     """Print progress on a terminal or in a notebook; nothing elsewhere."""
     if _is_kernel() and not sys.stderr.isatty():
         return _in_notebook(function)
@@ -343,7 +343,7 @@ def _is_kernel() -> bool:
     return known is not None and hasattr(known.get_ipython(), "kernel")
 
 
-def _in_notebook(function: Function) -> Callable[[str], None]:
+def _in_notebook(function: DerivedFunction) -> Callable[[str], None]:
     """Show a line below the cell, empty at the end."""
     from IPython.display import display
 

@@ -17,7 +17,7 @@ LEFT = re.compile(r"(\w+) = ")
 
 
 @dataclass(frozen=True)
-class Fact:
+class DerivationFact:
     """A fact about a derivation: its subject, and the lines that state it.
 
     Facts with the same ``key`` are the same: it is longer than the lines, or does not depend on how
@@ -29,16 +29,16 @@ class Fact:
     key: str = ""
     in_names: bool = True  # whether the names of the forward's values stand in the lines
 
-    def is_same(self, other: Fact) -> bool:
+    def is_same(self, other: DerivationFact) -> bool:
         return bool(self.key and self.key == other.key) or self.lines == other.lines
 
 
 @dataclass(frozen=True)
-class Derivation:
+class ForwardFacts:
     """The facts of one forward, in the order in which they are printed."""
 
     name: str
-    facts: tuple[Fact, ...]
+    facts: tuple[DerivationFact, ...]
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,29 @@ class Change:
     after: tuple[str, ...]
 
 
-def changes(before: Derivation | None, after: Derivation | None) -> list[Change]:
+def changes(before: ForwardFacts | None, after: ForwardFacts | None) -> list[Change]:
     """The facts that differ, in the order of ``after``; then those that are gone. Mere renamings
     are not changes.
     """
     before = before and _renamed(before, _names(before, after))
     old = {fact.about: fact for fact in before.facts} if before else {}
     new = {fact.about: fact for fact in after.facts} if after else {}
-    nothing = Fact("", ())
+    nothing = DerivationFact("", ())
     pairs = [(about, old.get(about, nothing), fact) for about, fact in new.items()]
     pairs += [(about, fact, nothing) for about, fact in old.items() if about not in new]
     return [Change(a, was.lines, now.lines) for a, was, now in pairs if not was.is_same(now)]
 
 
 def by_name(
-    before: Sequence[Derivation], after: Sequence[Derivation]
-) -> Iterator[tuple[str, Derivation | None, Derivation | None]]:
+    before: Sequence[ForwardFacts], after: Sequence[ForwardFacts]
+) -> Iterator[tuple[str, ForwardFacts | None, ForwardFacts | None]]:
     """The forwards of both, each with its two derivations: None if it is new, or gone."""
     old, new = ({each.name: each for each in side} for side in (before, after))
     for name in dict.fromkeys([*new, *old]):
         yield name, old.get(name), new.get(name)
 
 
-def described(name: str, before: Derivation | None, after: Derivation | None) -> list[str]:
+def described(name: str, before: ForwardFacts | None, after: ForwardFacts | None) -> list[str]:
     """Changes of one forward, line by line: ``-`` before, ``+`` after."""
     found = changes(before, after)
     if not found:
@@ -88,7 +88,7 @@ def described(name: str, before: Derivation | None, after: Derivation | None) ->
     return [title, *(line for change in found for line in _lines(change))]
 
 
-def as_json(before: Sequence[Derivation], after: Sequence[Derivation]) -> list[dict]:
+def as_json(before: Sequence[ForwardFacts], after: Sequence[ForwardFacts]) -> list[dict]:
     """The same as JSON."""
     return [
         {"name": name, "changes": [asdict(change) for change in changes(old, new)]}
@@ -96,13 +96,16 @@ def as_json(before: Sequence[Derivation], after: Sequence[Derivation]) -> list[d
     ]
 
 
-def derivation_of(data: Mapping) -> Derivation:
+def derivation_of(data: Mapping) -> ForwardFacts:
     """The record from its `asdict`, after JSON."""
-    facts = (Fact(f["about"], tuple(f["lines"]), f["key"], f["in_names"]) for f in data["facts"])
-    return Derivation(data["name"], tuple(facts))
+    facts = (
+        DerivationFact(f["about"], tuple(f["lines"]), f["key"], f["in_names"])
+        for f in data["facts"]
+    )
+    return ForwardFacts(data["name"], tuple(facts))
 
 
-def _names(before: Derivation, after: Derivation | None) -> dict[str, str]:
+def _names(before: ForwardFacts, after: ForwardFacts | None) -> dict[str, str]:
     """The new names of statements, where nothing else about the forward has changed."""
     old, new = (_forward(each) if each else () for each in (before, after))
     pairs = zip(map(LEFT.match, old), map(LEFT.match, new), strict=False)
@@ -110,11 +113,11 @@ def _names(before: Derivation, after: Derivation | None) -> dict[str, str]:
     return names if names and tuple(_said(old, names)) == new else {}
 
 
-def _forward(derivation: Derivation) -> tuple[str, ...]:
+def _forward(derivation: ForwardFacts) -> tuple[str, ...]:
     return next((fact.lines for fact in derivation.facts if fact.about == FORWARD), ())
 
 
-def _renamed(derivation: Derivation, names: Mapping[str, str]) -> Derivation:
+def _renamed(derivation: ForwardFacts, names: Mapping[str, str]) -> ForwardFacts:
     """The same facts with new names; facts with a key are compared by that."""
     facts = (
         replace(fact, about=about, lines=tuple(_said(fact.lines, names))) if fact.in_names else fact

@@ -4,7 +4,7 @@ A process of its own has imported nothing of the user's before, may take the gal
 folder, and can be ended at any time; it imports SymPy and torch while it waits.
 
 In: on its standard input a line of JSON, the options of a command; where it is closed then, whoever
-asked is gone, and so is this process. Out: on its standard output the `Answer`; what is said to a
+asked is gone, and so is this process. Out: on its standard output the `Outcome`; what is said to a
 person goes to standard error.
 """
 
@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 
 import codegen.driver
-from codegen.commands.comparison import Derivation, derivation_of
+from codegen.commands.comparison import ForwardFacts, derivation_of
 from derive.running.command import WRONG, guarded, say
 
 ROOT = Path(codegen.driver.__file__).parents[2]
@@ -32,11 +32,11 @@ NEEDED = ("codegen.commands.facts", "codegen.commands.generating", "codegen.targ
 
 
 @dataclass(frozen=True)
-class Answer:
+class Outcome:
     """The exit status, the derivations, the files that were read, and those that were written."""
 
     status: int
-    derivations: tuple[Derivation, ...] = ()
+    derivations: tuple[ForwardFacts, ...] = ()
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class Deriver:
             pass
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def answer(self, seconds: float | None = None) -> Answer | None:
+    def answer(self, seconds: float | None = None) -> Outcome | None:
         """The answer, or None if there is none after ``seconds``. A process that died has printed
         why, or was ended: status 1.
         """
@@ -82,10 +82,10 @@ class Deriver:
         except queue.Empty:
             return None
         if not line:
-            return Answer(WRONG)
+            return Outcome(WRONG)
         data = json.loads(line)
         found = tuple(derivation_of(each) for each in data["derivations"])
-        return Answer(data["status"], found, tuple(data["read"]), tuple(data["written"]))
+        return Outcome(data["status"], found, tuple(data["read"]), tuple(data["written"]))
 
     def end(self) -> None:
         """End it, whatever it is doing; files are written all or none."""
@@ -103,17 +103,17 @@ class Deriver:
         self.answers.put(self.process.stdout.readline())
 
 
-def answered(options: argparse.Namespace, writes: bool) -> Answer:
+def answered(options: argparse.Namespace, writes: bool) -> Outcome:
     """The answer of a process; errors are printed on standard error."""
-    found: list[Derivation] = []
+    found: list[ForwardFacts] = []
     written: list[Path] = []
     status = guarded(lambda: _derived(options, writes, found, written))
     read = {str(file) for file in _files_behind(options.names)}
-    return Answer(status, tuple(found), tuple(sorted(read)), tuple(map(str, written)))
+    return Outcome(status, tuple(found), tuple(sorted(read)), tuple(map(str, written)))
 
 
 def _derived(
-    options: argparse.Namespace, writes: bool, found: list[Derivation], written: list[Path]
+    options: argparse.Namespace, writes: bool, found: list[ForwardFacts], written: list[Path]
 ) -> int:
     from codegen.commands.facts import derivation_facts
     from codegen.commands.generating import derive_modules, texts_of

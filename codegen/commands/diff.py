@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from codegen.commands.comparison import as_json, by_name, changes, described
-from codegen.commands.deriving import Answer, Deriver
+from codegen.commands.deriving import Deriver, Outcome
 from codegen.commands.generate import OUT
 from codegen.commands.revision import TREE, Revision
 from codegen.targets import TORCH
@@ -72,7 +72,7 @@ def _diff(options: argparse.Namespace) -> int:
     return WRONG if any(changes(old, new) for _, old, new in by_name(before, after)) else DONE
 
 
-def _both(options: argparse.Namespace, file: Path, wanted: str, folder: Path) -> list[Answer]:
+def _both(options: argparse.Namespace, file: Path, wanted: str, folder: Path) -> list[Outcome]:
     """The file as it was and as it is, each derived by a process of its own."""
     now = Deriver()
     asked = [now]

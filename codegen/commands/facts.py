@@ -1,6 +1,6 @@
 """The facts of a derivation, by which two of them are compared.
 
-In: a forward, and the module that was derived of it. Out: a `Derivation`, which is plain data.
+In: a forward, and the module that was derived of it. Out: a `ForwardFacts`, which is plain data.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from sympy import Expr, count_ops
 
-from codegen.commands.comparison import FORWARD, TAKES, Derivation, Fact
+from codegen.commands.comparison import FORWARD, TAKES, DerivationFact, ForwardFacts
 from codegen.files.digest import digest
 from codegen.program.quality import Collectives, Emitted, Moves, Quality, Traffic
 from derive.language.errors import QuestionError
@@ -22,14 +22,14 @@ from derive.language.symbols import Tensor
 LARGEST_INLINED = 2000  # operations of one expression; larger ones keep their names
 
 
-def derivation_facts(forward: type[Forward], emitted: Emitted) -> Derivation:
+def derivation_facts(forward: type[Forward], emitted: Emitted) -> ForwardFacts:
     """The facts about ``forward`` in `Emitted`."""
     facts = [*_of_definition(forward.definition)]
     facts += _of_quality(emitted.quality)
-    return Derivation(emitted.quality.name, tuple(facts))
+    return ForwardFacts(emitted.quality.name, tuple(facts))
 
 
-def _of_definition(definition: Definition) -> Iterator[Fact]:
+def _of_definition(definition: Definition) -> Iterator[DerivationFact]:
     layouts, optional = layouts_of(definition), dict(definition.optional)
     takes = [
         f"{t} {shape(layouts[t.name])}" + (f" = {optional[t.name]:g}" if t.name in optional else "")
@@ -39,11 +39,11 @@ def _of_definition(definition: Definition) -> Iterator[Fact]:
     takes += [f"{t} = {default}" for t, default in definition.scalars]
     takes += [f"{each.label} ignored where {each.default}" for each in definition.ignoring]
     takes += [f"reduction {word}" for word, _ in definition.reductions]
-    yield Fact(TAKES, tuple(takes))
+    yield DerivationFact(TAKES, tuple(takes))
     if definition.demands:
         demands = (f"{d.expression} {d.domain}" for d in definition.demands)
-        yield Fact("refuses other values than", tuple(demands))
-    yield Fact(
+        yield DerivationFact("refuses other values than", tuple(demands))
+    yield DerivationFact(
         FORWARD,
         tuple(f"{s.tensor} = {formula(s.expression)}" for s in definition.statements),
         _function(definition),
@@ -77,25 +77,27 @@ def _inlined(statements: Iterable[Statement]) -> list[str]:
     return [*large, str(whole)]
 
 
-def _of_quality(quality: Quality) -> Iterator[Fact]:
+def _of_quality(quality: Quality) -> Iterator[DerivationFact]:
     for line in quality.closed_form:
-        yield Fact(line.partition(" = ")[0], (line,))
-    yield Fact("saved for backward", quality.saved)
+        yield DerivationFact(line.partition(" = ")[0], (line,))
+    yield DerivationFact("saved for backward", quality.saved)
     yield from _moved("forward", quality.forward)
     yield from _moved("backward", quality.backward)
-    yield Fact("backward, reductions", quality.reductions)
-    yield Fact("backward, operations in its formulas", (str(quality.operations),))
-    yield Fact("may be infinite, NaN or far off", quality.unsafe)
-    yield Fact("proved", (quality.proved,), in_names=False)
+    yield DerivationFact("backward, reductions", quality.reductions)
+    yield DerivationFact("backward, operations in its formulas", (str(quality.operations),))
+    yield DerivationFact("may be infinite, NaN or far off", quality.unsafe)
+    yield DerivationFact("proved", (quality.proved,), in_names=False)
     for split in quality.split:
-        yield Fact(f"split over ranks along {split.axis}", tuple(_told(split)), in_names=False)
+        yield DerivationFact(
+            f"split over ranks along {split.axis}", tuple(_told(split)), in_names=False
+        )
 
 
-def _moved(what: str, traffic: Traffic) -> Iterator[Fact]:
+def _moved(what: str, traffic: Traffic) -> Iterator[DerivationFact]:
     lines = [f"at least {_shown(traffic.kernel)}", f"{_shown(traffic.lines)} in torch"]
     lines += [f"{_shown(loops)} in a kernel" for loops in traffic.loops]
-    yield Fact(f"{what}, tensors of full size", tuple(lines), in_names=False)
-    yield Fact(f"{what}, larger than full size", traffic.larger)
+    yield DerivationFact(f"{what}, tensors of full size", tuple(lines), in_names=False)
+    yield DerivationFact(f"{what}, larger than full size", traffic.larger)
 
 
 def _shown(moves: Moves) -> str:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from codegen.commands.comparison import Derivation, by_name, described
-from codegen.commands.deriving import Answer, Deriver
+from codegen.commands.comparison import ForwardFacts, by_name, described
+from codegen.commands.deriving import Deriver, Outcome
 from codegen.commands.generate import add_generating
 from derive.language.notation.gallery import files_named, path_in
 from derive.running.command import DONE, guarded, say
@@ -64,7 +64,7 @@ class Watching:
 
     def __init__(self, options: argparse.Namespace):
         self.options = options
-        self.known: Sequence[Derivation] = ()
+        self.known: Sequence[ForwardFacts] = ()
         self.files: set[str] = set()
         self.state: State = {}
         self.next, self.busy = Deriver(), None
@@ -104,7 +104,7 @@ class Watching:
         if answer is not None:
             self._tell(answer)
 
-    def _tell(self, answer: Answer) -> None:
+    def _tell(self, answer: Outcome) -> None:
         self._watch_files(answer)
         if answer.status:
             say("waiting for the next save; Ctrl-C ends")
@@ -117,7 +117,7 @@ class Watching:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
 
-    def _watch_files(self, answer: Answer) -> None:
+    def _watch_files(self, answer: Outcome) -> None:
         """Watch all files that were read; after an error also the folders of named files: a module
         that was missing may appear.
         """

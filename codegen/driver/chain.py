@@ -29,7 +29,7 @@ FOLDER = "chain"  # beside the modules
 
 
 @dataclass(frozen=True)
-class Chain:
+class ChainText:
     """The text of a file, and what a time limit left unproved."""
 
     text: str
@@ -41,7 +41,7 @@ def kept_chain(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     cached: bool = True,
-) -> Chain:
+) -> ChainText:
     """The file of one forward: derived, proved, printed and compared, unless it was before. Writes
     nothing but the cache.
 
@@ -51,13 +51,13 @@ def kept_chain(
     """
     text = recalled_chain(forward) if cached else None
     if text is not None:
-        return Chain(text)
+        return ChainText(text)
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
     text = chain_module(forward, outside, whole_program(forward, proved), progress)
     if cached and not proved.cut_short:
         keep_chain(forward, text)
-    return Chain(text, proved.cut_short)
+    return ChainText(text, proved.cut_short)
 
 
 def recalled_chain(forward: type[Forward], folder: Path | None = None) -> str | None:

@@ -30,8 +30,13 @@ from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason
 from codegen.files.loading import loaded
 from codegen.program import Program
 from codegen.program.quality import Rounding
-from codegen.targets.languages import Kernels
-from codegen.targets.lean.check import OfEntries, check_every_use, largest_difference, rounding
+from codegen.targets.languages import KernelLanguage
+from codegen.targets.lean.check import (
+    EntriesFunction,
+    check_every_use,
+    largest_difference,
+    rounding,
+)
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside, outside_of
@@ -78,7 +83,7 @@ def generate(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     chain: bool = False,
-    kernels: Kernels | None = None,
+    kernels: KernelLanguage | None = None,
 ) -> Generated:
     """Derive, prove, print and compare one forward as a lean module; with its ``chain``, and with
     the ``kernels`` of a language. Writes no file.
@@ -106,7 +111,7 @@ def with_kernels(
     forward: type[Forward],
     whole: Program,
     text: str,
-    kernels: Kernels,
+    kernels: KernelLanguage,
     progress: Callable[[str], None] = lambda what: None,
 ) -> tuple[tuple[str, ...], str]:
     """The kernels of a ``whole`` program whose module was compared, after a comparison of their
@@ -270,9 +275,9 @@ class Runs:
     def __init__(self, pair: Pair | None = None):
         self.pair = pair
 
-    def _load(self, text: str, name: str) -> ModuleType | OfEntries:
+    def _load(self, text: str, name: str) -> ModuleType | EntriesFunction:
         module = loaded(text, name)
-        return OfEntries(module, self.pair) if self.pair else module
+        return EntriesFunction(module, self.pair) if self.pair else module
 
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         load = partial(self._load, name=program.name)

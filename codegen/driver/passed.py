@@ -16,7 +16,7 @@ from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.forward import Forward
 from derive.proof.proving.proved import Proved
 from derive.running.writing import current
-from derive.show.document import Lines
+from derive.show.document import ProgramLines
 
 # The modules that come with gradform, in a wheel inside its package, in a checkout beside it; none
 # is written before it was compared.
@@ -25,7 +25,7 @@ INSIDE, BESIDE = PACKAGE / "generated", PACKAGE.with_name("generated")
 SHIPPED = INSIDE if INSIDE.is_dir() else BESIDE
 
 
-def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
+def lines_of_code(forward: type[Forward], proved: Proved) -> ProgramLines:
     """The code for each statement of the closed form. For a reduced loss these are the statements
     of every entry, which is what its module holds.
 
@@ -39,7 +39,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
         lines = _lines_in(text, backward_lines(pair))
     except (QuestionError, UnprovedError) as error:
         why = str(error)
-        return Lines(f"There is no code to show. {why[0].upper()}{why[1:]}.", refused=why)
+        return ProgramLines(f"There is no code to show. {why[0].upper()}{why[1:]}.", refused=why)
     words = (
         f"These lines are from {pair.program.backward.name}. Its module was compared with autograd "
         "on random data in float64; every gradient agrees within "
@@ -47,7 +47,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> Lines:
     )
     if outside.reductions:
         words += " It is the gradient of every entry; torch takes the sum or the mean."
-    return Lines(words, lines)
+    return ProgramLines(words, lines)
 
 
 def _lines_in(text: str, lines: Mapping[str, str]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from codegen.program.parts import operands
 from codegen.program.steps import Assign
 from codegen.program.values import Value
 from codegen.schedule.flattening import flat
-from codegen.schedule.nodes import Whole
+from codegen.schedule.nodes import LibraryNode
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.lean.pair import Pair
@@ -54,8 +54,8 @@ def _plan(function: Function, plan: Plan) -> Iterator[Block]:
     yield Code(tuple(line for stage in plan.stages for line in _stage(stage)))
 
 
-def _stage(stage: Sweep | Whole) -> Iterator[tuple[str, str]]:
-    if isinstance(stage, Whole):
+def _stage(stage: Sweep | LibraryNode) -> Iterator[tuple[str, str]]:
+    if isinstance(stage, LibraryNode):
         yield "a library", f"{stage.name}: {type(stage.value).__name__}"
         return
     rows = ", ".join(stage.parallel) or "one row"

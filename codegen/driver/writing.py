@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from codegen.program.quality import Emitted
-from codegen.targets.languages import Kernels
+from codegen.targets.languages import KernelLanguage
 from codegen.targets.tables.kernel import TEMPLATES
 from codegen.targets.torch.parts import beside
 from derive.language.errors import QuestionError
@@ -20,7 +20,7 @@ MARKER = f'{OURS}. Not edited by hand."""\n'
 REMEDY = "choose another folder with --out"
 
 
-def kernel_files(out: Path, results: Iterable[Emitted], kernels: Kernels) -> dict[Path, str]:
+def kernel_files(out: Path, results: Iterable[Emitted], kernels: KernelLanguage) -> dict[Path, str]:
     """Texts of the folder of kernels in ``out``; also of the package, if gradform wrote it.
 
     Raises `QuestionError` where two forwards would have the same file.

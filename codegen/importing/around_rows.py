@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-from codegen.importing.arrays import Named
+from codegen.importing.arrays import NamedArrays
 from codegen.importing.operations.table import before, rule, rules
-from codegen.importing.values import LABEL, OUTSIDE, Refused, Value
+from codegen.importing.values import LABEL, OUTSIDE, Refused, TreeValue
 from derive.language.torch_ops import table
 
 before.add("embedding_bag")
@@ -28,7 +28,7 @@ def _embedding_bag(
     if weights is not None:
         weights = r.moved(weights.along((axis,) for axis in weights.dims[0]), bags.dims)
     meaning, word = table["embedding_bag"].meaning, ("sum", "mean", "max")[mode]
-    found = meaning(Named(r), bags, weight, mode=word, per_sample_weights=weights)
+    found = meaning(NamedArrays(r), bags, weight, mode=word, per_sample_weights=weights)
     return [found, OUTSIDE, OUTSIDE, OUTSIDE]
 
 
@@ -37,7 +37,7 @@ def _labels_stay(name: str, stay) -> None:
     row = rules[name]
 
     def of(r, x, **given):
-        label = isinstance(x, Value) and x.kind == LABEL
+        label = isinstance(x, TreeValue) and x.kind == LABEL
         return x if label and stay(**given) else row(r, x=x, **given)
 
     of.__signature__ = inspect.signature(row)

@@ -15,7 +15,7 @@ from codegen.importing.examples import IGNORED
 from codegen.importing.operations import along, joining, picking, reducing
 from codegen.importing.operations import table as own
 from codegen.importing.operations.creating import constant, like
-from codegen.importing.values import CONDITION, LABEL, OUTSIDE, Refused, Value
+from codegen.importing.values import CONDITION, LABEL, OUTSIDE, Refused, TreeValue
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.numbers import exact
 from derive.language.torch_ops.table import Op, table
@@ -38,76 +38,80 @@ def spread(e: Tree, parts: Sequence[Tree]) -> Tree:
     return Tree(e.kind, args, e.free)
 
 
-class Named:
+class NamedArrays:
     """`Arrays` over a reader's values."""
 
     def __init__(self, r):
         self.r = r
 
-    def each(self, formula: Callable, *values) -> Value:
+    def each(self, formula: Callable, *values) -> TreeValue:
         def whole(*parts: Tree) -> Tree:
             return spread(formula(*parts), parts)
 
         return self.r.pointwise(whole, *values)
 
-    def exponentials(self, x: Value) -> Value:
+    def exponentials(self, x: TreeValue) -> TreeValue:
         return reducing.exponentials(self.r, x)[1]
 
-    def is_condition(self, x: Value) -> bool:
+    def is_condition(self, x: TreeValue) -> bool:
         return x.kind == CONDITION
 
-    def chosen(self, condition: Value, yes, no) -> Value:
-        yes, no = (x if isinstance(x, Value) else Value(trees.as_tree(x)) for x in (yes, no))
+    def chosen(self, condition: TreeValue, yes, no) -> TreeValue:
+        yes, no = (
+            x if isinstance(x, TreeValue) else TreeValue(trees.as_tree(x)) for x in (yes, no)
+        )
         return self.r.chosen(condition, yes, no)
 
     def is_zero(self, x) -> bool:
         return self.r.number(x) == trees.ZERO
 
-    def let(self, name: str, x: Value) -> Value:
+    def let(self, name: str, x: TreeValue) -> TreeValue:
         return self.r.let(name, self.r.as_number(x))
 
-    def places(self, x: Value, dims) -> list[int]:
+    def places(self, x: TreeValue, dims) -> list[int]:
         return self.r.positions(x, dims)
 
-    def sum(self, x: Value, dims=None, keepdim: bool = False) -> Value:
+    def sum(self, x: TreeValue, dims=None, keepdim: bool = False) -> TreeValue:
         return self.r.sum(x, dims, keepdim)
 
-    def largest(self, x: Value, dims=None, keepdim: bool = False) -> Value:
+    def largest(self, x: TreeValue, dims=None, keepdim: bool = False) -> TreeValue:
         return self.r.largest(x, dims, keepdim)
 
-    def index_of_largest(self, x: Value, dim: int, keepdim: bool = False) -> Value:
+    def index_of_largest(self, x: TreeValue, dim: int, keepdim: bool = False) -> TreeValue:
         return reducing.hits(self.r, x, dim, keepdim)
 
-    def count(self, x: Value, dims=None) -> Expr:
+    def count(self, x: TreeValue, dims=None) -> Expr:
         return self.r.count(x, dims)
 
-    def contracted(self, inputs: Sequence[str], output: str, values: Sequence[Value]) -> Value:
+    def contracted(
+        self, inputs: Sequence[str], output: str, values: Sequence[TreeValue]
+    ) -> TreeValue:
         return self.r.contracted(inputs, output, values)
 
-    def scan(self, word: str, x: Value, dim: int) -> Value:
+    def scan(self, word: str, x: TreeValue, dim: int) -> TreeValue:
         return along.scanned(self.r, x, dim, word)
 
-    def permuted(self, x: Value, places: Sequence[int]) -> Value:
+    def permuted(self, x: TreeValue, places: Sequence[int]) -> TreeValue:
         return x.along(x.dims[i] for i in places)
 
-    def unsqueezed(self, x: Value, place: int) -> Value:
+    def unsqueezed(self, x: TreeValue, place: int) -> TreeValue:
         return x.along((*x.dims[:place], (), *x.dims[place:]))
 
-    def apart(self, x: Value, dim: int, count: Expr) -> Value:
+    def apart(self, x: TreeValue, dim: int, count: Expr) -> TreeValue:
         r, x = self.r, self.r.single(self.r.as_number(x), dim)
         (axis,) = x.dims[dim]
         into = r.split(axis, count, {*x.axes})
         tree = r.unflattened(x, axis, into) if axis in x.tree.free else x.tree
         return x.of(tree).along((*x.dims[:dim], *((a,) for a in into), *x.dims[dim + 1 :]))
 
-    def together(self, x: Value, dim: int) -> Value:
+    def together(self, x: TreeValue, dim: int) -> TreeValue:
         whole = (*x.dims[dim], *x.dims[dim + 1])
         return self.r.single(x.along((*x.dims[:dim], whole, *x.dims[dim + 2 :])), dim)
 
-    def squeezed(self, x: Value, places: Sequence[int]) -> Value:
+    def squeezed(self, x: TreeValue, places: Sequence[int]) -> TreeValue:
         return x.along(d for i, d in enumerate(x.dims) if d or i not in places)
 
-    def part(self, x: Value, dim: int, start, stop, step: int = 1) -> Value:
+    def part(self, x: TreeValue, dim: int, start, stop, step: int = 1) -> TreeValue:
         if set(x.dims[dim]) & self.r.windows.keys():
             x = self.r.plain(x, dim)
         size = self.r.sizes.of(x.dims[dim])
@@ -117,66 +121,68 @@ class Named:
         ends = (self.r.bound(end, size) for end in (start, stop))
         return along.strided(self.r, x, dim, (*ends, step))
 
-    def entry(self, x: Value, dim: int, index: Expr) -> Value:
+    def entry(self, x: TreeValue, dim: int, index: Expr) -> TreeValue:
         return self.r.entry(x, dim, index)
 
-    def windows(self, x: Value, dim: int, sizes: tuple, index: tuple, fill=0) -> Value:
+    def windows(self, x: TreeValue, dim: int, sizes: tuple, index: tuple, fill=0) -> TreeValue:
         fill = trees.value_of(trees.as_tree(fill))
         return along.windows(self.r, self.r.as_number(x), dim, sizes, index, fill)
 
-    def flipped(self, x: Value, dim: int) -> Value:
+    def flipped(self, x: TreeValue, dim: int) -> TreeValue:
         x = self.r.plain(x, dim)
         if not x.dims[dim] or x.dims[dim][0] not in x.tree.free:
             return x
         return x.of(along.reversed_along(x.tree, x.dims[dim][0], along.size_of(self.r, x, dim)))
 
-    def stacked(self, values: Sequence[Value], dim: int) -> Value:
+    def stacked(self, values: Sequence[TreeValue], dim: int) -> TreeValue:
         return joining.stack(self.r, values, dim)
 
-    def joined(self, values: Sequence[Value], dim: int) -> Value:
+    def joined(self, values: Sequence[TreeValue], dim: int) -> TreeValue:
         return joining.cat(self.r, values, dim)
 
-    def picked(self, x: Value, dim: int, index: Value) -> Value:
+    def picked(self, x: TreeValue, dim: int, index: TreeValue) -> TreeValue:
         return picking.gathered(self.r, x, dim, index)
 
-    def selected(self, x: Value, dim: int, index: Value) -> Value:
+    def selected(self, x: TreeValue, dim: int, index: TreeValue) -> TreeValue:
         return picking._index(self.r, x, [None] * dim + [index])
 
-    def counted(self, labels: Value, ignored, losses: Value) -> tuple[Value | None, Value]:
+    def counted(
+        self, labels: TreeValue, ignored, losses: TreeValue
+    ) -> tuple[TreeValue | None, TreeValue]:
         """What picks by labels is 0 for those that are ignored."""
         if labels.kind != LABEL or not (self.r.ignoring or ignored != IGNORED):
             return None, losses
         self.r.ignore(labels, ignored)
-        return Value(trees.kept(labels.tree), labels.dims), losses
+        return TreeValue(trees.kept(labels.tree), labels.dims), losses
 
-    def hots(self, index: Value, x: Value, dim: int) -> Value:
+    def hots(self, index: TreeValue, x: TreeValue, dim: int) -> TreeValue:
         (axis,) = self.r.single(x, dim).dims[dim] or ("",)
         if not axis:
             raise Refused("an index into a dimension of size 1", "leave it out")
         if axis in index.axes:
             axis = self.r.sibling(axis, index.axes)
-        return Value(picking.hot(self.r, index, axis), (*index.dims, (axis,)))
+        return TreeValue(picking.hot(self.r, index, axis), (*index.dims, (axis,)))
 
-    def source(self, x: Value, value):
+    def source(self, x: TreeValue, value):
         return value
 
-    def identity(self, x: Value, one: int, other: int) -> Value:
+    def identity(self, x: TreeValue, one: int, other: int) -> TreeValue:
         return self.each(
             lambda i, j: trees.indicator(trees.compared("==", i, j)),
             *(self.position(x, dim) for dim in (one, other)),
         )
 
-    def written(self, x: Value, dim: int, part: tuple, values: Value) -> Value:
+    def written(self, x: TreeValue, dim: int, part: tuple, values: TreeValue) -> TreeValue:
         raise Refused("writing a part of a dimension", "combine parts with torch.cat")
 
-    def compared(self, relation: str, x, y) -> Value:
+    def compared(self, relation: str, x, y) -> TreeValue:
         found = self.each(lambda p, q: trees.compared(relation, p, q), x, y)
-        return Value(found.tree, found.dims, CONDITION)
+        return TreeValue(found.tree, found.dims, CONDITION)
 
-    def extremes(self, values: Value, indices: Value | None) -> tuple:
+    def extremes(self, values: TreeValue, indices: TreeValue | None) -> tuple:
         return values, OUTSIDE if indices is None else indices
 
-    def on_diagonal(self, x: Value) -> Value:
+    def on_diagonal(self, x: TreeValue) -> TreeValue:
         """The notation knows how long the second axis is by the entries along it."""
         i = x.rank - 1
         x = self.r.plain(x, i)
@@ -186,9 +192,9 @@ class Named:
         b = self.r.sibling(a, x.axes)
         here = trees.compared("==", trees.position(a), trees.position(b))
         tree = trees.choice((trees.renamed(x.tree, {a: b}), here), otherwise=trees.ZERO)
-        return Value(tree, (*x.dims, (b,)))
+        return TreeValue(tree, (*x.dims, (b,)))
 
-    def shape(self, x: Value) -> list[Expr]:
+    def shape(self, x: TreeValue) -> list[Expr]:
         return [self.r.sizes.of(dim) for dim in x.dims]
 
     def same(self, one: Expr, other: Expr) -> bool:
@@ -212,12 +218,12 @@ class Named:
     def need(self, length: Expr, least: int) -> None:
         """The trace has run."""
 
-    def reshaped(self, x: Value, sizes: Sequence[Expr]) -> Value:
+    def reshaped(self, x: TreeValue, sizes: Sequence[Expr]) -> TreeValue:
         known = [size for size in sizes if size != -1]
         rest = sympy.cancel(sympy.Mul(*self.shape(x)) / sympy.Mul(*known))
         return self.r.reshaped(x, [rest if size == -1 else size for size in sizes])
 
-    def expanded(self, x: Value, sizes: Sequence[Expr]) -> Value:
+    def expanded(self, x: TreeValue, sizes: Sequence[Expr]) -> TreeValue:
         dims = [()] * (len(sizes) - x.rank) + list(x.dims)
         for i, size in enumerate(sizes):
             if not dims[i] and self.r.sizes.hint(size) not in (1, -1):
@@ -225,34 +231,34 @@ class Named:
                 dims[i] = (self.r.sizes.axis_of(size, {*used, *self.r.windows}),)
         return x.along(dims)
 
-    def copied(self, x: Value) -> Value:
+    def copied(self, x: TreeValue) -> TreeValue:
         return x
 
-    def read(self, x: Value, dim: int, length: Expr, step, offset, fill=0) -> Value:
+    def read(self, x: TreeValue, dim: int, length: Expr, step, offset, fill=0) -> TreeValue:
         return along.read(self.r, x, dim, (length, step, offset), fill)
 
-    def position(self, x: Value, dim: int) -> Value:
+    def position(self, x: TreeValue, dim: int) -> TreeValue:
         if not x.dims[dim]:
-            return Value(trees.ZERO)
+            return TreeValue(trees.ZERO)
         (axis,) = self.r.single(x, dim).dims[dim]
-        return Value(trees.position(axis), ((axis,), *((),) * (x.rank - dim - 1)))
+        return TreeValue(trees.position(axis), ((axis,), *((),) * (x.rank - dim - 1)))
 
-    def counting(self, size: Expr) -> Value:
+    def counting(self, size: Expr) -> TreeValue:
         if size == 1:
-            return Value(trees.ZERO, ((),))
+            return TreeValue(trees.ZERO, ((),))
         axis = self.r.sizes.formed(size, along.floor_text(size))
-        return Value(trees.position(axis), ((axis,),))
+        return TreeValue(trees.position(axis), ((axis,),))
 
-    def filled(self, shape: Sequence[Expr], value: Any) -> Value:
+    def filled(self, shape: Sequence[Expr], value: Any) -> TreeValue:
         return constant(self.r, value, shape)
 
-    def like(self, x: Value, value: Any) -> Value:
+    def like(self, x: TreeValue, value: Any) -> TreeValue:
         return like(self.r, x, value)
 
-    def expect(self, x: Value, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
+    def expect(self, x: TreeValue, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
         """The trace has run."""
 
-    def changed(self, *values: Value | None) -> None:
+    def changed(self, *values: TreeValue | None) -> None:
         """The trace shows what is written."""
 
     def refuse(self, problem: str, remedy: str):
@@ -268,10 +274,10 @@ def _number(r, value) -> Expr:
     return exact(value) if isinstance(value, (int, float)) else r.sizes.plain(value)
 
 
-def _of_kind(r, x: Value | None, kind: str, value) -> Any:
+def _of_kind(r, x: TreeValue | None, kind: str, value) -> Any:
     if value is None:
         return None
-    if kind == "DimOrTensor" and isinstance(value, Value):
+    if kind == "DimOrTensor" and isinstance(value, TreeValue):
         return value
     if kind == "Parts" and not isinstance(value, (list, tuple)):
         return r.sizes.plain(value)
@@ -299,7 +305,7 @@ def _of_kind(r, x: Value | None, kind: str, value) -> Any:
 def _given(r, parameters: dict[str, inspect.Parameter], values: dict) -> tuple[list, dict]:
     """The arguments as the kinds of the row; what ATen leaves out has the row's default."""
     met = (v[0] if isinstance(v, (list, tuple)) and v else v for v in values.values())
-    x = next((v for v in met if isinstance(v, Value)), None)
+    x = next((v for v in met if isinstance(v, TreeValue)), None)
     place: list[Any] = []
     keywords: dict[str, Any] = {}
     for name, parameter in parameters.items():
@@ -338,7 +344,7 @@ def rule_of(row: Op) -> Callable[..., Any]:
         own = {also.get(name, name): value for name, value in given.items()}
         own = {"x" if name == "input" else name: value for name, value in own.items()}
         place, keywords = _given(r, names, own)
-        return _results(r, row.meaning(Named(r), *place, **keywords))
+        return _results(r, row.meaning(NamedArrays(r), *place, **keywords))
 
     parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in (*names, *also)]
     rule.__signature__ = inspect.Signature(parameters)

@@ -77,7 +77,7 @@ def sizes_of(sizes: str | Mapping[str, int]) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedArguments:
     """A value that the user's file has a name for: ``Mode.FAST``."""
 
     name: str
@@ -115,7 +115,7 @@ def options_of(options: str | Mapping[str, Any]) -> dict[str, Any]:
 
 def _option(e: ast.expr) -> Any:
     if isinstance(e, ast.Attribute):
-        return Named(ast.unparse(e))
+        return NamedArguments(ast.unparse(e))
     if isinstance(e, ast.Call) and ast.unparse(e) in ("float('inf')", 'float("inf")'):
         return float("inf")
     return e.id if isinstance(e, ast.Name) else ast.literal_eval(e)

@@ -25,7 +25,7 @@ AT_ONCE = "write it for all entries at once, or import what one round computes"
 
 
 @dataclass(frozen=True)
-class Loop:
+class BlockLoop:
     """From 0 to ``end`` by ``step``, and where; a reader has the end over the names of axes."""
 
     end: torch.SymInt | Expr
@@ -48,13 +48,13 @@ class Start(int):
 
 
 @contextmanager
-def as_one_block(function: Any) -> Iterator[list[Loop]]:
+def as_one_block(function: Any) -> Iterator[list[BlockLoop]]:
     """While it is traced, such loops of the function's file have one round; these are found. Its
     ``len`` of a tensor is a size, too.
     """
     target = type(function).forward if isinstance(function, torch.nn.Module) else function
     names = getattr(inspect.unwrap(target), "__globals__", {})
-    loops: list[Loop] = []
+    loops: list[BlockLoop] = []
 
     def blocks(*ends: Any) -> Any:
         first, end, step = ends if len(ends) == 3 else (0, 0, 0)
@@ -63,7 +63,7 @@ def as_one_block(function: Any) -> Iterator[list[Loop]]:
         if type(step) is not int or step < 2:
             return range(*ends)
         caller = sys._getframe(1)
-        loops.append(Loop(end, step, Place(caller.f_code.co_filename, caller.f_lineno)))
+        loops.append(BlockLoop(end, step, Place(caller.f_code.co_filename, caller.f_lineno)))
         return [Start(end, step)]
 
     def size(x: Any) -> Any:
@@ -80,7 +80,7 @@ def as_one_block(function: Any) -> Iterator[list[Loop]]:
 
 
 def refuse_unseen(
-    loops: Iterable[Loop], lengths: Mapping[str, Expr], seen: Iterable[Mapping[str, int]]
+    loops: Iterable[BlockLoop], lengths: Mapping[str, Expr], seen: Iterable[Mapping[str, int]]
 ) -> None:
     """Raises `QuestionError` for a loop that had several blocks at none of the sizes that were
     ``seen``.

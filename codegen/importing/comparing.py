@@ -15,7 +15,7 @@ from torch import Tensor
 
 from codegen.importing.agreement import Agreement, distance, gradients_of
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
-from codegen.importing.blocks import APART, AT_ONCE, Loop, refuse_unseen
+from codegen.importing.blocks import APART, AT_ONCE, BlockLoop, refuse_unseen
 from codegen.importing.examples import Example, axes_in, drawn, run
 from codegen.importing.reader import Declared
 from codegen.importing.relations import few_enough, fit, sizes_of_all
@@ -52,7 +52,7 @@ class Beside:
     scalars: Scalars = field(default_factory=dict)  # paths, values
     worked: tuple[Callable[..., Tensor], ...] = DRAWS
     raised: Exception | None = None  # by the function, at the last sizes at which it did not run
-    loops: Sequence[Loop] = ()  # that were traced as one block
+    loops: Sequence[BlockLoop] = ()  # that were traced as one block
     branch: Place | None = None  # the line that asked for the size that is tried
     shapes: tuple[Sequence[Shape], Sequence[Shape]] = ((), ())  # of the outputs, ours and theirs
     again: bool = True  # whether to see that the function returns the same again

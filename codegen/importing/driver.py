@@ -35,7 +35,7 @@ from codegen.importing.relations import relations_of
 from codegen.importing.states import written_into
 from codegen.importing.subjects import Subject, subject_of
 from codegen.importing.trace import Traced, trace
-from codegen.importing.values import Value
+from codegen.importing.values import TreeValue
 from codegen.importing.writing import Written, class_name, written
 from derive.language.errors import LONGEST, NotationError, Place, QuestionError
 from derive.language.names import snake_case
@@ -173,11 +173,11 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
         )
 
 
-def _outputs(traced: Traced, reader: Reader, subject: Subject) -> list[Value]:
+def _outputs(traced: Traced, reader: Reader, subject: Subject) -> list[TreeValue]:
     """The tensors that are returned."""
     outputs = [out for out in traced.outputs if out is not None]
     values = [reader.values.get(out) if isinstance(out, torch.fx.Node) else None for out in outputs]
-    if not values or not all(isinstance(value, Value) for value in values):
+    if not values or not all(isinstance(value, TreeValue) for value in values):
         raise QuestionError(
             f"{subject.name} returns something that is no tensor",
             "return tensors computed from the arguments",

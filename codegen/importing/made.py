@@ -1,6 +1,6 @@
 """Floats of the user's that stay names: a temperature, a smoothing, the eps of a module.
 
-While a function is traced, each is a `Made`: a float near its default, of a value that nobody
+While a function is traced, each is a `MadeNumber`: a float near its default, of a value that nobody
 types, which knows what it is made of. Python's arithmetic keeps that (``1 - alpha``), and in the
 graph, which holds plain floats, the value tells which it is. What is computed from it in another
 way moves between two traces, and the float stays a number, as does one that the code compares.
@@ -85,7 +85,7 @@ class Floats:
 
     defaults: Mapping[str, float] = field(default_factory=dict)
     trace: int = 0
-    known: dict[float, Made] = field(default_factory=dict)
+    known: dict[float, MadeNumber] = field(default_factory=dict)
     looked: dict[str, Place] = field(default_factory=dict)
 
     def near(self) -> dict[str, float]:
@@ -100,7 +100,7 @@ class Floats:
         """The value, as what it is made of; a short one may be anything (``alpha - alpha``)."""
         if float(SHORT % value) == value:
             return value
-        return self.known.setdefault(float(value), Made(value, tree, self))
+        return self.known.setdefault(float(value), MadeNumber(value, tree, self))
 
     def meant(self, value: Any) -> Any:
         """What a number of the graph is made of, where that is known."""
@@ -118,7 +118,7 @@ class Floats:
         if self.looked:
             raise Looked(self.looked)
 
-    def look(self, made: Made) -> None:
+    def look(self, made: MadeNumber) -> None:
         """Notes the line of the user's that asks for the value."""
         frame = sys._getframe(2)
         while frame.f_code.co_filename.startswith(BETWEEN_THEM) and frame.f_back:
@@ -133,7 +133,7 @@ class Floats:
 NONE = Floats()
 
 
-class Made(float):
+class MadeNumber(float):
     """A float that knows what it is made of."""
 
     tree: Tree
@@ -151,7 +151,7 @@ class Made(float):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         self.floats.look(self)
-        plain = [float(i) if isinstance(i, Made) else i for i in inputs]
+        plain = [float(i) if isinstance(i, MadeNumber) else i for i in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __deepcopy__(self, memo):
@@ -190,14 +190,14 @@ def _looked(name: str) -> Callable:
 _ARITHMETIC = {"add": trees.sum_of, "sub": trees.difference, "mul": trees.product}
 _ARITHMETIC |= {"truediv": trees.quotient, "pow": trees.power}
 for _name, _of in _ARITHMETIC.items():
-    setattr(Made, f"__{_name}__", _kept(f"__{_name}__", _of, False))
-    setattr(Made, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
-Made.__neg__ = _kept("__neg__", trees.minus, False)
-Made.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
+    setattr(MadeNumber, f"__{_name}__", _kept(f"__{_name}__", _of, False))
+    setattr(MadeNumber, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
+MadeNumber.__neg__ = _kept("__neg__", trees.minus, False)
+MadeNumber.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
 _LOOKS = ("eq", "ne", "lt", "le", "gt", "ge", "bool", "int", "round", "floor", "ceil", "trunc")
 _LOOKS += ("floordiv", "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "format", "str", "repr")
 for _name in (*(f"__{n}__" for n in (*_LOOKS, "float")), "is_integer", "as_integer_ratio", "hex"):
-    setattr(Made, _name, _looked(_name))
+    setattr(MadeNumber, _name, _looked(_name))
 
 FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
 # Of what these return nothing is known, also where it is but compared.
@@ -206,15 +206,16 @@ LOOKING = ("isclose", "fabs", "copysign", "fmod", "pow", "log2", "log10", "log1p
 
 @contextmanager
 def functions_keep(floats: Floats) -> Iterator[None]:
-    """Python's functions of a `Made` are made of it, too, or note that they look at it; where there
-    is none they stay, as torch takes the line that calls them for the one that asks for a size.
+    """Python's functions of a `MadeNumber` are made of it, too, or note that they look at it; where
+    there is none they stay, as torch takes the line that calls them for the one that asks for a
+    size.
     """
     before = {n: getattr(math, n) for n in (*FUNCTIONS, *LOOKING) if floats.defaults}
 
     def keeping(name: str) -> Callable:
         def function(x, *others, **options):
             value = before[name](x, *others, **options)
-            made = next((n for n in (x, *others) if isinstance(n, Made)), None)
+            made = next((n for n in (x, *others) if isinstance(n, MadeNumber)), None)
             if made is None:
                 return value
             if name in FUNCTIONS and not others:

@@ -12,7 +12,16 @@ from sympy import Expr, Mul, floor
 
 from codegen.importing.made import Floats
 from codegen.importing.sizes import Sizes
-from codegen.importing.values import ARGMAX, CONDITION, LABEL, Dim, Dims, Outside, Refused, Value
+from codegen.importing.values import (
+    ARGMAX,
+    CONDITION,
+    LABEL,
+    Dim,
+    Dims,
+    OutsideAxis,
+    Refused,
+    TreeValue,
+)
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import Tree
 
@@ -21,7 +30,7 @@ BEGUN = "begin with torch.zeros_like(x), or write every part of it first"
 AS_INDEX = "use it as an index, or in one_hot"
 
 
-class Meeting:
+class AxisMeeting:
     """``sizes`` knows all axes; ``guessed`` are those of parameters, for which nobody gave a name,
     and ``met`` what each of them was found to be.
     """
@@ -38,9 +47,9 @@ class Meeting:
 
     def number(self, value: object) -> Tree:
         """A number of the graph, or a size."""
-        if isinstance(value, Value):
+        if isinstance(value, TreeValue):
             return self.as_number(value).tree
-        if isinstance(value, Outside):
+        if isinstance(value, OutsideAxis):
             return value.tree
         if isinstance(value, bool):
             return trees.number(int(value))
@@ -50,33 +59,33 @@ class Meeting:
             return trees.number(value)
         return trees.number(self.sizes.plain(value))
 
-    def value(self, value: object) -> Value:
-        return value if isinstance(value, Value) else Value(self.number(value))
+    def value(self, value: object) -> TreeValue:
+        return value if isinstance(value, TreeValue) else TreeValue(self.number(value))
 
-    def as_number(self, value: object) -> Value:
+    def as_number(self, value: object) -> TreeValue:
         v = self.value(value)
         if v.parts is not None:
             raise Refused("this is read before all of it is written", BEGUN)
         if v.kind == CONDITION:
-            return Value(trees.indicator(v.tree), v.dims)
+            return TreeValue(trees.indicator(v.tree), v.dims)
         if v.kind == ARGMAX:
             raise Refused("the index of the largest entry is used as a number", AS_INDEX)
         if v.kind == LABEL:
             self.compared |= {name_of(v.tree)}
-            return Value(v.tree, v.dims)
+            return TreeValue(v.tree, v.dims)
         return v
 
-    def as_condition(self, value: object) -> Value:
+    def as_condition(self, value: object) -> TreeValue:
         v = self.value(value)
         if v.kind == CONDITION:
             return v
         known = trees.condition_of(v.tree)
         tree = known or trees.compared("!=", self.as_number(v).tree, trees.ZERO)
-        return Value(tree, v.dims, CONDITION)
+        return TreeValue(tree, v.dims, CONDITION)
 
     # Alignment
 
-    def moved(self, v: Value, target: Sequence[Dim]) -> Value:
+    def moved(self, v: TreeValue, target: Sequence[Dim]) -> TreeValue:
         """The same with the dimensions of ``target`` where it has any."""
         for i, (dim, wanted) in enumerate(zip(v.dims, target, strict=True)):
             if not dim or dim == wanted:
@@ -105,15 +114,15 @@ class Meeting:
         if {a, b} & self.guessed:
             self.met.append((a, b))
 
-    def between_windows(self, v: Value, to: dict[str, str]) -> Value:
+    def between_windows(self, v: TreeValue, to: dict[str, str]) -> TreeValue:
         """``v`` along other axes; the windows of one axis are shifted where they meet."""
         return v.of(trees.renamed(v.tree, to))
 
-    def single(self, v: Value, i: int) -> Value:
+    def single(self, v: TreeValue, i: int) -> TreeValue:
         """The same with one axis in dimension i."""
         raise NotImplementedError
 
-    def aligned(self, *values: Value) -> tuple[list[Value], Dims]:
+    def aligned(self, *values: TreeValue) -> tuple[list[TreeValue], Dims]:
         """Values of equal rank, with equal dimensions where they are not of size 1."""
         rank = max(v.rank for v in values)
         spread = [v.along(((),) * (rank - v.rank) + v.dims) for v in values]
@@ -124,12 +133,12 @@ class Meeting:
             target.append(tuple(self._free(a, target, spread) for a in chosen))
         return [self.moved(v, target) for v in spread], tuple(target)
 
-    def _chosen(self, at: Sequence[Value], i: int, used: set[str]) -> Dim:
+    def _chosen(self, at: Sequence[TreeValue], i: int, used: set[str]) -> Dim:
         """Which of the dimensions that meet the others become: a part of labels, a single axis, one
         that is not met yet, one whose name is the user's, one along which something varies.
         """
 
-        def rank(v: Value) -> tuple[bool, ...]:
+        def rank(v: TreeValue) -> tuple[bool, ...]:
             dim = v.dims[i]
             varies = bool(set(dim) & v.tree.free)
             return (
@@ -148,7 +157,7 @@ class Meeting:
         key = rank if not alike else lambda v: (rank(v)[0], *rank(v)[2:])
         return min(at, key=key).dims[i]
 
-    def _free(self, axis: str, target: Iterable[Dim], values: Iterable[Value]) -> str:
+    def _free(self, axis: str, target: Iterable[Dim], values: Iterable[TreeValue]) -> str:
         used = {a for dim in target for a in dim}
         if axis not in used:
             return axis
@@ -165,7 +174,7 @@ class Meeting:
 
     # What rules are made of
 
-    def pointwise(self, f: Callable[..., Tree], *values: object) -> Value:
+    def pointwise(self, f: Callable[..., Tree], *values: object) -> TreeValue:
         """``f`` of expressions that are aligned; one that it writes down twice has a name first."""
         aligned, dims = self.aligned(*map(self.as_number, values))
         marks = [trees.tensor(f"{MARK}{i}", v.tree.free) for i, v in enumerate(aligned)]
@@ -174,17 +183,17 @@ class Meeting:
             self.let(self.called(v), v) if counts.get(f"{MARK}{i}", 0) > 1 else v
             for i, v in enumerate(aligned)
         ]
-        return Value(f(*(v.tree for v in named)), dims)
+        return TreeValue(f(*(v.tree for v in named)), dims)
 
-    def called(self, value: Value) -> str:
+    def called(self, value: TreeValue) -> str:
         """What a value is called that needs a name."""
         raise NotImplementedError
 
-    def let(self, name: str, value: Value) -> Value:
+    def let(self, name: str, value: TreeValue) -> TreeValue:
         """A statement of that name, and the value as what it is called from then on."""
         raise NotImplementedError
 
-    def sum_like(self, f: Callable[[Tree, Tree], Tree], a: object, b: object) -> Value:
+    def sum_like(self, f: Callable[[Tree, Tree], Tree], a: object, b: object) -> TreeValue:
         """a + b or a - b: one side has the axes of the other, or `Broadcast` says so."""
 
         def both(x: Tree, y: Tree) -> Tree:
@@ -194,23 +203,25 @@ class Meeting:
 
         return self.pointwise(both, a, b)
 
-    def chosen(self, condition: object, yes: object, no: object) -> Value:
+    def chosen(self, condition: object, yes: object, no: object) -> TreeValue:
         found = self.as_condition(condition), self.as_number(yes), self.as_number(no)
         (c, a, b), dims = self.aligned(*found)
-        return Value(trees.choice((a.tree, c.tree), otherwise=b.tree), dims)
+        return TreeValue(trees.choice((a.tree, c.tree), otherwise=b.tree), dims)
 
-    def positions(self, v: Value, dims) -> list[int]:
+    def positions(self, v: TreeValue, dims) -> list[int]:
         """Which dimensions are meant: all, where none is named."""
         if dims is None or (not isinstance(dims, int) and not list(dims)):
             return list(range(v.rank))
         named = [dims] if isinstance(dims, int) else dims
         return [d % v.rank for d in named] if v.rank else []
 
-    def dropped(self, v: Value, tree: Tree, positions: Sequence[int], keepdim: bool) -> Value:
+    def dropped(
+        self, v: TreeValue, tree: Tree, positions: Sequence[int], keepdim: bool
+    ) -> TreeValue:
         kept = (i for i in range(v.rank) if keepdim or i not in positions)
-        return Value(tree, tuple(() if i in positions else v.dims[i] for i in kept))
+        return TreeValue(tree, tuple(() if i in positions else v.dims[i] for i in kept))
 
-    def sum(self, value: object, dims=None, keepdim: bool = False) -> Value:
+    def sum(self, value: object, dims=None, keepdim: bool = False) -> TreeValue:
         v = self.as_number(value)
         positions = self.positions(v, dims)
         axes = [axis for i in positions for axis in v.dims[i]]
@@ -223,21 +234,21 @@ class Meeting:
         """What is summed along the axes: 0 outside of the windows among them."""
         return tree
 
-    def count(self, v: Value, dims=None) -> Expr:
+    def count(self, v: TreeValue, dims=None) -> Expr:
         return Mul(*(self.sizes.of(v.dims[i]) for i in self.positions(v, dims)))
 
-    def mean(self, v: Value, dims=None, keepdim: bool = False) -> Value:
+    def mean(self, v: TreeValue, dims=None, keepdim: bool = False) -> TreeValue:
         summed = self.sum(v, dims, keepdim)
         return summed.of(trees.quotient(summed.tree, trees.number(self.count(v, dims))))
 
-    def largest(self, value: object, dims=None, keepdim: bool = False) -> Value:
+    def largest(self, value: object, dims=None, keepdim: bool = False) -> TreeValue:
         v = self.as_number(value)
         positions, tree = self.positions(v, dims), v.tree
         for axis in (axis for i in positions for axis in v.dims[i]):
             tree = trees.largest(tree, axis) if axis in tree.free else tree
         return self.dropped(v, tree, positions, keepdim)
 
-    def contracted(self, inputs: Sequence[str], output: str, values: Sequence[object]) -> Value:
+    def contracted(self, inputs: Sequence[str], output: str, values: Sequence[object]) -> TreeValue:
         """A sum of products, as einsum writes it: a letter for each dimension."""
         letters = "".join(dict.fromkeys(output + "".join(inputs)))
         found = [

@@ -1,6 +1,6 @@
 """The graph becomes statements of the notation: one pass, forwards.
 
-Every node becomes a `Value`: an expression over named axes, and what each dimension is. What an
+Every node becomes a `TreeValue`: an expression over named axes, and what each dimension is. What an
 operation means is a rule of ``operations``; this loop knows none.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from codegen.importing.asked import GIVEN, GUESSED, LABELS, MASK, Argument, axes_of
-from codegen.importing.blocks import Loop
+from codegen.importing.blocks import BlockLoop
 from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
 from codegen.importing.lengths import is_made
@@ -32,8 +32,8 @@ from codegen.importing.values import (
     Declared,
     Dim,
     Refused,
-    Statement,
-    Value,
+    TracedStatement,
+    TreeValue,
     needed_of,
 )
 from derive.language.errors import QuestionError
@@ -54,7 +54,7 @@ def _known(name: str, value: Any) -> Any:
     """Of a view of what is empty nothing is known to be written."""
     if isinstance(value, list):
         return [_known(name, one) for one in value]
-    if isinstance(value, Value) and value.parts and name not in KEEP_PARTS:
+    if isinstance(value, TreeValue) and value.parts and name not in KEEP_PARTS:
         return replace(value, parts=())
     return value
 
@@ -70,14 +70,14 @@ class Reader(Shaping):
     def __init__(self, traced: Traced, ignoring=True, taken: Iterable[str] = (), named=NONE):
         super().__init__(Sizes(traced.sizes), named)
         self.traced, self.ignoring, self.prefix = traced, ignoring, ""
-        self.statements: list[Statement] = []
+        self.statements: list[TracedStatement] = []
         self.declared: list[Declared] = []
         self.known: dict[Tree, Tree] = {}  # what is a statement, and what it is called
         self.ignored: dict[str, int] = {}
         self.theirs: dict[str, str] = {}  # of a statement, where the user's line names it
         self.returned: list[str] = []
         self.ordered: dict[str, list[str]] = {}
-        self.loops: list[Loop] = []
+        self.loops: list[BlockLoop] = []
         self.values: dict[torch.fx.Node, Any] = {}
         self.node: torch.fx.Node | None = None
         self.sizes.taken |= {*taken, *(axis for a in traced.arguments for axis in a.axes)}
@@ -130,7 +130,7 @@ class Reader(Shaping):
         kind = {LABELS: LABEL}.get(argument.kind, NUMBER)
         if argument.kind == MASK:
             tree, kind = trees.compared("!=", tree, trees.ZERO), CONDITION
-        self.values[node] = Value(tree, tuple(dims), kind)
+        self.values[node] = TreeValue(tree, tuple(dims), kind)
 
     def _lifted(self, name: str, constant: torch.Tensor | None) -> None:
         """A tensor that the function did not get as an argument, where it is what was typed."""
@@ -184,12 +184,12 @@ class Reader(Shaping):
             raise Refused(*refused.get(name, (f"the operation {name} is not supported", OTHER_WAY)))
         self.node = node
         value = _known(name, rule(self, **given_to(node, rule, self._argument)))
-        return self._named(node, name, value) if isinstance(value, Value) else value
+        return self._named(node, name, value) if isinstance(value, TreeValue) else value
 
     def _argument(self, of: Any) -> Any:
         return self.values.get(of, OUTSIDE) if isinstance(of, torch.fx.Node) else self.meant(of)
 
-    def _named(self, node: torch.fx.Node, operation: str, value: Value) -> Value:
+    def _named(self, node: torch.fx.Node, operation: str, value: TreeValue) -> TreeValue:
         from codegen.importing.rules import names
 
         found = node.meta.get("val")
@@ -206,7 +206,7 @@ class Reader(Shaping):
             return self.let(names.get(operation, UNNAMED), value)
         return value
 
-    def let(self, name: str, value: Value) -> Value:
+    def let(self, name: str, value: TreeValue) -> TreeValue:
         """A statement of that name, and the value as what it is called from then on."""
         if value.kind != NUMBER or value.tree.kind in NAMELESS:
             return value
@@ -215,17 +215,21 @@ class Reader(Shaping):
             return value.of(tree)
         name = self.free_name(name)
         line = self.traced.place(self.node) if self.node else None
-        self.statements.append(Statement(name, tree, value.dims, line.line if line else 0))
+        self.statements.append(TracedStatement(name, tree, value.dims, line.line if line else 0))
         self.known[tree] = trees.tensor(name, tree.free)
         return value.of(self.known[tree])
 
-    def called(self, value: Value) -> str:
+    def called(self, value: TreeValue) -> str:
         """By the operation that it came from."""
         from codegen.importing.rules import names
 
         for node in self.node.all_input_nodes if self.node else ():
             known = self.values.get(node)
-            if isinstance(known, Value) and known.tree == value.tree and node.op != "placeholder":
+            if (
+                isinstance(known, TreeValue)
+                and known.tree == value.tree
+                and node.op != "placeholder"
+            ):
                 return names.get(operation_of(node), UNNAMED)
         return UNNAMED
 
@@ -241,7 +245,7 @@ class Reader(Shaping):
         """What a statement is, if it is called by its name."""
         return next((s.tree for s in self.statements if self.known[s.tree] == tree), tree)
 
-    def ignore(self, label: Value, number: int | None) -> None:
+    def ignore(self, label: TreeValue, number: int | None) -> None:
         """The labels that are this number pick nothing; None is any that is said elsewhere."""
         name = name_of(label.tree)
         before = self.ignored.get(name)
@@ -269,7 +273,7 @@ class Reader(Shaping):
         of_gradients = (name[:1] == "d" and name[1:] in taken) or f"d{name}" in taken
         return of_gradients or name in taken or name in self.sizes.of_axis or is_taken(name)
 
-    def finish(self, *outputs: Value, name: str = "y") -> None:
+    def finish(self, *outputs: TreeValue, name: str = "y") -> None:
         """The outputs as the last statements, with an axis for each of their dimensions."""
         try:
             self.returned = [self._finished(output, name) for output in outputs]
@@ -281,7 +285,7 @@ class Reader(Shaping):
         moved = before + last if len(last) == 1 else self.statements
         self.statements = needed_of(moved, self.returned)
 
-    def _finished(self, output: Value, name: str) -> str:
+    def _finished(self, output: TreeValue, name: str) -> str:
         """The name of a statement, or of an input, that is this output."""
         value = self.as_output(output)
         value = value.of(self.shared(trees.broadcast(value.tree, value.axes)))
@@ -289,19 +293,19 @@ class Reader(Shaping):
         if last is None:
             name = self.free_name(name if value.axes else "loss")
             place = self.traced.place(self.node) if self.node else None
-            last = Statement(name, value.tree, value.dims, place.line if place else 0)
+            last = TracedStatement(name, value.tree, value.dims, place.line if place else 0)
             self.statements.append(last)
             self.known[value.tree] = trees.tensor(name, value.tree.free)
         return last.name
 
-    def as_output(self, value: Value) -> Value:
+    def as_output(self, value: TreeValue) -> TreeValue:
         """With an axis for each dimension, the user's own where it can be."""
         value = self.as_number(value)
         for i in range(value.rank):
             value = self.plain(value, i)
         return self._at_home(value)
 
-    def _at_home(self, value: Value) -> Value:
+    def _at_home(self, value: TreeValue) -> TreeValue:
         """Along the user's own axes, where a sibling of one stands for it."""
         users = {axis for d in self.declared for dim in d.dims for axis in dim}
         to: dict[str, str] = {}

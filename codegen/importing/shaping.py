@@ -10,9 +10,9 @@ import torch
 from sympy import Expr, Integer, Symbol, floor
 
 from codegen.importing.made import Floats
-from codegen.importing.meeting import Meeting, words
+from codegen.importing.meeting import AxisMeeting, words
 from codegen.importing.sizes import Sizes
-from codegen.importing.values import LABEL, Dim, Part, Refused, Value
+from codegen.importing.values import LABEL, Dim, Refused, TreeValue, WrittenPart
 from derive.language.torch_ops import reads, trees
 from derive.language.torch_ops.text import length_text, number_text
 from derive.language.torch_ops.trees import Tree
@@ -22,7 +22,7 @@ MOST_TYPED = 16  # numbers in a tensor that a function makes of them
 WINDOW_REMEDY = "slice tensors that belong together the same way"
 
 
-class Shaping(Meeting):
+class Shaping(AxisMeeting):
     """``splits`` are the axes into which an axis was split, by the axis and the first of their
     sizes: what is split twice alike has the same axes. ``windows`` are axes that run along all of
     another one, and count between two of its entries alone: (that axis, first, one past the last).
@@ -53,7 +53,7 @@ class Shaping(Meeting):
 
     # One axis of several, several of one
 
-    def single(self, v: Value, i: int) -> Value:
+    def single(self, v: TreeValue, i: int) -> TreeValue:
         dim = v.dims[i]
         if len(dim) <= 1:
             return v
@@ -82,7 +82,7 @@ class Shaping(Meeting):
                 return axis
         return self.sizes.axis_of(self.sizes.of(dim), unwanted)
 
-    def reshaped(self, v: Value, shape: Sequence[object]) -> Value:
+    def reshaped(self, v: TreeValue, shape: Sequence[object]) -> TreeValue:
         """``view``: axes are taken from the left until their sizes multiply up to a dimension's."""
         todo, dims, tree = v.axes, [], v.tree
         for size in map(self.sizes.plain, shape):
@@ -111,13 +111,15 @@ class Shaping(Meeting):
             raise self._untaken(v, shape)
         return v.along(dims).of(tree)
 
-    def _refuse_remainder(self, v: Value, axis: str, first: Expr, shape: Sequence[object]) -> None:
+    def _refuse_remainder(
+        self, v: TreeValue, axis: str, first: Expr, shape: Sequence[object]
+    ) -> None:
         """An axis is split into equal parts, or not at all."""
         size, part = self.sizes.hint(self.sizes.of_axis[axis]), self.sizes.hint(first)
         if part < 1 or size % part:
             raise self._untaken(v, shape)
 
-    def _untaken(self, v: Value, shape: Sequence[object]) -> Refused:
+    def _untaken(self, v: TreeValue, shape: Sequence[object]) -> Refused:
         wanted = ", ".join(str(self.sizes.plain(size)) for size in shape)
         own = ", ".join(words(dim) for dim in v.dims)
         return Refused(
@@ -128,7 +130,7 @@ class Shaping(Meeting):
             f'--sizes "{v.axes[-1] if v.axes else "N"}: 64"',
         )
 
-    def unflattened(self, v: Value, axis: str, into: tuple[str, str]) -> Tree:
+    def unflattened(self, v: TreeValue, axis: str, into: tuple[str, str]) -> Tree:
         if v.kind == LABEL:
             raise Refused("splitting the dimension of labels", "pass them with separate dimensions")
         return trees.unflatten(v.tree, axis, into)
@@ -179,21 +181,21 @@ class Shaping(Meeting):
             dims.append(() if one else (self.sizes.made(size, {*used, *self.windows}),))
         return tuple(dims)
 
-    def typed(self, constant: torch.Tensor) -> Iterator[Value]:
+    def typed(self, constant: torch.Tensor) -> Iterator[TreeValue]:
         """A number, range(n), or a few numbers that somebody typed, each at its place."""
         if constant.numel() == 1:
-            yield Value(self.number(self.meant(constant.item())), ((),) * constant.ndim)
+            yield TreeValue(self.number(self.meant(constant.item())), ((),) * constant.ndim)
         elif constant.ndim == 1 and constant.is_floating_point() and len(constant) <= MOST_TYPED:
             axis = self.sizes.axis_of(Integer(len(constant)), self.windows)
             tree = trees.ZERO
             for k, number in enumerate(constant.tolist()):
                 here = trees.one_hot(trees.number(k), axis)
                 tree = trees.sum_of(tree, trees.product(trees.number(self.meant(number)), here))
-            yield Value(tree, ((axis,),))
+            yield TreeValue(tree, ((axis,),))
         elif constant.ndim == 1 and constant.tolist() == list(range(len(constant))):
             axis = self.sizes.fixed.get(len(constant))
             if axis is not None:
-                yield Value(trees.position(axis), ((axis,),))
+                yield TreeValue(trees.position(axis), ((axis,),))
 
     # Parts of an axis
 
@@ -203,7 +205,7 @@ class Shaping(Meeting):
         text = number_text(span) if span.is_Symbol else f"({number_text(span)})"
         return self.sizes.formed(floor(span / step), f"{text} // {step}", but)
 
-    def part(self, v: Value, i: int, parts: int, index: int) -> Value:
+    def part(self, v: TreeValue, i: int, parts: int, index: int) -> TreeValue:
         """One of several equal parts of a dimension."""
         v = self.single(v, i)
         (axis,) = v.dims[i]
@@ -215,11 +217,11 @@ class Shaping(Meeting):
             tree = trees.total(tree, [count])
         return v.with_dim(i, (rest,)).of(tree)
 
-    def entry(self, v: Value, i: int, index: object) -> Value:
+    def entry(self, v: TreeValue, i: int, index: object) -> TreeValue:
         """``select``: one entry of a dimension, which goes."""
         if v.parts is not None:
             at = self.bound(index, self.sizes.of(v.dims[i]))
-            return self.begun(v, Part(i, at, at + 1), lambda v: self.entry(v, i, index))
+            return self.begun(v, WrittenPart(i, at, at + 1), lambda v: self.entry(v, i, index))
         v = self.single(v, i)
         if v.dims[i] == () or v.dims[i][0] not in v.tree.free:
             return v.without(i)
@@ -234,9 +236,9 @@ class Shaping(Meeting):
             _, low, _ = self.windows.get(axis, (axis, Integer(0), size))
             here = trees.compared("==", trees.position(axis), trees.number(low + at))
             picked = trees.choice((tree, here), otherwise=trees.ZERO)
-        return Value(trees.total(picked, [axis]), v.dims).without(i)
+        return TreeValue(trees.total(picked, [axis]), v.dims).without(i)
 
-    def sliced(self, v: Value, i: int, start: object, stop: object) -> Value:
+    def sliced(self, v: TreeValue, i: int, start: object, stop: object) -> TreeValue:
         size = self.sizes.of(v.dims[i])
         low, high = self.bound(start, size), self.bound(stop, size)
         width = sympy.expand(high - low)
@@ -245,7 +247,7 @@ class Shaping(Meeting):
         if self.sizes.hint(width) < 1:
             raise Refused("an empty slice")
         if v.parts is not None:
-            return self.begun(v, Part(i, low, high), lambda v: self.sliced(v, i, low, high))
+            return self.begun(v, WrittenPart(i, low, high), lambda v: self.sliced(v, i, low, high))
         v = self.single(v, i)
         if self.sizes.hint(width) == 1:
             entry = self.entry(v, i, low)
@@ -257,24 +259,26 @@ class Shaping(Meeting):
             raise Refused("a slice of a slice", "slice once")
         return self.window(v, i, low, high)
 
-    def begun(self, v: Value, part: Part, read: Callable[[Value], Value]) -> Value:
+    def begun(
+        self, v: TreeValue, part: WrittenPart, read: Callable[[TreeValue], TreeValue]
+    ) -> TreeValue:
         """A part as it is read: nothing is known of what is not written yet."""
         found = read(replace(v, parts=None))
         if v.parts is None or any(self._is_in(part, other) for other in v.parts):
             return found
         return replace(found, tree=trees.ZERO, parts=())
 
-    def _is_in(self, part: Part, other: Part) -> bool:
+    def _is_in(self, part: WrittenPart, other: WrittenPart) -> bool:
         if part == other or (part.i, other.step) != (other.i, 1):
             return part == other
         at_most = self.sizes.at_most
         return at_most(other.low, part.low) and at_most(part.high, other.high)
 
-    def bounded(self, v: Value, i: int, start: object, stop: object, step: int) -> Part:
+    def bounded(self, v: TreeValue, i: int, start: object, stop: object, step: int) -> WrittenPart:
         size = self.sizes.of(v.dims[i])
         ends = (0 if start is None else start, size if stop is None else stop)
         low, high = (self.bound(end, size) for end in ends)
-        return Part(i, low, high, step)
+        return WrittenPart(i, low, high, step)
 
     def bound(self, bound: object, size: Expr) -> Expr:
         """Counted from the beginning; one past the end, however far beyond it."""
@@ -284,7 +288,7 @@ class Shaping(Meeting):
             return size
         return at + size if hint < 0 else at
 
-    def window(self, v: Value, i: int, low: Expr, high: Expr) -> Value:
+    def window(self, v: TreeValue, i: int, low: Expr, high: Expr) -> TreeValue:
         """A part of an axis, as an axis that runs along all of it."""
         (axis,) = v.dims[i]
         own = (axis, low, high)
@@ -297,7 +301,7 @@ class Shaping(Meeting):
             self.windows[key] = own
         return v.with_dim(i, (key,)).of(trees.renamed(v.tree, {axis: key}))
 
-    def plain(self, x: Value, i: int) -> Value:
+    def plain(self, x: TreeValue, i: int) -> TreeValue:
         """x with one axis of its own in dimension i: of a slice one that has its entries alone."""
         x = self.single(self.as_number(x), i)
         if x.dims[i] == () or x.dims[i][0] not in self.windows:
@@ -308,7 +312,7 @@ class Shaping(Meeting):
         own = self.sizes.formed(size, length_text(size), x.axes)
         return x.with_dim(i, (own,)).of(self._cut(x, key, own))
 
-    def _cut(self, v: Value, key: str, own: str) -> Tree:
+    def _cut(self, v: TreeValue, key: str, own: str) -> Tree:
         """The entries of a slice, along an axis that has as many."""
         axis, low, _ = self.windows[key]
         if key not in v.tree.free:
@@ -335,7 +339,7 @@ class Shaping(Meeting):
                 tree = trees.choice((tree, condition), otherwise=trees.ZERO)
         return tree
 
-    def between_windows(self, v: Value, to: dict[str, str]) -> Value:
+    def between_windows(self, v: TreeValue, to: dict[str, str]) -> TreeValue:
         plain = {}
         for old, new in to.items():
             if old not in self.windows and new not in self.windows:
@@ -354,7 +358,7 @@ class Shaping(Meeting):
                 )
         return v.of(trees.renamed(v.tree, plain))
 
-    def _shifted(self, v: Value, old: str, new: str) -> Tree:
+    def _shifted(self, v: TreeValue, old: str, new: str) -> Tree:
         """Along another window of the same axis, entry by entry."""
         (axis, low, _), (other, start, _) = self.windows[old], self.windows[new]
         if axis != other:

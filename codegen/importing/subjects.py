@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import torch
 
-from codegen.importing.asked import Argument, Named
-from codegen.importing.trace import Called, WithParameters
+from codegen.importing.asked import Argument, NamedArguments
+from codegen.importing.trace import TracedCall, WithParameters
 from derive.language.errors import Place, QuestionError
 from derive.language.notation.library import run_file
 
@@ -59,7 +59,7 @@ class Subject:
         names = [a.name for a in arguments if a.name not in self.of_module]
         if isinstance(self.function, torch.nn.Module):
             return WithParameters(self.function, names, own, self.options, self.attributes)
-        return Called(self.function, names if self.parameters is not None else (), self.options)
+        return TracedCall(self.function, names if self.parameters is not None else (), self.options)
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter] | None:
@@ -140,7 +140,8 @@ def subject_of(asked: str | Callable, options: Mapping[str, Any] | None = None) 
     subject = _subject_of(asked, dict(options or {}))
     known = vars(sys.modules.get(getattr(subject.function, "__module__", ""), torch))
     values = {
-        n: v.found_in(known) if isinstance(v, Named) else v for n, v in subject.options.items()
+        n: v.found_in(known) if isinstance(v, NamedArguments) else v
+        for n, v in subject.options.items()
     }
     return replace(subject, options=values)
 

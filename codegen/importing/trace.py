@@ -260,7 +260,7 @@ def seen(function: Callable) -> Callable:
     return named
 
 
-class Called(torch.nn.Module):
+class TracedCall(torch.nn.Module):
     """A function as what can be traced; the tensors are passed by these names, or in order."""
 
     def __init__(self, function: Callable, names: Sequence[str], options: Mapping[str, Any]):

@@ -21,7 +21,7 @@ class Refused(QuestionError):
     """An operation that has no meaning in the notation, or none that is known."""
 
 
-class Outside:
+class OutsideAxis:
     """A tensor that the function did not get as an argument: whatever is asked of it is refused."""
 
     def __getattr__(self, name: str):
@@ -31,11 +31,11 @@ class Outside:
         )
 
 
-OUTSIDE = Outside()
+OUTSIDE = OutsideAxis()
 
 
 @dataclass(frozen=True)
-class Part:
+class WrittenPart:
     """The entries of dimension ``i`` from ``low`` to before ``high`` in steps."""
 
     i: int
@@ -45,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Value:
+class TreeValue:
     """``kind``: a number, a condition, a label (integers that index an axis), or the index of the
     largest entry ``over`` an axis, of which the tree is the one-hot. Of what began as empty
     ``parts`` are those that are written, None where all is.
@@ -55,7 +55,7 @@ class Value:
     dims: Dims = ()
     kind: str = NUMBER
     over: str = ""
-    parts: tuple[Part, ...] | None = None
+    parts: tuple[WrittenPart, ...] | None = None
 
     @property
     def rank(self) -> int:
@@ -65,21 +65,21 @@ class Value:
     def axes(self) -> list[str]:
         return [axis for dim in self.dims for axis in dim]
 
-    def along(self, dims: Iterable[Dim]) -> Value:
+    def along(self, dims: Iterable[Dim]) -> TreeValue:
         return replace(self, dims=tuple(dims))
 
-    def of(self, tree: Tree) -> Value:
+    def of(self, tree: Tree) -> TreeValue:
         return replace(self, tree=tree)
 
-    def with_dim(self, i: int, dim: Dim) -> Value:
+    def with_dim(self, i: int, dim: Dim) -> TreeValue:
         return self.along(dim if j == i else d for j, d in enumerate(self.dims))
 
-    def without(self, i: int) -> Value:
+    def without(self, i: int) -> TreeValue:
         return self.along(d for j, d in enumerate(self.dims) if j != i)
 
 
 @dataclass(frozen=True)
-class Statement:
+class TracedStatement:
     """A line of the forward, and the user's line that it came from."""
 
     name: str
@@ -98,7 +98,7 @@ class Declared:
     ignored: int | None = None
 
 
-def needed_of(statements: list[Statement], names: Iterable[str]) -> list[Statement]:
+def needed_of(statements: list[TracedStatement], names: Iterable[str]) -> list[TracedStatement]:
     """Those that the ones of these names are made of."""
     wanted, found = {*names}, []
     for statement in reversed(statements):

@@ -28,7 +28,7 @@ from derive.language.symbols import Axis
 
 
 @dataclass(frozen=True)
-class Part:
+class ReadTerm:
     """A term: a number times entries read along ``axis`` from ``start`` to ``stop``, and 0
     elsewhere.
     """
@@ -58,7 +58,7 @@ def joined(
     return None, list(terms)
 
 
-def _part(term: Expr) -> Part | None:
+def _part(term: Expr) -> ReadTerm | None:
     number, read = term.as_coeff_Mul()
     if not isinstance(read, At) or read.fill != 0:
         return None
@@ -73,10 +73,10 @@ def _part(term: Expr) -> Part | None:
         return None
     start = Integer(0) if begins[0] else -index.offset
     stop = axis if ends[0] else read.axis - index.offset
-    return Part(number, read, axis, start, stop)
+    return ReadTerm(number, read, axis, start, stop)
 
 
-def _in_a_row(parts: list[Part]) -> list[Part]:
+def _in_a_row(parts: list[ReadTerm]) -> list[ReadTerm]:
     """``parts`` in a row, each beginning where another ends, if they fill the axis."""
     row, place = [], Integer(0)
     while (part := next((p for p in parts if resolved(p.start - place) == 0), None)) is not None:
@@ -87,7 +87,7 @@ def _in_a_row(parts: list[Part]) -> list[Part]:
     return row if row and resolved(place - row[0].axis) == 0 else []
 
 
-def _piece(lowering: Context, part: Part, order: Frame, picked: Picked) -> tuple[Value, bool]:
+def _piece(lowering: Context, part: ReadTerm, order: Frame, picked: Picked) -> tuple[Value, bool]:
     """The entries that are read, without the zeros around them, and whether they are subtracted."""
     read, along = part.read, order.index(part.axis)
     operand = operand_with(lowering, read, (*order[:along], *order[along + 1 :]), along, picked)

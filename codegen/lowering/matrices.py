@@ -13,7 +13,7 @@ from codegen.program.parts import with_replaced
 from codegen.program.steps import Step
 from codegen.program.values import Load, Value
 from derive.language.matrices import Cholesky, Inverse, LogDet, Solve, Unordered
-from derive.language.matrices import OfMatrix as Node
+from derive.language.matrices import MatrixNode as Node
 from derive.language.notation.layout import Dim, plain
 from derive.language.symbols import Axis, Tensor
 

@@ -22,8 +22,8 @@ from derive.language.array_node import ArrayNode
 from derive.language.errors import QuestionError
 from derive.language.nodes import (
     GoneAlong,
+    MatrixNode,
     Max,
-    OfMatrix,
     OneHot,
     Peak,
     Position,
@@ -82,7 +82,7 @@ def _below(lowering: Context, e: ArrayNode, frame: Frame, picked: Picked) -> Val
         return reshaped(lowering, e, frame, picked)
     if isinstance(e, GoneAlong):
         return recurrent(lowering, e, frame, picked)
-    if isinstance(e, OfMatrix):
+    if isinstance(e, MatrixNode):
         return of_matrix(lowering, e, frame, picked)
     raise QuestionError(
         f"{type(e).__name__} in {e} is not supported",

@@ -11,7 +11,7 @@ from codegen.lowering.frames import Frame, arranged, fitted
 from codegen.lowering.indices import index_of
 from codegen.lowering.picks import Picked, axes_at, met
 from codegen.program.parts import is_number
-from codegen.program.reads import Line, Overlapped, Placed
+from codegen.program.reads import Overlapped, Placed, Placement
 from codegen.program.values import Value
 from derive.language.nodes import OneHot, Sum, Unflatten
 from derive.language.notation.layout import plain
@@ -77,7 +77,7 @@ def placed(lowering: Context, e: Sum, frame: Frame, picked: Picked) -> Value | N
     for entry in along:
         read, index = entries[entry]
         numbers = (lowering.value(n, ()) for n in _line(index, entry))
-        lines.append(Line(others.index(read), entry.name, *numbers, places[read].name))
+        lines.append(Placement(others.index(read), entry.name, *numbers, places[read].name))
     value = fitted(lowering.value(rest, others), plain(others))
     if is_number(value, lowering.scalars):
         return None

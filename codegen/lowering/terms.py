@@ -16,24 +16,24 @@ from derive.language.symbols import Tensor, axes_of
 
 
 @dataclass(frozen=True)
-class Difference:
+class SignedTerms:
     """A sum of terms that stay together, subtracted if ``negative``."""
 
     e: Expr
     negative: bool
 
 
-def lowered_terms(lowering: Context, terms: Sequence[Expr | Difference], frame, picked) -> Value:
+def lowered_terms(lowering: Context, terms: Sequence[Expr | SignedTerms], frame, picked) -> Value:
     values = [
         (lowered_terms(lowering, ordered_terms(term.e), frame, picked), term.negative)
-        if isinstance(term, Difference)
+        if isinstance(term, SignedTerms)
         else lowered_term(lowering, term, frame, picked)
         for term in terms
     ]
     return Plus(tuple(values), dims=broadcast(value.dims for value, _ in values))
 
 
-def differences_first(lowering: Context, e: Add) -> list[Expr | Difference]:
+def differences_first(lowering: Context, e: Add) -> list[Expr | SignedTerms]:
     """The terms of a sum, with differences first, each by itself: terms that nearly cancel are
     large, and anything added before is rounded. An entry and the largest of its row come first of
     all.
@@ -47,12 +47,12 @@ def differences_first(lowering: Context, e: Add) -> list[Expr | Difference]:
             own = [term, *Add.make_args(-entry if negative else entry)]
             if len(terms) > len(own) and all(t in rest for t in own):
                 rest = [t for t in rest if t not in own]
-                differences.append(Difference(entry - largest, negative))
+                differences.append(SignedTerms(entry - largest, negative))
     if differences:
         return sorted(differences, key=lambda d: d.negative) + rest
     pairs, rest = differences_and_rest(terms)
     first = [term for pair in pairs[:1] for term in pair]
-    return [*first, *(Difference(Add(*pair), False) for pair in pairs[1:]), *rest]
+    return [*first, *(SignedTerms(Add(*pair), False) for pair in pairs[1:]), *rest]
 
 
 def _entries(lowering: Context, largest: Tensor) -> list[Expr]:

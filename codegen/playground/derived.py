@@ -20,7 +20,7 @@ from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.forward import Forward
 from derive.proof.proving.proved import Proved
 from derive.running.limits import Doing, limited
-from derive.show.document import Document, Graph, Section
+from derive.show.document import Document, Section, TensorGraph
 from derive.show.html import parts
 from derive.show.markdown import markdown
 from derive.show.sections import CODE, FOUND, TITLES, document_of, equations_of
@@ -145,7 +145,7 @@ def _shown(document: Document) -> dict[str, object]:
     """The sections, and the picture by itself."""
     picture, steps = [], []
     for section in document.sections:
-        drawn = [block for block in section.blocks if isinstance(block, Graph)]
+        drawn = [block for block in section.blocks if isinstance(block, TensorGraph)]
         picture += drawn[: not picture]
         others = tuple(block for block in section.blocks if block not in drawn)
         steps.append(replace(section, blocks=others))

@@ -18,7 +18,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Given:
+class LoopInput:
     """A value that a loop's body reads as ``name``: ``whole``, at each place along its dimension
     ``along`` if there is one.
     """
@@ -46,7 +46,7 @@ class Looped(Value):
     reverse: bool
     place: str
     passed: tuple[Passed, ...]
-    given: tuple[Given, ...]
+    given: tuple[LoopInput, ...]
     body: Body
     collected: tuple[str, ...]
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import fields, replace
 
 from codegen.program.arrays import Arrange, Expand, OneHotOf, Positions, Zeros
-from codegen.program.loops import Collected, Given, Looped, Passed
-from codegen.program.reads import Geometry, IndexStep, Line
+from codegen.program.loops import Collected, Looped, LoopInput, Passed
+from codegen.program.reads import Geometry, IndexStep, Placement
 from codegen.program.shards import OwnPositions
 from codegen.program.steps import Step
 from codegen.program.values import Constant, Load, Number, Value
 
-HOLDING = (IndexStep, Geometry, Line, Passed, Given)  # values, and are none
+HOLDING = (IndexStep, Geometry, Placement, Passed, LoopInput)  # values, and are none
 LARGEST_SINGLE = (2 - 2**-23) * 2.0**127  # of float32
 
 

@@ -73,7 +73,7 @@ class Overlapped(Value):
 
 
 @dataclass(frozen=True)
-class Line:
+class Placement:
     """Along a dimension: entry ``k`` of row n lies at ``step*n + spacing*k + offset``, for as many
     entries as the axis ``entries`` has, in as many places as the axis ``length``.
     """
@@ -94,7 +94,7 @@ class Placed(Value):
 
     operand: Value
     label: Value
-    lines: tuple[Line, ...]
+    lines: tuple[Placement, ...]
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from derive.language.notation.definition import REDUCTION
 
 
 @dataclass(frozen=True)
-class Around:
+class AroundLoss:
     """Computation around the entries of a loss. ``divisors`` are the lines that compute the divisor
     of their sum for each word of ``reduction``; the number of the word, from 1, is passed.
     ``ignored`` are labels: where one is the argument ``index``, the loss is 0. ``absent`` are
@@ -45,11 +45,11 @@ class Around:
     absent: Mapping[str, Element] = field(default_factory=dict)
 
 
-NOTHING = Around()
+NOTHING = AroundLoss()
 
 
 def with_gradients(
-    program: Program, wanted: Sequence[str], around: Around = NOTHING
+    program: Program, wanted: Sequence[str], around: AroundLoss = NOTHING
 ) -> tuple[Function, Flat] | None:
     """The forward followed by the gradients ``wanted``, for an upstream gradient of 1; None if the
     output is not a number, if there are several, or if the backward needs more.
@@ -95,7 +95,7 @@ class _Around(Flattening):
     """The nodes of a function, and those around them."""
 
     def __init__(
-        self, program: Program, function: Function, known: Mapping[str, Element], around: Around
+        self, program: Program, function: Function, known: Mapping[str, Element], around: AroundLoss
     ):
         self.around = around
         self.upstream, self.output = program.backward.parameters[0], program.outputs[0]

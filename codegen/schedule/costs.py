@@ -8,7 +8,7 @@ from codegen.schedule.elements import Axes
 
 
 @dataclass(frozen=True)
-class Walk:
+class WalkCost:
     """Sweeps that are parallel along ``rows``, of the axes ``order`` in which memory lies: their
     number, the arrays of full size that they move, and the number of axes along which a row is
     ``reduced`` to a number.
@@ -34,7 +34,7 @@ class Costs:
     few_rows: float
     unshared: float
 
-    def of(self, walk: Walk) -> float:
+    def of(self, walk: WalkCost) -> float:
         total = walk.moved + self.sweep * walk.sweeps
         if not walk.rows:
             return total * self.unshared

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.schedule.elements import ONE, ZERO, Axes, Element
-from codegen.schedule.nodes import Array, Flat, Node, Whole
+from codegen.schedule.nodes import Array, Flat, LibraryNode, Node
 
 
 def last_axes(flat: Flat) -> set[str]:
@@ -37,9 +37,9 @@ def _array(array: Array, axis: str) -> Array:
     return replace(array, axes=_others(array.axes, axis))
 
 
-def _node(node: Node | Whole, axis: str, at: dict[str, Axes]) -> Node | Whole:
+def _node(node: Node | LibraryNode, axis: str, at: dict[str, Axes]) -> Node | LibraryNode:
     axes = _others(node.axes, axis)
-    if isinstance(node, Whole):
+    if isinstance(node, LibraryNode):
         return replace(node, axes=axes)
     along = _others(node.along, axis)
     kind = node.kind if along else ""  # a sum of one, or the largest of one, is that one

@@ -32,7 +32,7 @@ from codegen.schedule.elements import (
     plus,
 )
 from codegen.schedule.entries import Entries
-from codegen.schedule.nodes import Array, Flat, Node, Whole
+from codegen.schedule.nodes import Array, Flat, LibraryNode, Node
 from derive.language.errors import QuestionError
 from derive.language.notation.layout import Layout
 
@@ -97,7 +97,7 @@ class Flattening(Entries):
         self.codes = codes
         self.parts = parts_of_axes(program)
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
-        self.nodes: list[Node | Whole] = []
+        self.nodes: list[Node | LibraryNode] = []
         self.arrays: dict[str, Array] = {}
         self.places: set[str] = set()  # the names of whole numbers that are computed
         self.made: dict[str, str] = {}  # by the name in the function: that of its node or array
@@ -167,7 +167,7 @@ class Flattening(Entries):
         element = self.entry(value, self.indices(value.dims))
         self.made[name] = self.add(Node(self.free(name), self.axes(value.dims), element))
 
-    def add(self, node: Node | Whole) -> str:
+    def add(self, node: Node | LibraryNode) -> str:
         """Add a node. Raises `QuestionError` for nested loops over one axis, with one index."""
         if isinstance(node, Node) and len({*node.space}) < len(node.space):
             twice = next(axis for axis in node.space if node.space.count(axis) > 1)

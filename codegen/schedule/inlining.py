@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.schedule.elements import Element, cost, index, with_indices
-from codegen.schedule.nodes import Node, Whole
+from codegen.schedule.nodes import LibraryNode, Node
 
 CHEAP = 8  # operations that are recomputed from memory or a row instead of kept
 
 
-def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
+def needed(nodes: Sequence[Node | LibraryNode], results: set[str]) -> list[Node | LibraryNode]:
     """The nodes that a result depends on."""
     needed, found = set(results), []
     for node in reversed(nodes):
@@ -21,7 +21,9 @@ def needed(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whol
     return found[::-1]
 
 
-def without_copies(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
+def without_copies(
+    nodes: Sequence[Node | LibraryNode], results: set[str]
+) -> list[Node | LibraryNode]:
     """Nodes without copies: a reduction takes the name of its copy, if nothing else reads it."""
     users = _users(nodes)
     of = {node.name: node for node in nodes if isinstance(node, Node) and node.kind}
@@ -37,16 +39,16 @@ def without_copies(nodes: Sequence[Node | Whole], results: set[str]) -> list[Nod
     return [replace(node, name=names.get(node.name, node.name)) for node in found]
 
 
-def inlined(nodes: Sequence[Node | Whole], results: set[str]) -> list[Node | Whole]:
+def inlined(nodes: Sequence[Node | LibraryNode], results: set[str]) -> list[Node | LibraryNode]:
     """Inline the nodes that are cheaper to recompute where they are read than to keep, or that are
     read at one place in the loops that would compute them.
     """
     inlined: dict[str, Node] = {}
     users = _users(nodes)
-    whole = {name for node in nodes if isinstance(node, Whole) for name in node.reads}
+    whole = {name for node in nodes if isinstance(node, LibraryNode) for name in node.reads}
     kept = []
     for node in nodes:
-        if isinstance(node, Whole):
+        if isinstance(node, LibraryNode):
             kept.append(node)
             continue
         node = replace(node, value=node.value.replaced(lambda e: _again(e, inlined)))
@@ -67,20 +69,22 @@ def _again(e: Element, inlined: Mapping[str, Node]) -> Element | None:
     return with_indices(node.value, dict(zip(node.axes, args, strict=True)))
 
 
-def _users(nodes: Iterable[Node | Whole]) -> dict[str, list[Node | Whole]]:
+def _users(nodes: Iterable[Node | LibraryNode]) -> dict[str, list[Node | LibraryNode]]:
     """Readers of each node, one for every read."""
     nodes = list(nodes)
-    users: dict[str, list[Node | Whole]] = {node.name: [] for node in nodes}
+    users: dict[str, list[Node | LibraryNode]] = {node.name: [] for node in nodes}
     for node in nodes:
-        names = node.reads if isinstance(node, Whole) else [e.name for e in node.value.entries]
+        names = (
+            node.reads if isinstance(node, LibraryNode) else [e.name for e in node.value.entries]
+        )
         for name in names:
             if name in users:
                 users[name].append(node)
     return users
 
 
-def _same_loops(node: Node, user: Node | Whole) -> bool:
-    if isinstance(user, Whole) or {*node.axes} != {*user.space}:
+def _same_loops(node: Node, user: Node | LibraryNode) -> bool:
+    if isinstance(user, LibraryNode) or {*node.axes} != {*user.space}:
         return False
     entry = next(e for e in user.value.entries if e.name == node.name)
     return entry.args == tuple(map(index, node.axes))

@@ -11,7 +11,7 @@ from codegen.program.parts import is_number, values_in, with_replaced
 from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Apply, Load, Value
 from codegen.schedule.elements import Axes, Element
-from codegen.schedule.nodes import Array, Node, Whole
+from codegen.schedule.nodes import Array, LibraryNode, Node
 from derive.language.notation.layout import Layout
 
 # Products and additions by index, of which libraries have better loops; what goes along an axis
@@ -50,7 +50,7 @@ class Library:
     def axes(self, layout: Layout) -> Axes:
         raise NotImplementedError
 
-    def add(self, node: Node | Whole) -> str:
+    def add(self, node: Node | LibraryNode) -> str:
         raise NotImplementedError
 
     def bind(self, name: str, value: Value) -> None:
@@ -94,7 +94,7 @@ class Library:
         value = self._of_arrays(value, name)
         reads = self._read(value)
         entries = "whole" if isinstance(value, PLACES) else "exact"
-        found = Whole(self.free(name), self.axes(value.dims), value, reads, entries)
+        found = LibraryNode(self.free(name), self.axes(value.dims), value, reads, entries)
         self.places |= {found.name} if entries == "whole" else set()
         return self.add(found)
 

@@ -15,7 +15,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedAxes:
     """Two axes as one, in loops that run over both. The ``layouts`` are those of arrays that have
     it; in other arrays, entry k * S + s is the one at k and s.
     """
@@ -107,7 +107,9 @@ def _is_met_in(e: Element, pair: Pair, layouts: dict[str, Axes]) -> bool:
 
 def _joined(flat: Flat, pair: Pair) -> Flat:
     layouts = _layouts(flat)
-    joined = Joined(pair, {name: axes for name, axes in layouts.items() if pair in pairwise(axes)})
+    joined = JoinedAxes(
+        pair, {name: axes for name, axes in layouts.items() if pair in pairwise(axes)}
+    )
     nodes = tuple(
         joined.node(node) if isinstance(node, Node) else replace(node, axes=joined.axes(node.axes))
         for node in flat.nodes

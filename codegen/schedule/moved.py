@@ -8,7 +8,7 @@ from codegen.program import Program
 from codegen.program.quality import Moves
 from codegen.schedule.elements import axes_in
 from codegen.schedule.flattening import flat
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.planning import planned
 from derive.language.errors import QuestionError
@@ -31,15 +31,15 @@ def _moves(flat: Flat, plan: Plan, full: int) -> Moves:
     axes |= {node.name: node.axes for node in flat.nodes}
     reads = writes = 0
     for stage in plan.stages:
-        made = {stage.name} if isinstance(stage, Whole) else {*stage.stored}
+        made = {stage.name} if isinstance(stage, LibraryNode) else {*stage.stored}
         reads += len(set(_read_in_full(stage, axes, full, plan.flat)) - made)
         writes += sum(len(axes[name]) >= full for name in made)
     return Moves(reads, writes)
 
 
-def _read_in_full(stage: Sweep | Whole, axes, full: int, flat: Flat) -> Iterator[str]:
+def _read_in_full(stage: Sweep | LibraryNode, axes, full: int, flat: Flat) -> Iterator[str]:
     """The arrays of full size that a stage reads, except those from which entries are picked."""
-    if isinstance(stage, Whole):
+    if isinstance(stage, LibraryNode):
         yield from (name for name in stage.reads if len(axes[name]) >= full)
         return
     own = {node.name for nest in stage.nests for node in nest.nodes}

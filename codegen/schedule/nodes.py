@@ -33,7 +33,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Whole:
+class LibraryNode:
     """``value`` as an operation on whole arrays, which a library does: a matrix product, an
     index-add, an argmax. Its result is ``name``, and it ``reads`` these arrays; its ``entries`` are
     as those of an `Array`.
@@ -72,7 +72,7 @@ class Flat:
 
     arrays: tuple[Array, ...]
     scalars: tuple[str, ...]
-    nodes: tuple[Node | Whole, ...]
+    nodes: tuple[Node | LibraryNode, ...]
     layouts: Mapping[str, Layout]
     results: tuple[tuple[str, str], ...]
     picks: tuple[tuple[str, str], ...]

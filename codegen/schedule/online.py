@@ -79,7 +79,7 @@ def _followed(nodes: tuple[Node, ...]) -> tuple[list[Node], dict[str, str]]:
         if peak is None:
             found.append(node)
             continue
-        following = _Following(peak)
+        following = _BesideMaximum(peak)
         at, own = following.peak, replace(own, value=own.value.replaced(following.guarded))
         if own.value == expanded[node.name].value:
             pairs[node.name] = peak.name
@@ -98,13 +98,13 @@ def _peak_of(node: Node, reductions: Mapping[str, Node]) -> Node | None:
         peak = reductions[name]
         alike = ({*peak.axes}, {*peak.along}) == ({*node.axes}, {*node.along})
         others = (node.reads & reductions.keys()) - peak.reads - {name}
-        if peak.kind == "max" and alike and not others and _Following(peak).scales(node.value):
+        if peak.kind == "max" and alike and not others and _BesideMaximum(peak).scales(node.value):
             return peak
     return None
 
 
 @dataclass(frozen=True)
-class _Following:
+class _BesideMaximum:
     """Tests of terms in relation to the maximum ``node``."""
 
     node: Node

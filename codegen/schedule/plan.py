@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codegen.schedule.elements import Axes
-from codegen.schedule.nodes import Flat, Node, Whole
+from codegen.schedule.nodes import Flat, LibraryNode, Node
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Plan:
     """
 
     flat: Flat
-    stages: tuple[Sweep | Whole, ...]
-    nodes: Mapping[str, Node | Whole]
+    stages: tuple[Sweep | LibraryNode, ...]
+    nodes: Mapping[str, Node | LibraryNode]
 
     def entries(self) -> dict[str, str]:
         """The kind of entries, as in `Array`, of every array and of all stored values. A result
@@ -86,7 +86,7 @@ class Plan:
         last = {made for result, made in flat.results if result in flat.rounded}
         last -= frozenset().union(*(stage.reads for stage in self.stages))
         for stage in self.stages:
-            one = isinstance(stage, Whole)
+            one = isinstance(stage, LibraryNode)
             made = {stage.name: stage.entries} if one else dict.fromkeys(stage.stored, "exact")
             found |= {name: "real" if name in last else own for name, own in made.items()}
         return found

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from codegen.schedule.costs import CPU, Costs, Walk
+from codegen.schedule.costs import CPU, Costs, WalkCost
 from codegen.schedule.elements import Axes, index
 from codegen.schedule.inlining import inlined, needed, without_copies
 from codegen.schedule.merging import merged
-from codegen.schedule.nodes import Flat, Node, Whole
+from codegen.schedule.nodes import Flat, LibraryNode, Node
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import is_of_rows, sweep_of
@@ -25,11 +25,13 @@ def planned(flat: Flat, costs: Costs = CPU) -> Plan:
     return Plan(flat, tuple(stages), {node.name: node for node in nodes})
 
 
-def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> list[Sweep | Whole]:
+def _stages(
+    nodes: Sequence[Node | LibraryNode], results: set[str], costs: Costs
+) -> list[Sweep | LibraryNode]:
     """The sweeps of ``nodes``, with library operations between them."""
     if not nodes:
         return []
-    if all(isinstance(node, Whole) for node in nodes):
+    if all(isinstance(node, LibraryNode) for node in nodes):
         return list(nodes)
     rows, times = _best_rows(nodes, results, costs)
     outside_of_rows = {node.name for node in nodes if not _is_swept(node, rows)}
@@ -44,12 +46,12 @@ def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> l
             or name in outside_of_rows
         )
     }
-    stages: list[Sweep | Whole] = []
+    stages: list[Sweep | LibraryNode] = []
     for time in sorted({*times.values()}):
         now = [node for node in nodes if times[node.name] == time]
         group: list[Node] = []
         for node in [n for n in now if n.name in outside_of_rows]:
-            if isinstance(node, Whole):
+            if isinstance(node, LibraryNode):
                 stages += [*_stages(group, read_later, costs), node]
                 group = []
             else:
@@ -61,11 +63,11 @@ def _stages(nodes: Sequence[Node | Whole], results: set[str], costs: Costs) -> l
     return stages
 
 
-def _is_swept(node: Node | Whole, rows: Axes) -> bool:
+def _is_swept(node: Node | LibraryNode, rows: Axes) -> bool:
     return isinstance(node, Node) and {*rows} <= {*node.space}
 
 
-def _times(nodes: Sequence[Node | Whole], rows: Axes) -> dict[str, int]:
+def _times(nodes: Sequence[Node | LibraryNode], rows: Axes) -> dict[str, int]:
     """The earliest sweep in which each node can be computed, or before which."""
     times: dict[str, int] = {}
     of = {node.name: node for node in nodes}
@@ -80,12 +82,12 @@ def _times(nodes: Sequence[Node | Whole], rows: Axes) -> dict[str, int]:
 
 
 def _late(
-    nodes: Sequence[Node | Whole], rows: Axes, earliest: dict[str, int]
+    nodes: Sequence[Node | LibraryNode], rows: Axes, earliest: dict[str, int]
 ) -> dict[str, int] | None:
     """The same, as late as the readers allow, so that less is stored for them; None if that is the
     same time, or a library operation is between.
     """
-    if not earliest or any(isinstance(node, Whole) for node in nodes):
+    if not earliest or any(isinstance(node, LibraryNode) for node in nodes):
         return None
     last = max((earliest[n.name] for n in nodes if _is_swept(n, rows)), default=0)
     times: dict[str, int] = {}
@@ -113,7 +115,7 @@ def _is_at_hand(node: Node, before: Node, rows: Axes) -> bool:
 
 
 def _best_rows(
-    nodes: Sequence[Node | Whole], results: set[str], costs: Costs
+    nodes: Sequence[Node | LibraryNode], results: set[str], costs: Costs
 ) -> tuple[Axes, dict[str, int]]:
     """The parallel axes, and the sweep of each node, with the fewest passes over memory."""
     loops = [node for node in nodes if isinstance(node, Node)]
@@ -140,14 +142,14 @@ class Walked:
     times: dict[str, int]
 
 
-def _walk(nodes, results: set[str], walked: Walked) -> Walk:
+def _walk(nodes, results: set[str], walked: Walked) -> WalkCost:
     """Memory traffic of the sweeps, in arrays of full size."""
     rows, order, times = walked.rows, walked.order, walked.times
     full = len(order)
     moved: set[tuple[int, str]] = set()
     of = {node.name: node for node in nodes}
     for node in nodes:
-        if isinstance(node, Whole):
+        if isinstance(node, LibraryNode):
             continue
         time = times[node.name]
         moved |= {
@@ -161,4 +163,4 @@ def _walk(nodes, results: set[str], walked: Walked) -> Walk:
     own = [node for node in nodes if _is_swept(node, rows) and is_of_rows(node, rows)]
     axes = {axis for node in own for axis in node.along}
     reduced = max((len(axes & {*node.space}) for node in own), default=0)
-    return Walk(rows, order, len({*times.values()}), len(moved), reduced)
+    return WalkCost(rows, order, len({*times.values()}), len(moved), reduced)

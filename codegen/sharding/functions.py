@@ -34,7 +34,7 @@ from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitFunction:
     """A function for one rank; ``exchanges`` are its collectives in order, ``rewritten`` the
     identities that reduced their number.
     """
@@ -44,9 +44,9 @@ class Split:
     rewritten: frozenset[str]
 
 
-def split(program: Program, function: Function, groups: Groups) -> Split:
+def split(program: Program, function: Function, groups: Groups) -> SplitFunction:
     """Split a function. Raises `QuestionError` for what crosses the parts without a collective."""
-    writer = _Writer(program, function, groups)
+    writer = _RankWriter(program, function, groups)
     found = writer.steps()
     sizes = writer.lengths.read(found)
     steps = tuple(needed(ordered(found), function.results))
@@ -55,10 +55,10 @@ def split(program: Program, function: Function, groups: Groups) -> Split:
     changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
     exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))
-    return Split(changed, exchanges, frozenset(writer.placing.rewritten))
+    return SplitFunction(changed, exchanges, frozenset(writer.placing.rewritten))
 
 
-class _Writer:
+class _RankWriter:
     def __init__(self, program: Program, function: Function, groups: Groups):
         self.program, self.function, self.groups = program, function, groups
         self.lengths = Lengths(program, function, groups)

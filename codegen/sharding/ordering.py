@@ -41,7 +41,7 @@ TOGETHER = ("largest", "sum")  # travel in one buffer
 
 
 @dataclass(frozen=True)
-class Line:
+class OrderedStep:
     """A step, with its reads and writes, and the groups whose sizes it needs."""
 
     step: Step
@@ -50,7 +50,7 @@ class Line:
     sizes: frozenset[str]
 
 
-def line(step: Step) -> Line:
+def line(step: Step) -> OrderedStep:
     sent = step.sent if isinstance(step, Exchange) else ()
     found = [*values_of(step)]
     reads = {v.name for v in found if isinstance(v, Load)}
@@ -68,7 +68,7 @@ def line(step: Step) -> Line:
     sizes |= {step.group} if isinstance(step, OwnAddAt) else set()
     if isinstance(step, Exchange) and step.kind in ("gathered", "first"):
         sizes |= {step.group}
-    return Line(step, frozenset(reads), frozenset(writes), frozenset(sizes))
+    return OrderedStep(step, frozenset(reads), frozenset(writes), frozenset(sizes))
 
 
 def ordered(steps: Sequence[Step]) -> list[Step]:
@@ -105,12 +105,14 @@ def needed(steps: Sequence[Step], results: Sequence[str]) -> list[Step]:
     return kept[::-1]
 
 
-def depends(mine: Line, other: Line) -> bool:
+def depends(mine: OrderedStep, other: OrderedStep) -> bool:
     """True if a line must stay behind another one."""
     return bool(other.writes & (mine.reads | mine.writes) or other.reads & mine.writes)
 
 
-def _next(ready: Sequence[int], lines: Sequence[Line], known: set[str]) -> list[int] | Exchange:
+def _next(
+    ready: Sequence[int], lines: Sequence[OrderedStep], known: set[str]
+) -> list[int] | Exchange:
     """The next to run: a line, several that travel together, or an exchange of sizes."""
     able = [i for i in ready if lines[i].sizes <= known]
     own = [i for i in able if not isinstance(lines[i].step, Exchange)]

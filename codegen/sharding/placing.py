@@ -22,7 +22,7 @@ from derive.language.notation.layout import Dim, Layout
 
 
 @dataclass(frozen=True)
-class Placed:
+class SplitValue:
     """A value as this rank computes it, with its split."""
 
     value: Value
@@ -52,7 +52,7 @@ class Placing:
         self.defined: dict[str, Value] = {}
         self.rewritten: set[str] = set()  # by which identities
 
-    def placed(self, value: Value) -> Placed:
+    def placed(self, value: Value) -> SplitValue:
         rule = self.rules.get(type(value))
         if rule is not None:
             return rule(self, value)
@@ -60,7 +60,7 @@ class Placing:
             return self.entrywise(value)
         if any(isinstance(v, Load) and v.dims for v in values_in(value)):
             raise self.refusal(type(value).__name__)
-        return Placed(value, ("",) * len(value.dims))
+        return SplitValue(value, ("",) * len(value.dims))
 
     def refusal(self, what: str) -> QuestionError:
         axes = ", ".join(self.groups.axes)
@@ -83,7 +83,7 @@ class Placing:
 
     # -- splitting and gathering ------------------------------------------------
 
-    def whole(self, placed: Placed, along: int) -> Placed:
+    def whole(self, placed: SplitValue, along: int) -> SplitValue:
         """Gathered along one dimension."""
         group = placed.split[along]
         if not group:
@@ -91,16 +91,16 @@ class Placing:
         dims = placed.value.dims
         self.counted(dims[along].axis.name, group)
         value = self.exchange("gathered", group, placed.value, along, dims)
-        return Placed(value, _set(placed.split, along, ""))
+        return SplitValue(value, _set(placed.split, along, ""))
 
-    def part(self, placed: Placed, along: int, group: str) -> Placed:
+    def part(self, placed: SplitValue, along: int, group: str) -> SplitValue:
         """This rank's part along one dimension."""
         if placed.split[along] or placed.value.dims[along].one:
             return placed
         value = shards.OwnPart(placed.value, along, group, dims=placed.value.dims)
-        return Placed(value, _set(placed.split, along, group))
+        return SplitValue(value, _set(placed.split, along, group))
 
-    def fitted(self, placed: Placed, wanted: Split) -> Placed:
+    def fitted(self, placed: SplitValue, wanted: Split) -> SplitValue:
         """Split as in ``wanted``, and nowhere else."""
         for along, group in enumerate(wanted):
             if placed.split[along] and placed.split[along] != group:
@@ -109,16 +109,16 @@ class Placing:
             placed = self.part(placed, along, group) if group else placed
         return placed
 
-    def canonical(self, placed: Placed) -> Placed:
+    def canonical(self, placed: SplitValue) -> SplitValue:
         """Split like a named tensor of its layout."""
         return self.fitted(placed, self.groups.split(placed.value.dims))
 
-    def aligned(self, met: Sequence[Placed], kept: Iterable[str] = ()) -> list[Placed]:
+    def aligned(self, met: Sequence[SplitValue], kept: Iterable[str] = ()) -> list[SplitValue]:
         """Operands of one operation, each axis split in all of them or in none."""
         axes = self.axes_split(met, {*kept})
         return [self.fitted(placed, split_along(placed.value.dims, axes)) for placed in met]
 
-    def axes_split(self, met: Sequence[Placed], kept: set[str]) -> dict[str, str]:
+    def axes_split(self, met: Sequence[SplitValue], kept: set[str]) -> dict[str, str]:
         """The axes along which the operands of an operation are split, with the group of each: a
         group splits one axis, of several the one that is ``kept``, and has the group's name.
         """
@@ -131,10 +131,10 @@ class Placing:
                     found.setdefault(group, {})[axis] = rank
         return {max(axes, key=axes.__getitem__): group for group, axes in found.items()}
 
-    def entrywise(self, value: Value) -> Placed:
+    def entrywise(self, value: Value) -> SplitValue:
         parts = self.aligned([self.placed(v) for v in operands(value)])
         made = with_operands(value, [p.value for p in parts])
-        return Placed(made, met(value.dims, parts))
+        return SplitValue(made, met(value.dims, parts))
 
 
 def split_along(dims: Layout, axes: dict[str, str]) -> Split:
@@ -145,7 +145,7 @@ def _set(split: Split, along: int, group: str) -> Split:
     return (*split[:along], group, *split[along + 1 :])
 
 
-def met(dims: Sequence[Dim], parts: Sequence[Placed]) -> Split:
+def met(dims: Sequence[Dim], parts: Sequence[SplitValue]) -> Split:
     """The split of a pointwise result of ``parts``."""
     found = [""] * len(dims)
     for placed in parts:
@@ -154,4 +154,4 @@ def met(dims: Sequence[Dim], parts: Sequence[Placed]) -> Split:
     return tuple(found)
 
 
-Rules = Mapping[type[Value], Callable[[Placing, Value], Placed]]
+Rules = Mapping[type[Value], Callable[[Placing, Value], SplitValue]]

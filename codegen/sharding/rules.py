@@ -11,41 +11,41 @@ from codegen.program.parts import operands
 from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sharding.groups import Split
 from codegen.sharding.picked import pushed
-from codegen.sharding.placing import Placed, Placing, met, split_along
+from codegen.sharding.placing import Placing, SplitValue, met, split_along
 from codegen.sharding.shares import divided_later, of_logarithms
 from codegen.sharding.values import MAXIMA, in_place, stripped, with_operands
 
 
-def load(placing: Placing, value: Load) -> Placed:
-    return Placed(value, placing.splits.get(value.name, ("",) * len(value.dims)))
+def load(placing: Placing, value: Load) -> SplitValue:
+    return SplitValue(value, placing.splits.get(value.name, ("",) * len(value.dims)))
 
 
-def size(placing: Placing, value: SizeOf) -> Placed:
-    return Placed(placing.lengths.of_axis(value.name))
+def size(placing: Placing, value: SizeOf) -> SplitValue:
+    return SplitValue(placing.lengths.of_axis(value.name))
 
 
-def arranged(placing: Placing, value: arrays.Arrange) -> Placed:
+def arranged(placing: Placing, value: arrays.Arrange) -> SplitValue:
     inner = placing.placed(value.operand)
     split = tuple("" if i is None else inner.split[i] for i in value.order)
-    return Placed(with_operands(value, [inner.value]), split)
+    return SplitValue(with_operands(value, [inner.value]), split)
 
 
-def merged(placing: Placing, value: arrays.Merge) -> Placed:
+def merged(placing: Placing, value: arrays.Merge) -> SplitValue:
     inner, first = placing.placed(value.operand), value.first
     for along in range(first + 1, first + value.count):
         inner = placing.whole(inner, along)
     split = inner.split[: first + 1] + inner.split[first + value.count :]
-    return Placed(with_operands(value, [inner.value]), split)
+    return SplitValue(with_operands(value, [inner.value]), split)
 
 
-def taken_apart(placing: Placing, value: arrays.Split) -> Placed:
+def taken_apart(placing: Placing, value: arrays.Split) -> SplitValue:
     inner, at = placing.placed(value.operand), value.along
     parts = (inner.split[at], *[""] * (len(value.into) - 1))
     split = (*inner.split[:at], *parts, *inner.split[at + 1 :])
-    return Placed(with_operands(value, [inner.value]), split)
+    return SplitValue(with_operands(value, [inner.value]), split)
 
 
-def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
+def reduced(placing: Placing, value: arrays.Reduce) -> SplitValue:
     inner = placing.placed(value.operand)
     groups = dict.fromkeys(inner.split[i] for i in value.along if inner.split[i])
     apart = of_logarithms(value, placing.defined) if groups else None
@@ -56,18 +56,20 @@ def reduced(placing: Placing, value: arrays.Reduce) -> Placed:
     if core is not None:  # so that nothing is sent twice
         found = placing.placed(core)
         placed = in_place(found.value, value.dims)
-        return Placed(placed, split_along(value.dims, placing.axes_split([found], set())))
+        return SplitValue(placed, split_along(value.dims, placing.axes_split([found], set())))
     kept = [("" if i in value.along else s) for i, s in enumerate(inner.split)]
     split = tuple(s for i, s in enumerate(kept) if value.keep or i not in value.along)
     if value.kind not in MAXIMA:
         made = with_operands(value, [inner.value])
-        return Placed(together(placing, "sum", groups, made), split)
+        return SplitValue(together(placing, "sum", groups, made), split)
     if not groups:
-        return Placed(with_operands(value, [inner.value]), split)
+        return SplitValue(with_operands(value, [inner.value]), split)
     made = shards.OwnLargest(inner.value, value.along, value.keep, dims=value.dims)
     found = together(placing, "largest", groups, made)
     shift = value.kind != "max"
-    return Placed(shards.Unshifted(value.kind, found, dims=value.dims) if shift else found, split)
+    return SplitValue(
+        shards.Unshifted(value.kind, found, dims=value.dims) if shift else found, split
+    )
 
 
 def together(placing: Placing, kind: str, groups: Iterable[str], value: Value) -> Value:
@@ -76,7 +78,7 @@ def together(placing: Placing, kind: str, groups: Iterable[str], value: Value) -
     return value
 
 
-def contracted(placing: Placing, value: arrays.Contract) -> Placed:
+def contracted(placing: Placing, value: arrays.Contract) -> SplitValue:
     summed = {*value.summed} & placing.groups.of.keys()
     later = divided_later(value, placing.defined) if summed else None
     if later is not None:
@@ -87,10 +89,10 @@ def contracted(placing: Placing, value: arrays.Contract) -> Placed:
     groups = dict.fromkeys(p.at(axis) for axis in value.summed for p in both if p.at(axis))
     split = tuple(both[0].at(d.axis.name) or both[1].at(d.axis.name) for d in value.dims)
     made = with_operands(value, [p.value for p in both])
-    return Placed(together(placing, "sum", groups, made), split)
+    return SplitValue(together(placing, "sum", groups, made), split)
 
 
-def contracted_add(placing: Placing, value: arrays.ContractAdd) -> Placed:
+def contracted_add(placing: Placing, value: arrays.ContractAdd) -> SplitValue:
     """The product becomes a value of its own: it may have to be summed over the ranks."""
     one = value.factor == Number(Fraction(1))
     factors = ((value.factor, False),) * (not one) + ((value.product, False),)
@@ -99,17 +101,17 @@ def contracted_add(placing: Placing, value: arrays.ContractAdd) -> Placed:
     return placing.placed(values.Plus(terms, dims=value.dims))
 
 
-def first_largest(placing: Placing, value: arrays.ArgMaxOf) -> Placed:
+def first_largest(placing: Placing, value: arrays.ArgMaxOf) -> SplitValue:
     inner, at = placing.placed(value.operand), value.along
     split = inner.split[:at] + inner.split[at + 1 :]
     if not inner.split[at]:
-        return Placed(with_operands(value, [inner.value]), split)
+        return SplitValue(with_operands(value, [inner.value]), split)
     placing.counted(value.operand.dims[at].axis.name, inner.split[at])
     found = placing.exchange("first", inner.split[at], inner.value, at, value.dims)
-    return Placed(found, split)
+    return SplitValue(found, split)
 
 
-def picked(placing: Placing, value: arrays.Pick) -> Placed:
+def picked(placing: Placing, value: arrays.Pick) -> SplitValue:
     inner, at = placing.placed(value.operand), value.along
     group = inner.split[at]
     if group and value.rowwise:
@@ -120,7 +122,7 @@ def picked(placing: Placing, value: arrays.Pick) -> Placed:
     if group and group in index.split:  # the label is split then
         inner, group = placing.whole(inner, at), ""
     if value.rowwise:
-        rest = Placed(_without(inner.value, at), _cut(inner.split, at))
+        rest = SplitValue(_without(inner.value, at), _cut(inner.split, at))
         axes = placing.axes_split([rest, index], set())
         split = split_along(rest.value.dims, axes)
         inner = placing.fitted(inner, _put(split, at, group))
@@ -129,32 +131,32 @@ def picked(placing: Placing, value: arrays.Pick) -> Placed:
     else:
         split = index.split + _cut(inner.split, at)
     if not group:
-        return Placed(with_operands(value, [inner.value, index.value]), split)
+        return SplitValue(with_operands(value, [inner.value, index.value]), split)
     placing.counted(value.operand.dims[at].axis.name, group)
     own = shards.OwnPick(inner.value, at, index.value, value.rowwise, group, dims=value.dims)
-    return Placed(together(placing, "sum", [group], own), split)
+    return SplitValue(together(placing, "sum", [group], own), split)
 
 
-def positions(placing: Placing, value: arrays.Positions) -> Placed:
+def positions(placing: Placing, value: arrays.Positions) -> SplitValue:
     group = placing.counted(value.size, placing.groups.of.get(value.size, ""))
     if not group:
-        return Placed(value, ("",))
-    return Placed(shards.OwnPositions(group, dims=value.dims), (group,))
+        return SplitValue(value, ("",))
+    return SplitValue(shards.OwnPositions(group, dims=value.dims), (group,))
 
 
-def one_hot(placing: Placing, value: arrays.OneHotOf) -> Placed:
+def one_hot(placing: Placing, value: arrays.OneHotOf) -> SplitValue:
     group = placing.counted(value.size, placing.groups.of.get(value.size, ""))
     index = placing.placed(value.index)
     if group and group not in index.split:
         own = shards.OwnOneHot(index.value, group, dims=value.dims)
-        return Placed(own, (*index.split, group))
+        return SplitValue(own, (*index.split, group))
     if group:
         whole = shards.WholeOneHot(index.value, value.size, group, dims=value.dims)
-        return Placed(whole, (*index.split, ""))
-    return Placed(with_operands(value, [index.value]), (*index.split, ""))
+        return SplitValue(whole, (*index.split, ""))
+    return SplitValue(with_operands(value, [index.value]), (*index.split, ""))
 
 
-def rows_added(placing: Placing, value: arrays.Gathered) -> Placed:
+def rows_added(placing: Placing, value: arrays.Gathered) -> SplitValue:
     index, source = placing.placed(value.index), placing.placed(value.source)
     rank = len(value.index.dims)
     if source.value.dims == value.index.dims + value.dims[1:]:
@@ -177,18 +179,18 @@ def rows_added(placing: Placing, value: arrays.Gathered) -> Placed:
         made = shards.WholeGathered(index.value, source.value, over, dims=value.dims)
     else:
         made = with_operands(value, [index.value, source.value])
-    return Placed(together(placing, "sum", groups, made), split)
+    return SplitValue(together(placing, "sum", groups, made), split)
 
 
-def expanded(placing: Placing, value: arrays.Expand) -> Placed:
+def expanded(placing: Placing, value: arrays.Expand) -> SplitValue:
     inner = placing.placed(value.operand)
     inner = placing.canonical(inner)
     split = placing.groups.split(value.dims)
-    return Placed(with_operands(value, [inner.value]), split)
+    return SplitValue(with_operands(value, [inner.value]), split)
 
 
-def zeros(placing: Placing, value: arrays.Zeros) -> Placed:
-    return Placed(value, placing.groups.split(value.dims))
+def zeros(placing: Placing, value: arrays.Zeros) -> SplitValue:
+    return SplitValue(value, placing.groups.split(value.dims))
 
 
 def _cut(split: Split, along: int) -> Split:
@@ -206,7 +208,7 @@ def _without(value: Value, along: int) -> Value:
 
 def gone_along(
     placing: Placing, value: arrays.Cumulate | arrays.Scanned | arrays.Stepped
-) -> Placed:
+) -> SplitValue:
     """Each rank scans whole rows."""
     axis = value.dims[value.along].axis.name
     parts = []
@@ -217,10 +219,10 @@ def gone_along(
                 placed = placing.whole(placed, along)
         parts.append(placed)
     parts = placing.aligned(parts)
-    return Placed(with_operands(value, [p.value for p in parts]), met(value.dims, parts))
+    return SplitValue(with_operands(value, [p.value for p in parts]), met(value.dims, parts))
 
 
-def of_matrix(placing: Placing, value: arrays.OfMatrix | arrays.Solved) -> Placed:
+def of_matrix(placing: Placing, value: arrays.OfMatrix | arrays.Solved) -> SplitValue:
     """Each rank has whole matrices, and its part of a batch or of the right sides."""
     first, *_ = operands(value)
     square = {dim.axis.name for dim in first.dims[-2:]}
@@ -233,10 +235,10 @@ def of_matrix(placing: Placing, value: arrays.OfMatrix | arrays.Solved) -> Place
         parts.append(placed)
     parts = placing.aligned(parts)
     split = tuple("".join({p.at(dim.axis.name) for p in parts}) for dim in value.dims)
-    return Placed(with_operands(value, [p.value for p in parts]), split)
+    return SplitValue(with_operands(value, [p.value for p in parts]), split)
 
 
-RULES: dict[type[Value], Callable[[Placing, Value], Placed]] = {
+RULES: dict[type[Value], Callable[[Placing, Value], SplitValue]] = {
     Load: load,
     SizeOf: size,
     arrays.Arrange: arranged,

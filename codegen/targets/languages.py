@@ -1,6 +1,6 @@
 """The languages of kernels, and their capabilities.
 
-To add one: one folder beside this file, and one name in `_Kernels`.
+To add one: one folder beside this file, and one name in `_Languages`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tries(Protocol):
         """The function of ``text`` that is called."""
 
 
-class Kernels(Protocol):
+class KernelLanguage(Protocol):
     """A language for loops, which run instead of lines of a lean module. Their files lie in a
     ``folder`` beside that; the file names of a module have these ``ends``.
     """
@@ -63,12 +63,12 @@ class Kernels(Protocol):
         """Run the module with the kernels ``texts``."""
 
 
-class _Kernels(Mapping[str, Kernels]):
+class _Languages(Mapping[str, KernelLanguage]):
     """Imports a language on demand: most commands print none."""
 
     places = {"cpp": "CppTarget", "triton": "TritonTarget"}
 
-    def __getitem__(self, language: str) -> Kernels:
+    def __getitem__(self, language: str) -> KernelLanguage:
         return _kernels(language, self.places[language])
 
     def __iter__(self) -> Iterator[str]:
@@ -79,8 +79,8 @@ class _Kernels(Mapping[str, Kernels]):
 
 
 @cache
-def _kernels(language: str, target: str) -> Kernels:
+def _kernels(language: str, target: str) -> KernelLanguage:
     return getattr(import_module(f"codegen.targets.{language}.target"), target)()
 
 
-kernels = _Kernels()
+kernels = _Languages()

@@ -25,7 +25,7 @@ from derive.running.command import DONE, WRONG, say
 from derive.running.limits import Doing, Stage, limited, seconds_of
 from derive.running.progress import told
 from derive.running.writing import MARK, refuse, write_all
-from derive.show.document import Document, Lines
+from derive.show.document import Document, ProgramLines
 from derive.show.formats import FORMATS
 from derive.show.sections import CHAIN, CODE, FORWARD, TITLES, document_of
 from derive.show.terminal import rendered
@@ -35,12 +35,12 @@ MOST_ENTRIES = 6  # of an axis that is written out: a person compares no more
 FILE_REMEDY = "choose another file with --output"
 
 # What the code of a forward is, where that is known.
-LinesOf = Callable[[type[Forward], Proved], Lines | None]
+LinesOf = Callable[[type[Forward], Proved], ProgramLines | None]
 
 
 def site(options: argparse.Namespace) -> int:
     """Write the pages of the forwards that are meant."""
-    from derive.commands.site import Beside, write_site  # with Jinja, which nothing else needs
+    from derive.commands.site import SiteLinks, write_site  # with Jinja, which nothing else needs
 
     names, folder = options.names, options.output
     if folder.exists() and not folder.is_dir():
@@ -53,7 +53,7 @@ def site(options: argparse.Namespace) -> int:
 
     if options.docs is not None and not options.docs.is_dir():
         raise QuestionError(f"{options.docs} is not a folder", "name the one of the documentation")
-    beside = Beside(options.playground, options.lessons, options.docs)
+    beside = SiteLinks(options.playground, options.lessons, options.docs)
     files = write_site(folder, forwards, progress, options.force, beside)
     names = ", ".join(file.relative_to(folder).as_posix() for file in files)
     sys.stdout.write(f"written to {folder}: {names}\n")
@@ -96,7 +96,7 @@ def show(options: argparse.Namespace, lines_of: LinesOf) -> int:
 
 def _found(
     forward: type[Forward], options: argparse.Namespace, lines_of: LinesOf
-) -> tuple[Document, Lines | None]:
+) -> tuple[Document, ProgramLines | None]:
     """The derivation as a document, and the lines of code in it."""
     limit, titles = seconds_of(options.limit), (FORWARD, CHAIN) if options.chain else TITLES
     name = forward.definition.snake

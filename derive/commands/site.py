@@ -18,7 +18,7 @@ from derive.language.notation.library import files_read
 from derive.running.writing import refuse, write_all
 from derive.show.document import Document
 from derive.show.handbook import handbook
-from derive.show.html import Around, page
+from derive.show.html import PageLinks, page
 from derive.show.index import index
 from derive.show.sections import document_of
 
@@ -32,7 +32,7 @@ Forwards = Iterable[type[Forward]]
 
 
 @dataclass(frozen=True)
-class Beside:
+class SiteLinks:
     """Other targets of a site's links: the addresses of a playground and of lessons, relative to
     its index, and the folder of the documentation, which becomes part of the site.
     """
@@ -57,7 +57,7 @@ def write_site(
     forwards: Forwards,
     progress: Callable[[Forwards], Forwards] = iter,
     force: bool = False,
-    beside: Beside = Beside(),
+    beside: SiteLinks = SiteLinks(),
 ) -> list[Path]:
     """Derive every forward and write its page; returns the files, the index first.
 
@@ -99,15 +99,15 @@ def pages_of(
     """The text of every page by the name of its file, the index first; ``groups`` has the documents
     of a kind, and those that are empty are left out.
     """
-    around = Around(((INDEX, title), *links))
+    around = PageLinks(((INDEX, title), *links))
     groups = {kind: documents for kind, documents in groups.items() if documents}
     together = {f: document for documents in groups.values() for f, document in documents.items()}
     pages = {file: page(document, around) for file, document in together.items()}
-    return {INDEX: index(groups, title, about, Around(links))} | pages
+    return {INDEX: index(groups, title, about, PageLinks(links))} | pages
 
 
-def _around(links: tuple[tuple[str, str], ...], up: str) -> Around:
-    return Around(((f"{up}{INDEX}", TITLE), *links))
+def _around(links: tuple[tuple[str, str], ...], up: str) -> PageLinks:
+    return PageLinks(((f"{up}{INDEX}", TITLE), *links))
 
 
 def _kinds() -> dict[str, str]:

@@ -16,7 +16,7 @@ from derive.language.detached import Detach
 from derive.language.errors import NotationError
 
 
-class Step(Function):
+class StepFunction(Function):
     """A pointwise function that is constant between its steps, so its derivative is 0."""
 
     nargs = 1
@@ -32,13 +32,13 @@ class Step(Function):
         return Integer(0)
 
 
-class floor(Step):
+class floor(StepFunction):
     """The largest integer that is not greater."""
 
     sympys = sympy.floor
 
 
-class ceiling(Step):
+class ceiling(StepFunction):
     """The smallest integer that is not less."""
 
     sympys = sympy.ceiling
@@ -50,7 +50,7 @@ def _to_even(u: Expr) -> Expr:
     return up - 1 if up - u == Rational(1, 2) and up % 2 == 1 else up
 
 
-class Round(Step):
+class Round(StepFunction):
     """The nearest integer, ties to even, as in torch."""
 
     sympys = staticmethod(_to_even)

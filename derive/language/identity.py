@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Identity:
+class IdentityRule:
     """``statement`` is the identity as mathematics, left to right, ``holds`` its condition. The
     contract of its table says what ``rewrite`` receives and returns. Where its use is a step of
     a record, that step has its ``name``, and ``why`` explains it in words.

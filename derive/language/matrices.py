@@ -23,7 +23,7 @@ from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered
 SPARE = (2, 3)  # numbers in the names of further axes of the same length: products need one
 
 
-class OfMatrix(Whole):
+class MatrixNode(Whole):
     """A node of a square matrix; ``axes`` are those of its rows and its columns."""
 
     usage, said = "", ""  # how a user and a book write it
@@ -50,7 +50,7 @@ class OfMatrix(Whole):
         return f"{type(self).__name__}({of}, {', '.join(axis.name for axis in self.axes)})"
 
 
-class Unordered(OfMatrix):
+class Unordered(MatrixNode):
     """A node with the same value for the transposed matrix, read along the same axes."""
 
     @classmethod
@@ -84,7 +84,7 @@ class LogDet(Unordered):
         return ()
 
 
-class Cholesky(OfMatrix):
+class Cholesky(MatrixNode):
     """``Cholesky(A, I, J)``: the lower triangular factor of a positive definite matrix; that of
     (A + A^T)/2 where ``A`` is not symmetric.
 
@@ -94,7 +94,7 @@ class Cholesky(OfMatrix):
     word, usage, said = "cholesky", "Cholesky(A, I, J)", "cholesky"
 
 
-class Solve(OfMatrix):
+class Solve(MatrixNode):
     """``Solve(A, b, I, J)``: the ``x`` along ``J`` with Sum(A*x, J) = b, for ``b`` along ``I``.
 
     Source: ``torch.linalg.solve``.
@@ -178,7 +178,7 @@ def spare_axis(axes: Iterable[Axis], *among: Expr) -> Axis:
     return free[0]
 
 
-def checked_matrix(node: type[OfMatrix], matrix: Expr | float, axes: tuple[object, ...]) -> Expr:
+def checked_matrix(node: type[MatrixNode], matrix: Expr | float, axes: tuple[object, ...]) -> Expr:
     """A matrix that a user wrote. Raises `NotationError`."""
     matrix = checked_operand(node.__name__, matrix, axes, lambda e, axes: f"write {node.usage}")
     if len(axes) != 2:

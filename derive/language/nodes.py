@@ -28,7 +28,7 @@ from derive.language.log_scans import LogCumSumExpBack as LogCumSumExpBack
 from derive.language.matrices import Cholesky as Cholesky
 from derive.language.matrices import Inverse as Inverse
 from derive.language.matrices import LogDet as LogDet
-from derive.language.matrices import OfMatrix as OfMatrix
+from derive.language.matrices import MatrixNode as MatrixNode
 from derive.language.matrices import Solve as Solve
 from derive.language.maxima_so_far import LargestSoFar as LargestSoFar
 from derive.language.maxima_so_far import NewMax as NewMax

@@ -10,8 +10,8 @@ from derive.language.choices import Compared, with_args
 from derive.language.nodes import (
     ArgMax,
     ArrayNode,
+    MatrixNode,
     Max,
-    OfMatrix,
     OneHot,
     Reindexing,
     Sum,
@@ -76,7 +76,7 @@ def _rebuilt(node: ArrayNode, operands: list[Expr]) -> Expr:
     return node.through(changed.__getitem__)
 
 
-def read_otherwise(node: OfMatrix, known: Callable[[Expr], Expr | None]) -> Expr | None:
+def read_otherwise(node: MatrixNode, known: Callable[[Expr], Expr | None]) -> Expr | None:
     """``known(node)``, or the same of its matrix read along other axes, renamed back: it may be the
     transpose.
     """

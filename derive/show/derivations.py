@@ -1,6 +1,6 @@
 """The recorded steps, line by line: of neighbouring routine steps the last, each with its reason.
 
-In: the `Step`s towards a gradient, or the `Fact`s and findings with steps of their own. Out:
+In: the `RewriteStep`s towards a gradient, or the `Fact`s and findings with steps of their own. Out:
 `Derivation`s.
 """
 
@@ -14,7 +14,7 @@ from sympy import Eq, Expr
 
 from derive.gradient.chain.chain import adjoint_of
 from derive.gradient.closing.closed_form import ClosedForm
-from derive.gradient.closing.steps import Fact, Step
+from derive.gradient.closing.steps import Fact, RewriteStep
 from derive.gradient.found.findings import NoInfluence, zero_gradients
 from derive.language.formulas.words import Words, joined
 from derive.language.nodes import Sum, along
@@ -58,7 +58,9 @@ def _together(lines: list[Equation]) -> Iterator[Block]:
         lines.clear()
 
 
-def _facts_used(steps: Iterable[Step], facts: Iterable[Fact], form: ClosedForm) -> Iterator[Block]:
+def _facts_used(
+    steps: Iterable[RewriteStep], facts: Iterable[Fact], form: ClosedForm
+) -> Iterator[Block]:
     for fact in facts:
         if any(fact.claim in step.before.atoms(type(fact.claim)) for step in steps):
             yield _from_its_claim(("Why ", _claimed(fact)), fact.claim, fact.steps, form)
@@ -88,7 +90,7 @@ def findings_in(proved: Proved, wanted: set[str]) -> Iterator[Block]:
 def _from_its_claim(
     title: Words,
     claim: Expr,
-    steps: Iterable[Step],
+    steps: Iterable[RewriteStep],
     form: ClosedForm,
     facts: Iterable[Fact] = (),
 ) -> Derivation:
@@ -97,9 +99,9 @@ def _from_its_claim(
     return Derivation(title, Equation(claim, first.right, first.remark), tuple(others))
 
 
-def _without_detours(steps: list[Step]) -> list[Step]:
+def _without_detours(steps: list[RewriteStep]) -> list[RewriteStep]:
     """Drop detours: steps after which an expression is the same as before them."""
-    kept: list[Step] = []
+    kept: list[RewriteStep] = []
     for step in steps:
         kept.append(step)
         places = [i for i, earlier in enumerate(kept) if earlier.before == step.after]
@@ -108,7 +110,9 @@ def _without_detours(steps: list[Step]) -> list[Step]:
     return kept
 
 
-def _lines(steps: Iterable[Step], form: ClosedForm, facts: Iterable[Fact]) -> Iterator[Equation]:
+def _lines(
+    steps: Iterable[RewriteStep], form: ClosedForm, facts: Iterable[Fact]
+) -> Iterator[Equation]:
     """A line for each step; neighbours that a reader follows at once have one together."""
     for kind, neighbours in groupby(enumerate(steps), _kind):
         together = [step for _, step in neighbours]
@@ -120,13 +124,13 @@ def _lines(steps: Iterable[Step], form: ClosedForm, facts: Iterable[Fact]) -> It
         yield Equation("", together[-1].after, remark)
 
 
-def _kind(numbered: tuple[int, Step]) -> str | int:
+def _kind(numbered: tuple[int, RewriteStep]) -> str | int:
     """A key shared by neighbouring steps that are shown together; else a unique one."""
     number, step = numbered
     return TOGETHER if step.rule in ROUTINE else SHARE if step.rule == SHARE else number
 
 
-def _remark(step: Step, form: ClosedForm, facts: Iterable[Fact]) -> Words:
+def _remark(step: RewriteStep, form: ClosedForm, facts: Iterable[Fact]) -> Words:
     """The rule, fact or line of the forward behind a step, and why it holds."""
     used = [f for f in facts if step.rule == "fact" and f.claim in step.before.atoms(Sum)]
     if used:
@@ -140,7 +144,7 @@ def _remark(step: Step, form: ClosedForm, facts: Iterable[Fact]) -> Words:
     return f"{step.rule}: {step.why}"
 
 
-def _lines_used(step: Step, definition: Definition) -> list[Statement]:
+def _lines_used(step: RewriteStep, definition: Definition) -> list[Statement]:
     """The lines of the forward by which the step holds: one whose name was replaced by what it
     stands for, or that has a name for what is there no more.
     """
@@ -155,7 +159,7 @@ def _lines_used(step: Step, definition: Definition) -> list[Statement]:
     ]
 
 
-def _replaced(step: Step, tensor: Tensor, definition: Definition) -> bool:
+def _replaced(step: RewriteStep, tensor: Tensor, definition: Definition) -> bool:
     statement = definition.by_name.get(tensor.name)
     if statement is None:
         return False

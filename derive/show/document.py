@@ -101,7 +101,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Lines:
+class ProgramLines:
     """Lines of a program by the names of a closed form's statements, and in ``words`` the checks it
     passed; if it did not pass there are no lines, and ``refused`` says why.
     """
@@ -112,7 +112,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Node:
+class TensorNode:
     """A tensor in the graph of a forward; ``role`` is that of the tensor."""
 
     name: str
@@ -121,26 +121,26 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Graph:
+class TensorGraph:
     """The graph of the computation: edges (from, to), in the order of the statements.
 
     Where ``passes`` holds an edge, a gradient flows back along it.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[TensorNode, ...]
     edges: tuple[tuple[str, str], ...]
     passes: frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Group:
+class Foldable:
     """Blocks that are folded in the overview, until the reader opens them."""
 
     title: Words
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Equations | Derivation | Matrix | Code | Graph | Group
+Block = Prose | Equations | Derivation | Matrix | Code | TensorGraph | Foldable
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The graph of a forward as inline SVG: rows from the inputs down to the output.
 
-In: a `Graph`. Out: a `Drawing`, boxes and paths with their places, which a template prints. The
-layout is the usual one in four moves: a row for every tensor, points where a long edge passes a
-row, an order within the rows with few crossings, and places that keep edges straight.
+In: a `TensorGraph`. Out: a `GraphDrawing`, boxes and paths with their places, which a template
+prints. The layout is the usual one in four moves: a row for every tensor, points where a long edge
+passes a row, an order within the rows with few crossings, and places that keep edges straight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
-from derive.show.document import Graph
+from derive.show.document import TensorGraph
 
 CHARACTER, SMALL_CHARACTER = 7.9, 6.7  # widths in the monospaced fonts of the style sheet
 # In the units of the page, at which its letters are as wide as `CHARACTER` says.
@@ -58,7 +58,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class GraphDrawing:
     """A drawing for a template; paths are in the language of SVG's ``d``."""
 
     width: float
@@ -85,7 +85,7 @@ class _Layers:
         return [pair for chain in self.chains.values() for pair in pairwise(chain)]
 
 
-def drawing(graph: Graph) -> Drawing:
+def drawing(graph: TensorGraph) -> GraphDrawing:
     """The graph with a place for everything."""
     layers = _layers(graph)
     _reorder(layers)
@@ -96,7 +96,7 @@ def drawing(graph: Graph) -> Drawing:
     middles = {name: _middle(i) for i, row in enumerate(layers.rows) for name in row}
     lines = {edge: _points(graph, layers, edge, places, middles, widths) for edge in layers.chains}
     right = max(x + widths.get(name, PASSING_WIDTH) / 2 for name, x in places.items())
-    return Drawing(
+    return GraphDrawing(
         width=round(right + MARGIN),
         height=round(_middle(len(layers.rows) - 1) + BOX_HEIGHT / 2 + MARGIN),
         boxes=tuple(
@@ -131,14 +131,14 @@ def _middle(row: int) -> float:
     return MARGIN + BOX_HEIGHT / 2 + row * (BOX_HEIGHT + ROW_GAP)
 
 
-def _description(graph: Graph) -> str:
+def _description(graph: TensorGraph) -> str:
     made: dict[str, list[str]] = {}
     for source, target in graph.edges:
         made.setdefault(target, []).append(source)
     return "; ".join(f"{name} from {', '.join(sources)}" for name, sources in made.items())
 
 
-def _layers(graph: Graph) -> _Layers:
+def _layers(graph: TensorGraph) -> _Layers:
     """A statement stands below all that it reads; what is given stands just above its first use."""
     level = {node.name: 0 for node in graph.nodes}
     for source, target in graph.edges:  # in the order of the statements

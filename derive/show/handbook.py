@@ -16,13 +16,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from derive.show.html import Around, file_of, keys_of
+from derive.show.html import PageLinks, file_of, keys_of
 
 FIRST = "README.md"  # which is the index of its folder
 OUTSIDE = re.compile(r"[a-z]+:|#")
 
 
-def handbook(folder: Path, around: Around) -> dict[str, str]:
+def handbook(folder: Path, around: PageLinks) -> dict[str, str]:
     """A page for every ``.md`` file of ``folder``, by its name; README.md is the first."""
     texts = {file.name: file.read_text("utf-8") for file in sorted(folder.glob("*.md"))}
     return {page_of(name): _page(text, folder, texts, around) for name, text in texts.items()}
@@ -33,7 +33,7 @@ def page_of(name: str) -> str:
     return "index.html" if name == FIRST else f"{name.removesuffix('.md')}.html"
 
 
-def _page(text: str, folder: Path, texts: Mapping[str, str], around: Around) -> str:
+def _page(text: str, folder: Path, texts: Mapping[str, str], around: PageLinks) -> str:
     # What is HTML in a text is shown as it is written: no script comes in by that way.
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text)

@@ -25,10 +25,10 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Graph,
-    Group,
+    Foldable,
     Matrix,
     Prose,
+    TensorGraph,
 )
 from derive.show.graph import drawing
 
@@ -62,7 +62,7 @@ class Sentence(list[str | Markup]):
 
 
 @dataclass(frozen=True)
-class Line:
+class AlignedLine:
     """A line of aligned equations; formulas are MathML, the rest are words."""
 
     left: Markup
@@ -73,13 +73,13 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Around:
+class PageLinks:
     """Links from a page to the rest of the site: addresses, each with the text of its link."""
 
     links: tuple[tuple[str, str], ...] = ()
 
 
-def page(document: Document, around: Around = Around()) -> str:
+def page(document: Document, around: PageLinks = PageLinks()) -> str:
     """The document as one HTML file."""
     body = _article(document, contents=True)
     return file_of("page", title=document.name, body=body, around=around)
@@ -152,18 +152,18 @@ def _block(block: Block) -> Markup:
         return _filled("matrix", formula=formula, remark=sentence(block.remark))
     if isinstance(block, Code):
         return _filled("code", lines=block.lines)
-    if isinstance(block, Group):
+    if isinstance(block, Foldable):
         blocks = list(map(_block, block.blocks))
         return _filled("group", title=sentence(block.title), blocks=blocks)
-    if isinstance(block, Graph):
+    if isinstance(block, TensorGraph):
         return _filled("graph", drawing=drawing(block))
     raise TypeError(f"nothing renders {type(block).__name__} on a page")
 
 
-def _line(line: Equation) -> Line:
+def _line(line: Equation) -> AlignedLine:
     left = Markup("") if line.is_term or not line.left else _formula(line.left)
     relation = line.relation.replace("-", "\N{MINUS SIGN}")
-    return Line(left, relation, _formula(line.shown), line.shape, sentence(line.remark))
+    return AlignedLine(left, relation, _formula(line.shown), line.shape, sentence(line.remark))
 
 
 def _derivation(derivation: Derivation) -> Markup:

@@ -13,11 +13,11 @@ from markupsafe import Markup
 
 from derive.language.formulas.mathml import equation
 from derive.show.document import Document
-from derive.show.html import TEMPLATES, Around, Sentence, file_of, keys_of, sentence
+from derive.show.html import TEMPLATES, PageLinks, Sentence, file_of, keys_of, sentence
 
 
 @dataclass(frozen=True)
-class Entry:
+class IndexPage:
     """A page in the index: its file, its name, what it is, and its formula, if it has one."""
 
     page: str
@@ -27,7 +27,7 @@ class Entry:
 
 
 def index(
-    groups: Mapping[str, Mapping[str, Document]], title: str, about: str, around: Around
+    groups: Mapping[str, Mapping[str, Document]], title: str, about: str, around: PageLinks
 ) -> str:
     """``groups`` has the documents of a kind, each by the name of its file."""
     entries = [[_entry(*item) for item in own.items()] for own in groups.values()]
@@ -40,8 +40,8 @@ def index(
     return file_of("index", title=title, about=about, around=around, **values)
 
 
-def _entry(file: str, document: Document) -> Entry:
+def _entry(file: str, document: Document) -> IndexPage:
     about = sentence(document.summary[0] if document.summary else "")
     line = document.headline
     formula = Markup(equation(line.left, line.right)) if line is not None else None
-    return Entry(file, document.name, about, formula)
+    return IndexPage(file, document.name, about, formula)

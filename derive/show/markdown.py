@@ -23,10 +23,10 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Graph,
-    Group,
+    Foldable,
     Matrix,
     Prose,
+    TensorGraph,
 )
 from derive.show.paper import bracketed, entries, left_side, right_lines, side
 
@@ -85,12 +85,12 @@ def _block(block: Block) -> Iterator[str]:
         yield from _matrix(block)
     elif isinstance(block, Code):
         yield _fence(block.lines)
-    elif isinstance(block, Group):
+    elif isinstance(block, Foldable):
         yield f"<details><summary>{escaped(words_of(block.title))}</summary>"
         for inner in block.blocks:
             yield from _block(inner)
         yield "</details>"
-    elif not isinstance(block, Graph):  # a graph is for a page
+    elif not isinstance(block, TensorGraph):  # a graph is for a page
         raise TypeError(f"nothing writes {type(block).__name__} in Markdown")
 
 

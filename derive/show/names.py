@@ -13,7 +13,7 @@ from dataclasses import replace
 from sympy import Add, Expr, exp
 
 from derive.gradient.closing.closed_form import ClosedForm
-from derive.gradient.values.naming import Value
+from derive.gradient.values.naming import NamedValue
 from derive.language.formulas.words import Side, Words, parts_of
 from derive.language.nodes import Peak
 from derive.language.symbols import tensors_in
@@ -22,7 +22,7 @@ from derive.show.document import (
     Derivation,
     Equation,
     Equations,
-    Group,
+    Foldable,
     Matrix,
     Prose,
     Section,
@@ -51,7 +51,7 @@ def explained(sections: Iterable[Section], form: ClosedForm) -> Iterator[Section
         yield replace(section, blocks=blocks)
 
 
-def _meet(met: dict[str, None], names: Iterable[str], parts: dict[str, Value]) -> None:
+def _meet(met: dict[str, None], names: Iterable[str], parts: dict[str, NamedValue]) -> None:
     """Add the parts called ``names``, and those in whose definitions they stand."""
     for name in names:
         if name in parts and name not in met:
@@ -59,11 +59,11 @@ def _meet(met: dict[str, None], names: Iterable[str], parts: dict[str, Value]) -
             _meet(met, (t.name for t in tensors_in(parts[name].expression)), parts)
 
 
-def _line(part: Value, parts: dict[str, Value]) -> Equation:
+def _line(part: NamedValue, parts: dict[str, NamedValue]) -> Equation:
     return Equation(part.tensor, part.expression, _reason(part.expression, parts))
 
 
-def _reason(e: Expr, parts: dict[str, Value]) -> Words:
+def _reason(e: Expr, parts: dict[str, NamedValue]) -> Words:
     """The reason for a part that nobody wrote: its exponential would overflow otherwise."""
     if isinstance(e, Peak):
         return ("the largest entry along ", *e.axes)
@@ -79,7 +79,7 @@ def _reason(e: Expr, parts: dict[str, Value]) -> Words:
     return ""
 
 
-def _less_a_peak(e: Expr, parts: dict[str, Value]) -> Expr | None:
+def _less_a_peak(e: Expr, parts: dict[str, NamedValue]) -> Expr | None:
     """The maximum that is subtracted in ``e``, if one is."""
     for term in Add.make_args(e):
         name = getattr(-term, "name", "")
@@ -100,7 +100,7 @@ def _formulas(block: Block) -> Iterator[Expr]:
             yield from _in_line(line)
     elif isinstance(block, Matrix):
         yield from (entry for row in block.rows for entry in row)
-    elif isinstance(block, Group):
+    elif isinstance(block, Foldable):
         for inner in block.blocks:
             yield from _formulas(inner)
 

@@ -19,10 +19,10 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Graph,
-    Group,
+    Foldable,
     Matrix,
     Prose,
+    TensorGraph,
 )
 
 # Widths are counted in letters of a formula; a line of the page holds 98 of them.
@@ -70,11 +70,11 @@ def _block(block: Block) -> Iterator[str]:
         yield from _matrix(block)
     elif isinstance(block, Code):
         yield _verbatim(block.lines)
-    elif isinstance(block, Group):  # paper has room for all of it
+    elif isinstance(block, Foldable):  # paper has room for all of it
         yield rf"\paragraph{{{words_of(block.title)}}}"
         for inner in block.blocks:
             yield from _block(inner)
-    elif not isinstance(block, Graph):  # a graph is for a page
+    elif not isinstance(block, TensorGraph):  # a graph is for a page
         raise TypeError(f"nothing writes {type(block).__name__} in LaTeX")
 
 

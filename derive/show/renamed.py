@@ -24,11 +24,11 @@ from derive.show.document import (
     Derivation,
     Equation,
     Equations,
-    Graph,
-    Group,
+    Foldable,
     Matrix,
     Prose,
     Section,
+    TensorGraph,
 )
 
 WORD = re.compile(r"[^\W\d]\w*")
@@ -58,9 +58,9 @@ class Renaming:
         if isinstance(block, Matrix):
             rows = tuple(tuple(map(self.formula, row)) for row in block.rows)
             return Matrix(self.side(block.name), rows, self.side(block.remark))
-        if isinstance(block, Group):
-            return Group(self.side(block.title), tuple(map(self.block, block.blocks)))
-        if isinstance(block, (Code, Graph)):  # neither names a gradient of what is shown
+        if isinstance(block, Foldable):
+            return Foldable(self.side(block.title), tuple(map(self.block, block.blocks)))
+        if isinstance(block, (Code, TensorGraph)):  # neither names a gradient of what is shown
             return block
         raise TypeError(f"nothing renames {type(block).__name__}")
 

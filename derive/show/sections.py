@@ -29,12 +29,12 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Graph,
-    Group,
-    Lines,
-    Node,
+    Foldable,
+    ProgramLines,
     Prose,
     Section,
+    TensorGraph,
+    TensorNode,
 )
 from derive.show.names import explained
 from derive.show.paths import branching, paths_to
@@ -61,7 +61,7 @@ LONGEST_WHOLE = 12  # statements; of a longer forward an overview is shown
 def document_of(
     proved: Proved,
     of: str | None = None,
-    code: Lines | None = None,
+    code: ProgramLines | None = None,
     entries: int = 3,
     titles: Collection[str] = TITLES,
 ) -> Document:
@@ -163,7 +163,7 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
     lines |= {t.name: [Equation(t, e, used_by(t.name))] for t, e in ties_forward(definition)}
     yield from _by_block(definition, lines, overview)
     graph = _graph(proved)
-    yield Group("the graph of the forward", (graph,)) if overview else graph
+    yield Foldable("the graph of the forward", (graph,)) if overview else graph
 
 
 def _domains(definition: Definition) -> dict[Expr, tuple[str | Basic, ...]]:
@@ -175,7 +175,7 @@ def _domains(definition: Definition) -> dict[Expr, tuple[str | Basic, ...]]:
     return {number: joined(dict.fromkeys(own), " and ") for number, own in bounds.items()}
 
 
-def _graph(proved: Proved) -> Graph:
+def _graph(proved: Proved) -> TensorGraph:
     definition, chain = proved.definition, proved.closed_form.chain
     layouts = layouts_of(definition)
     tensors = [*definition.inputs, *(t for t, _ in definition.scalars)]
@@ -184,8 +184,8 @@ def _graph(proved: Proved) -> Graph:
         (t.name, s.name): None for s in definition.statements for t in tensors_in(s.expression)
     }
     passes = {(a.of.name, c.via) for a in chain.adjoints for c in a.contributions}
-    nodes = tuple(Node(t.name, t.role, shape(layouts[t.name])) for t in tensors)
-    return Graph(nodes, tuple(edges), frozenset(passes))
+    nodes = tuple(TensorNode(t.name, t.role, shape(layouts[t.name])) for t in tensors)
+    return TensorGraph(nodes, tuple(edges), frozenset(passes))
 
 
 def _by_block(
@@ -204,7 +204,7 @@ def _by_block(
     for block, names in groupby(lines, group):
         together = tuple(line for name in names for line in lines[name])
         title = f"inside of {block}: {len(together)} lines"
-        yield Group(title, (Equations(together),)) if block else Equations(together)
+        yield Foldable(title, (Equations(together),)) if block else Equations(together)
 
 
 def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> Iterator[Block]:
@@ -279,14 +279,14 @@ def equations_of(statements: Iterable[ClosedStatement]) -> Equations:
 
 def _computed_forward(proved: Proved, overview: bool) -> Iterator[Block]:
     blocks = tuple(computed_forward(proved))
-    yield from (Group("the lines that differ", blocks),) if overview and blocks else blocks
+    yield from (Foldable("the lines that differ", blocks),) if overview and blocks else blocks
 
 
 def _proof(proved: Proved) -> Iterator[Block]:
     yield Prose(f"{proved.summary[0].upper()}{proved.summary[1:]}.")
 
 
-def _code(code: Lines | None, wanted: set[str]) -> Iterator[Block]:
+def _code(code: ProgramLines | None, wanted: set[str]) -> Iterator[Block]:
     if code is None:
         return
     yield Prose(code.words)

@@ -15,7 +15,7 @@ from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement
 from derive.gradient.found.matrix_example import SIZE, AxisSum, recognised_products
 from derive.language.divisors import size_divisors
 from derive.language.errors import QuestionError
-from derive.language.formulas.entries import ArgMaxOf, Chosen, entry
+from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
 from derive.language.formulas.words import Words
 from derive.language.nodes import ArgMax, OneHot, Sum
 from derive.language.notation.definition import Definition
@@ -23,7 +23,7 @@ from derive.language.symbols import Tensor, axes_of, ordered, tensors_in
 from derive.proof.proving.proved import Proved
 from derive.proof.proving.small_batch import Entries, SmallBatch
 from derive.proof.proving.written_out import computed_again, inlined, without_parts
-from derive.show.document import Block, Group, Matrix, Prose
+from derive.show.document import Block, Foldable, Matrix, Prose
 
 
 def small_batches(
@@ -51,7 +51,7 @@ def small_batches(
 
 def _folded(matrices: Iterable[Matrix], overview: bool) -> Iterator[Block]:
     for matrix in matrices:
-        yield Group((matrix.name, ", entry by entry"), (matrix,)) if overview else matrix
+        yield Foldable((matrix.name, ", entry by entry"), (matrix,)) if overview else matrix
 
 
 def _sizes(definition: Definition, entries: int):
@@ -128,7 +128,7 @@ def _place(batch: SmallBatch, hot: OneHot, at, values: Mapping[str, Entries]) ->
     (axis,) = hot.operand.axes
     inside = hot.operand.operand
     along = ordered(axes_of(inside))
-    return ArgMaxOf(
+    return ArgMaxOfEntries(
         *(
             batch.written_out(inside, along, values)[
                 tuple(k if a == axis else at[a] for a in along)

@@ -11,7 +11,7 @@ from derive.language.errors import UnprovedError
 from derive.language.formulas.words import Words, joined
 from derive.language.nodes import Peak
 from derive.proof.proving.forward_plan import forward_plan
-from derive.proof.proving.line_proof import PROVED, WRITTEN, Line
+from derive.proof.proving.line_proof import PROVED, WRITTEN, ForwardLine
 from derive.proof.proving.proved import Proved
 from derive.show.document import Block, Equation, Equations, Prose
 
@@ -33,7 +33,7 @@ def computed_forward(proved: Proved) -> Iterator[Block]:
         yield Equations(tuple(Equation(c.tensor, c.expression, _why(c)) for c in changed))
 
 
-def _why(line: Line) -> Words:
+def _why(line: ForwardLine) -> Words:
     """The reason for subtracting a maximum, or for a line that equals the forward's."""
     peaks = sorted(line.expression.atoms(Peak), key=str)
     if line.expression in peaks:

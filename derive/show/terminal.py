@@ -19,11 +19,11 @@ from derive.show.document import (
     Document,
     Equation,
     Equations,
-    Graph,
     Matrix,
     Prose,
+    TensorGraph,
 )
-from derive.show.document import Group as Folded
+from derive.show.document import Foldable as Folded
 
 FOLDED = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 OPENS = (
@@ -82,7 +82,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
         yield Text(words_of(block.title), style=NAME)
         for inner in block.blocks:
             yield from _block(inner)
-    elif not isinstance(block, Graph):  # a graph is for a page
+    elif not isinstance(block, TensorGraph):  # a graph is for a page
         raise TypeError(f"nothing renders {type(block).__name__} in a terminal")
 
 

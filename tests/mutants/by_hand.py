@@ -165,7 +165,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ),
     ("derive.proof.proving.largest_of", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
     # the claims and the proof
-    ("derive.proof.proving.claim", "Shown.decide"): (("ground.decide()", "True"),),
+    ("derive.proof.proving.claim", "ShownClaims.decide"): (("ground.decide()", "True"),),
     ("derive.proof.proving.claim", "proved_on"): (("return None", "continue"),),
     ("derive.proof.proving.claim", "Batch._named_in"): (("for v in s.values}", "for v in ()}"),),
     ("derive.proof.proving.claim", "Batch.may_vanish"): (("all(", "any("),),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import sympy
 from sympy import Expr, Integer, floor
 
-from codegen.importing.values import Refused, Value
+from codegen.importing.values import Refused, TreeValue
 from derive.language.torch_ops import reads, trees
 from derive.language.torch_ops.text import number_text
 from derive.language.torch_ops.trees import ZERO, Tree
 
 
-def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
+def reread(
+    r, x: TreeValue, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero
+) -> TreeValue:
     """x read along dimension i at (step, offset) of ``axis``."""
     (old,) = x.dims[i]
     step, offset = index
@@ -21,14 +23,14 @@ def reread(r, x: Value, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Ze
     return x.with_dim(i, (axis,)).of(reads.at(x.tree, old, ((axis, step),), offset, fill, word))
 
 
-def size_of(r, x: Value, i: int) -> Expr:
+def size_of(r, x: TreeValue, i: int) -> Expr:
     return r.sizes.of(x.dims[i])
 
 
 # Scans
 
 
-def scanned(r, x, dim: int, word: str) -> Value:
+def scanned(r, x, dim: int, word: str) -> TreeValue:
     x = r.plain(x, dim % max(x.rank, 1)) if x.rank else x
     if not x.rank or x.dims[dim % x.rank] == ():
         return x
@@ -52,7 +54,7 @@ def reversed_along(e: Tree, axis: str, size: Expr) -> Tree:
     return reads.at(e, axis, back, size - 1)
 
 
-def read(r, x, i: int, index: tuple, fill) -> Value:
+def read(r, x, i: int, index: tuple, fill) -> TreeValue:
     """In dimension i as many entries, those of x at ``step`` times the place and an offset."""
     length, step, offset = index
     x, fill = r.plain(x, i), sympy.sympify(fill, strict=True)
@@ -66,7 +68,7 @@ def read(r, x, i: int, index: tuple, fill) -> Value:
     return x.with_dim(i, (axis,)).of(tree)
 
 
-def strided(r, x: Value, i: int, part: tuple) -> Value:
+def strided(r, x: TreeValue, i: int, part: tuple) -> TreeValue:
     """Every ``step``-th entry between two."""
     low, high, step = part
     x = r.plain(x, i)
@@ -80,7 +82,9 @@ def strided(r, x: Value, i: int, part: tuple) -> Value:
 # Windows
 
 
-def windows(r, x: Value, i: int, sizes: tuple, index: tuple, fill: Expr = sympy.S.Zero) -> Value:
+def windows(
+    r, x: TreeValue, i: int, sizes: tuple, index: tuple, fill: Expr = sympy.S.Zero
+) -> TreeValue:
     """x with the place of a window in dimension i, and what is in it in a new one behind all.
     ``sizes`` are those of the two, ``index`` is (step, hole, start).
     """
@@ -96,7 +100,7 @@ def windows(r, x: Value, i: int, sizes: tuple, index: tuple, fill: Expr = sympy.
     parts = ((to, step), *((axis, hole) for axis in inner))
     tree = reads.at(tree, old, parts, offset, fill)
     dims = [(to,) if j == i else d for j, d in enumerate(x.dims)]
-    return Value(tree, (*dims, inner))
+    return TreeValue(tree, (*dims, inner))
 
 
 def floor_text(length: Expr) -> str:

@@ -3,50 +3,54 @@
 from __future__ import annotations
 
 from codegen.importing.operations.table import rule, rules
-from codegen.importing.values import CONDITION, LABEL, Value
+from codegen.importing.values import CONDITION, LABEL, TreeValue
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import ZERO
 
 
 def _compare(relation: str):
     def of(r, x, other):
-        known = trees.value_of(other.tree) if isinstance(other, Value) and not other.axes else None
+        known = (
+            trees.value_of(other.tree) if isinstance(other, TreeValue) and not other.axes else None
+        )
         other = other if known is None or other.rank else known
-        if isinstance(x, Value) and x.kind == LABEL and not isinstance(other, Value):
+        if isinstance(x, TreeValue) and x.kind == LABEL and not isinstance(other, TreeValue):
             return _counted_labels(r, x, other, relation)
-        whole = relation in ("==", "!=") and not isinstance(other, Value) and other in (0, 1)
+        whole = relation in ("==", "!=") and not isinstance(other, TreeValue) and other in (0, 1)
         known = _condition(x) if whole else None
         if known is not None:
             yes = (relation == "==") == bool(other)
             return known if yes else known.of(trees.opposite(known.tree))
         found = r.pointwise(lambda a, b: trees.compared(relation, a, b), x, other)
-        return Value(found.tree, found.dims, CONDITION)
+        return TreeValue(found.tree, found.dims, CONDITION)
 
     return of
 
 
-def _condition(x: Value) -> Value | None:
+def _condition(x: TreeValue) -> TreeValue | None:
     """A condition, or numbers that are 1 where one holds, else 0."""
     if x.kind == CONDITION:
         return x
     tree = trees.condition_of(x.tree) if x.tree.kind == "choice" else None
-    return None if tree is None else Value(tree, x.dims, CONDITION)
+    return None if tree is None else TreeValue(tree, x.dims, CONDITION)
 
 
-def _counted_labels(r, x: Value, number, relation: str) -> Value:
+def _counted_labels(r, x: TreeValue, number, relation: str) -> TreeValue:
     """Labels beside the number that picks nothing: which of them count."""
     at = r.sizes.hint(r.sizes.plain(number))
     negative = at < 0 if relation in ("==", "!=") else at == 0
     if not negative or relation not in ("==", "!=", ">=", "<"):
         numbers = r.as_number(x)
         tree = trees.compared(relation, numbers.tree, r.number(number))
-        return Value(tree, x.dims, CONDITION)
+        return TreeValue(tree, x.dims, CONDITION)
     if relation in ("==", "!="):
         r.ignore(x, at)
     else:
         r.ignore(x, None)
     counts = trees.compared("!=", trees.kept(x.tree), ZERO)
-    return Value(counts if relation in ("!=", ">=") else trees.opposite(counts), x.dims, CONDITION)
+    return TreeValue(
+        counts if relation in ("!=", ">=") else trees.opposite(counts), x.dims, CONDITION
+    )
 
 
 for _name, _relation in {
@@ -63,7 +67,7 @@ for _name, _relation in {
 def _logic(kind: str):
     def of(r, x, other):
         (a, b), dims = r.aligned(r.as_condition(x), r.as_condition(other))
-        return Value(trees.joined(kind, a.tree, b.tree), dims, CONDITION)
+        return TreeValue(trees.joined(kind, a.tree, b.tree), dims, CONDITION)
 
     return of
 
@@ -84,8 +88,8 @@ def _not(r, x):
 def _mul(r, x, other):
     """A condition as a factor is a choice."""
     for factor, condition in ((x, other), (other, x)):
-        if isinstance(condition, Value) and condition.kind == CONDITION:
-            if isinstance(factor, Value) and factor.kind == CONDITION:
+        if isinstance(condition, TreeValue) and condition.kind == CONDITION:
+            if isinstance(factor, TreeValue) and factor.kind == CONDITION:
                 return _logic("and")(r, x, other)
             return r.chosen(condition, factor, 0)
     return r.pointwise(trees.product, x, other)

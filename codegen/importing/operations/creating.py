@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from codegen.importing.operations.table import operation, rule
 from codegen.importing.operations.viewing import shape_of
-from codegen.importing.values import CONDITION, Value
+from codegen.importing.values import CONDITION, TreeValue
 from derive.language.torch_ops.trees import ZERO
 
 
-def constant(r, value, shape) -> Value:
+def constant(r, value, shape) -> TreeValue:
     """The same everywhere; of booleans a condition."""
-    found = Value(r.number(value), r.by_size(shape))
+    found = TreeValue(r.number(value), r.by_size(shape))
     is_bool = str(r.node.meta["val"].dtype) == "torch.bool"
     return r.as_condition(found) if is_bool else found
 
 
-def like(r, x: Value, value) -> Value:
-    found = Value(r.number(value), x.dims)
+def like(r, x: TreeValue, value) -> TreeValue:
+    found = TreeValue(r.number(value), x.dims)
     return r.as_condition(found) if str(r.node.meta["val"].dtype) == "torch.bool" else found
 
 
@@ -36,11 +36,11 @@ def _fill(r, x, value=0):
 
 @rule("scalar_tensor")
 def _scalar_tensor(r, s):
-    return Value(r.number(s))
+    return TreeValue(r.number(s))
 
 
 @rule("copy")
 def _copy(r, x, src):
     found = r.value(src)
-    aligned, dims = r.aligned(Value(ZERO, x.dims), r.as_number(found))
-    return Value(aligned[1].tree, dims) if found.kind != CONDITION else found
+    aligned, dims = r.aligned(TreeValue(ZERO, x.dims), r.as_number(found))
+    return TreeValue(aligned[1].tree, dims) if found.kind != CONDITION else found

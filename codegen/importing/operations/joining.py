@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import sympy
 from sympy import Integer, Symbol
 
-from codegen.importing.values import Value
+from codegen.importing.values import TreeValue
 from derive.language.torch_ops import reads, trees
 from derive.language.torch_ops.text import number_text
 from derive.language.torch_ops.trees import Tree
 
 
-def unsqueezed(x: Value, i: int) -> Value:
+def unsqueezed(x: TreeValue, i: int) -> TreeValue:
     return x.along((*x.dims[:i], (), *x.dims[i:]))
 
 
-def stack(r, tensors, dim) -> Value:
+def stack(r, tensors, dim) -> TreeValue:
     return laid_together(r, [unsqueezed(r.as_number(v), dim) for v in tensors], dim)
 
 
-def laid_together(r, values, dim) -> Value:
+def laid_together(r, values, dim) -> TreeValue:
     """Values side by side along a dimension of size 1, each picked by its one-hot."""
     found, dims = r.aligned(*values)
     i = dim % len(dims)
@@ -30,11 +30,13 @@ def laid_together(r, values, dim) -> Value:
     tree = trees.ZERO
     for k, v in enumerate(found):
         picked = trees.one_hot(trees.number(k), count)
-        tree = r.sum_like(trees.sum_of, Value(tree, dims), v.of(trees.product(picked, v.tree))).tree
-    return Value(tree, (*dims[:i], (count,), *dims[i + 1 :]))
+        tree = r.sum_like(
+            trees.sum_of, TreeValue(tree, dims), v.of(trees.product(picked, v.tree))
+        ).tree
+    return TreeValue(tree, (*dims[:i], (count,), *dims[i + 1 :]))
 
 
-def cat(r, tensors, i: int) -> Value:
+def cat(r, tensors, i: int) -> TreeValue:
     values = [r.as_number(v) for v in tensors]
     if len(values) == 1:
         return values[0]
@@ -54,7 +56,7 @@ def cat(r, tensors, i: int) -> Value:
     return r.single(joined, i)
 
 
-def one_after_the_other(r, values: Sequence[Value], i: int) -> Value:
+def one_after_the_other(r, values: Sequence[TreeValue], i: int) -> TreeValue:
     """Each where it stands among the entries of all, and 0 elsewhere."""
     values = [r.plain(v, i) for v in values]
     size = sympy.expand(sympy.Add(*(r.sizes.of(v.dims[i]) for v in values)))
@@ -79,7 +81,7 @@ def one_after_the_other(r, values: Sequence[Value], i: int) -> Value:
     return whole
 
 
-def _turned(r, values: Sequence[Value], i: int) -> Value | None:
+def _turned(r, values: Sequence[TreeValue], i: int) -> TreeValue | None:
     """The two halves of one axis in the other order: each is read half an axis further."""
     found = [_half_of(r, v.tree) for v in values]
     if len(found) != 2 or None in found or [k for *_, k in found] != [1, 0]:

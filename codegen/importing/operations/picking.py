@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from codegen.importing.meeting import name_of
 from codegen.importing.operations.table import rule
-from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, Value
+from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, TreeValue
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import Tree
 
 AS_LABELS = "pass the indices as an integer argument"
 
 
-def hot(r, label: Value, axis: str) -> Tree:
+def hot(r, label: TreeValue, axis: str) -> Tree:
     """1 where the index along the axis is the label's, whatever kind of index that is."""
     if label.kind == LABEL:
         r.indices.setdefault(name_of(label.tree), set()).add(axis)
@@ -23,7 +23,7 @@ def hot(r, label: Value, axis: str) -> Tree:
     return trees.indicator(trees.compared("==", trees.position(axis), label.tree))
 
 
-def picked(r, label: Value, x: Value, i: int) -> Tree:
+def picked(r, label: TreeValue, x: TreeValue, i: int) -> Tree:
     """x with its dimension i picked, by a label whose dimensions agree with the rest of x's."""
     x = r.single(x, i)
     if x.dims[i] == ():
@@ -43,10 +43,10 @@ def gathered(r, x, dim, index):
         hole = x.with_dim(i, ())
     (there, label), dims = r.aligned(hole, index)
     found = x.of(there.tree).along(x.dims[i] if j == i else d for j, d in enumerate(dims))
-    return Value(picked(r, label, found, i), dims)
+    return TreeValue(picked(r, label, found, i), dims)
 
 
-def apart(r, x: Value, i: int, used) -> Value:
+def apart(r, x: TreeValue, i: int, used) -> TreeValue:
     """x with another axis in dimension i, as its own is met in what picks."""
     (axis,) = x.dims[i]
     other = r.sibling(axis, {*used, *x.axes})
@@ -65,7 +65,7 @@ def _index(r, x, indices):
     return indexed(r, r.as_number(x), indices, at)
 
 
-def indexed(r, x: Value, indices, at) -> Value:
+def indexed(r, x: TreeValue, indices, at) -> TreeValue:
     """Entries that indices pick, which broadcast together; positions along an axis are it."""
     for i in at:
         x = r.single(x, i)
@@ -89,4 +89,4 @@ def indexed(r, x: Value, indices, at) -> Value:
     to = {a: r.sibling(a, {*x.axes, *(b for d in dims for b in d)}) for a in sorted(clash)}
     if to:
         raise Refused(f"an index along {', '.join(to)} indexes the same axis", AS_LABELS)
-    return Value(tree, (*rest[:where], *dims, *rest[where:]))
+    return TreeValue(tree, (*rest[:where], *dims, *rest[where:]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from codegen.importing.operations.pointwise import exp
-from codegen.importing.values import ARGMAX, Refused, Value
+from codegen.importing.values import ARGMAX, Refused, TreeValue
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import ZERO
 
 ARG_MAX_ONLY = "use the values; indices of maxima may only index, as in x.gather(1, index)"
 
 
-def hits(r, x, dim, keepdim) -> Value:
+def hits(r, x, dim, keepdim) -> TreeValue:
     """The index of the largest entry, as the one-hot of it."""
     i = dim % x.rank
     x = r.single(r.as_number(x), i)
@@ -19,13 +19,13 @@ def hits(r, x, dim, keepdim) -> Value:
     (axis,) = x.dims[i]
     here = trees.compared("==", x.tree, trees.largest(x.tree, axis))
     found = r.dropped(x, trees.indicator(here), [i], keepdim)
-    return Value(found.tree, found.dims, ARGMAX, axis)
+    return TreeValue(found.tree, found.dims, ARGMAX, axis)
 
 
 # Softmax and its like
 
 
-def exponentials(r, x) -> tuple[Value, Value]:
+def exponentials(r, x) -> tuple[TreeValue, TreeValue]:
     """(scores, their exponentials): a masked score, which is -oo, has 0."""
     x = r.let("scores", r.as_number(x))
     written = next(
@@ -37,4 +37,4 @@ def exponentials(r, x) -> tuple[Value, Value]:
     pairs, otherwise = trees.pairs_of(written)
     taken = [(ZERO if v == masked else exp(v), c) for v, c in pairs]
     last = ZERO if otherwise == masked else exp(otherwise)
-    return x, r.let("counts", Value(trees.choice(*taken, otherwise=last), x.dims))
+    return x, r.let("counts", TreeValue(trees.choice(*taken, otherwise=last), x.dims))

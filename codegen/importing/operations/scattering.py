@@ -11,7 +11,7 @@ from sympy import Expr, floor
 from codegen.importing.operations.joining import unsqueezed
 from codegen.importing.operations.picking import hot
 from codegen.importing.operations.table import before, rule
-from codegen.importing.values import CONDITION, Part, Refused, Value
+from codegen.importing.values import CONDITION, Refused, TreeValue, WrittenPart
 from derive.language.torch_ops import reads, trees
 from derive.language.torch_ops.trees import ONE, Tree
 
@@ -41,7 +41,7 @@ def _index_put(r, x, indices, values, accumulate=False):
     pick = ONE
     for v, i in zip(found, at, strict=True):
         if i in own and not (_is_row(r, v, own, i) and rows[v.tree.args[0]] == own[i]):
-            moved = Value(trees.renamed(v.tree, to), v.dims, v.kind, v.over)
+            moved = TreeValue(trees.renamed(v.tree, to), v.dims, v.kind, v.over)
             pick = trees.product(pick, hot(r, moved, own[i]))
     where = at[0] if at == list(range(at[0], at[-1] + 1)) else 0
     rest = [dim for j, dim in enumerate(before.dims) if j not in at]
@@ -52,7 +52,7 @@ def _index_put(r, x, indices, values, accumulate=False):
     if accumulate:
         each = trees.broadcast(values.tree, [a for a in several if a not in values.tree.free])
         more = trees.total(trees.product(pick, each), several)
-        return r.sum_like(trees.sum_of, before, Value(more, before.dims))
+        return r.sum_like(trees.sum_of, before, TreeValue(more, before.dims))
     if not several:
         return before.of(put(pick, before.tree, values.tree))
     if {*several} & values.tree.free or trees.tensors_in(values.tree):
@@ -64,7 +64,7 @@ def _index_put(r, x, indices, values, accumulate=False):
     return before.of(trees.choice((values.tree, met), otherwise=before.tree))
 
 
-def _is_row(r, v: Value, own: dict[int, str], i: int) -> bool:
+def _is_row(r, v: TreeValue, own: dict[int, str], i: int) -> bool:
     """Whether an index is the place along all of its axis."""
     return v.tree.kind == "position" and i in own and r.sizes.alike(v.tree.args[0], own[i])
 
@@ -79,7 +79,7 @@ before |= {"select_scatter", "slice_scatter"}
 def _select_scatter(r, x, src, dim, index):
     i = dim % x.rank
     at = r.bound(index, r.sizes.of(x.dims[i]))
-    return written(r, x, unsqueezed(src, i), Part(i, at, at + 1))
+    return written(r, x, unsqueezed(src, i), WrittenPart(i, at, at + 1))
 
 
 @rule("slice_scatter")
@@ -89,7 +89,7 @@ def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
     return written(r, x, src, r.bounded(x, i, start, end, step))
 
 
-def written(r, x: Value, src: Value, part: Part) -> Value:
+def written(r, x: TreeValue, src: TreeValue, part: WrittenPart) -> TreeValue:
     """``x`` with ``src`` in a part of a dimension."""
     i, size, left = part.i, r.sizes.of(x.dims[part.i]), None
     if x.dims[i] == () or covers(r, [part], size):
@@ -113,7 +113,7 @@ def written(r, x: Value, src: Value, part: Part) -> Value:
     return replace(before.of(laid), parts=left)
 
 
-def _inside(axis: str, part: Part, size: Expr) -> Tree:
+def _inside(axis: str, part: WrittenPart, size: Expr) -> Tree:
     """Where a part is."""
     here = trees.position(axis)
     if sympy.expand(part.high - part.low) == 1:
@@ -130,7 +130,7 @@ def _inside(axis: str, part: Part, size: Expr) -> Tree:
     return where[0] if len(where) == 1 else trees.joined("and", *where)
 
 
-def laid_at(r, src: Value, axis: str, part: Part) -> tuple[Tree, bool]:
+def laid_at(r, src: TreeValue, axis: str, part: WrittenPart) -> tuple[Tree, bool]:
     """The entries of ``src`` along ``axis``, where a part of it is; whether all others are 0."""
     own = src.dims[part.i][0] if src.dims[part.i] else ""
     if own in r.windows and r.windows[own][0] not in src.tree.free and part.step == 1:
@@ -149,7 +149,7 @@ def laid_at(r, src: Value, axis: str, part: Part) -> tuple[Tree, bool]:
     return reads.at(tree, own, ((axis, step),), offset, word=word), is_alone
 
 
-def covers(r, parts: Sequence[Part], size: Expr) -> bool:
+def covers(r, parts: Sequence[WrittenPart], size: Expr) -> bool:
     """Whether these parts are all of one dimension."""
     if len({part.i for part in parts}) != 1:
         return False

@@ -6,7 +6,7 @@ import sympy
 
 from codegen.importing.operations.along import strided
 from codegen.importing.operations.table import before, rule, rules
-from codegen.importing.values import CONDITION, LABEL, NUMBER, Outside, Refused
+from codegen.importing.values import CONDITION, LABEL, NUMBER, OutsideAxis, Refused
 from derive.language.torch_ops import trees
 
 
@@ -25,7 +25,7 @@ for _name in ("clone", "contiguous", "alias", "lift_fresh_copy", "positive"):
 
 @rule("detach")
 def _detach(r, x):
-    if isinstance(x, Outside) or x.kind != NUMBER or not trees.tensors_in(x.tree):
+    if isinstance(x, OutsideAxis) or x.kind != NUMBER or not trees.tensors_in(x.tree):
         return x
     return r.pointwise(lambda tree: trees.call("Detach", tree), x)
 
@@ -34,7 +34,7 @@ def _detach(r, x):
 def _to(r, x, other=None):
     """Another format has the same numbers; of whole numbers only what is one already."""
     dtype = r.node.meta["val"].dtype
-    if isinstance(x, Outside):
+    if isinstance(x, OutsideAxis):
         return x
     if dtype.is_floating_point or dtype.is_complex:
         return r.as_number(x) if x.kind in (CONDITION, LABEL) else x

@@ -20,7 +20,7 @@ from derive.language.notation.definition import Definition
 LONG = 2.0**20  # the rate of a step: beside it a parameter is no more than rounding
 
 
-class Beside(check.Beside):
+class CppModule(check.KernelModule):
     def prepare(self, kernels: ModuleType, name: str) -> None:
         importlib.import_module(f"{kernels.__name__}._node").node.wish = "0"  # Python launches
         building = importlib.import_module(f"{kernels.__name__}._building")

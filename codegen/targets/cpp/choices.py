@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from codegen.schedule.nodes import Node, Whole
+from codegen.schedule.nodes import LibraryNode, Node
 from codegen.targets.cpp.names import named
 
 WANT = "want_"
@@ -44,7 +44,7 @@ def flag_of(name: str) -> str:
 
 
 def choices_of(
-    nodes: Mapping[str, Node | Whole], results: Iterable[str], left_out: Iterable[str]
+    nodes: Mapping[str, Node | LibraryNode], results: Iterable[str], left_out: Iterable[str]
 ) -> Choices:
     """The choices of ``nodes``, in an order in which they can be computed."""
     needed = {name: {name} & {*results} for name in nodes}

@@ -5,21 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 
 from codegen.schedule.elements import Element, is_whole
-from codegen.targets.cpp.names import Names, named
+from codegen.targets.cpp.names import CppNames, named
 from codegen.targets.cpp.vocabulary import FUNCTIONS, LEVELS, POWERS, SIGNS
 from codegen.targets.tables import expressions
 from codegen.targets.tables.expressions import ALONE
 from derive.language.errors import QuestionError
 
 
-class Expressions(expressions.Expressions):
+class CppExpressions(expressions.Expressions):
     """Prints elements. ``places`` maps arrays to the text of an entry: a function of its indices as
     texts; ``at_hand`` maps elements to their variables.
     """
 
     LANGUAGE, SIGNS, LEVELS, FUNCTIONS, POWERS = "C++", SIGNS, LEVELS, FUNCTIONS, POWERS
 
-    def __init__(self, names: Names):
+    def __init__(self, names: CppNames):
         super().__init__(names)
         self.places: dict[str, object] = {}
         self.at_hand: dict[Element, str] = {}

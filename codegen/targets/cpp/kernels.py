@@ -11,19 +11,19 @@ from codegen.schedule.dropping import last_axes, without
 from codegen.schedule.elements import Axes, Element, scalars_of
 from codegen.schedule.merging import with_joined_sizes
 from codegen.schedule.moments import in_one_pass
-from codegen.schedule.nodes import Flat, Node, Whole
+from codegen.schedule.nodes import Flat, LibraryNode, Node
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.cpp.choices import choices_of, flag_of
 from codegen.targets.cpp.loops import Loops
-from codegen.targets.cpp.names import Names, named
+from codegen.targets.cpp.names import CppNames, named
 from codegen.targets.cpp.vocabulary import I64
 from codegen.targets.tables import kernel as tables
 from codegen.targets.tables.names import with_joined
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(tables.Kernel):
+class CppKernel(tables.Kernel):
     """A function in C++: ``arguments`` are (type, name), with Real for a template's: In and Out of
     it are arrays in the dtype of the inputs, which may have 16 bits.
 
@@ -35,7 +35,7 @@ class Kernel(tables.Kernel):
 
     arguments: tuple[tuple[str, str], ...]
     lines: tuple[str, ...]
-    special: tuple[tuple[str, Kernel], ...] = ()
+    special: tuple[tuple[str, CppKernel], ...] = ()
     variants: tuple[tuple[bool, ...], ...] = ()
     counts: tuple[tuple[str, str], ...] = ()
 
@@ -46,17 +46,17 @@ def kernels_of(
     codes: Mapping[str, str],
     left_out: Sequence[str] = (),
     several: Sequence[str] = (),
-) -> list[Kernel | Whole]:
+) -> list[CppKernel | LibraryNode]:
     """The kernels of a function, and the library operations between them. ``codes`` are the names
     of sizes by their axes. If one kernel computes everything, the results ``left_out`` may be, and
     it is shorter for each of ``several`` sizes, of axes that stand for any number of dimensions,
     that is 1.
     """
-    writer = Kernels(name, flat, codes, left_out)
+    writer = CppKernels(name, flat, codes, left_out)
     pieces = writer.pieces()
-    if left_out and not (len(pieces) == 1 and isinstance(pieces[0], Kernel)):
+    if left_out and not (len(pieces) == 1 and isinstance(pieces[0], CppKernel)):
         return kernels_of(name, flat, codes)
-    if len(pieces) != 1 or isinstance(pieces[0], Whole):
+    if len(pieces) != 1 or isinstance(pieces[0], LibraryNode):
         return pieces
     kernel, special = pieces[0], []
     own = {axis: code for axis, code in writer.codes.items() if axis not in writer.flat.joined}
@@ -68,7 +68,7 @@ def kernels_of(
             for axis in axes:
                 shorter = without(shorter, axis)
             words = [name, *(f"without_{axis}" for axis in axes)]
-            (short,) = Kernels("_".join(words), shorter, codes, left_out).pieces()
+            (short,) = CppKernels("_".join(words), shorter, codes, left_out).pieces()
             condition = " && ".join(f"{writer.names.of_codes[own[axis]]} == 1" for axis in axes)
             alike = replace(short, reads=kernel.reads, writes=kernel.writes, sizes=kernel.sizes)
             special.append((condition, replace(alike, arguments=kernel.arguments)))
@@ -91,7 +91,7 @@ def subsets(results: Sequence[str]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys([*alone, tuple(results[1:])]))
 
 
-class Kernels:
+class CppKernels:
     """Writes the kernels of one function."""
 
     def __init__(
@@ -100,20 +100,20 @@ class Kernels:
         plan = planned(in_one_pass(flat, CPU))
         self.name, self.flat, self.codes = name, plan.flat, with_joined(codes, plan.flat)
         self.stages = [
-            stage if isinstance(stage, Whole) else with_joined_sizes(stage, plan.flat.joined)
+            stage if isinstance(stage, LibraryNode) else with_joined_sizes(stage, plan.flat.joined)
             for stage in plan.stages
         ]
         self.nodes, self.entries = plan.nodes, plan.entries()
         self.arrays = {array.name: array for array in plan.flat.arrays}
         self.results = {made for _, made in flat.results}
         self.choices = choices_of(plan.nodes, self.results, left_out)
-        self.names = Names([*self.arrays, *self.nodes], flat.scalars, self.codes)
+        self.names = CppNames([*self.arrays, *self.nodes], flat.scalars, self.codes)
 
-    def runs(self) -> list[list[Sweep] | Whole]:
+    def runs(self) -> list[list[Sweep] | LibraryNode]:
         """The stages, with adjacent sweeps together."""
-        runs: list[list[Sweep] | Whole] = []
+        runs: list[list[Sweep] | LibraryNode] = []
         for stage in self.stages:
-            if isinstance(stage, Whole):
+            if isinstance(stage, LibraryNode):
                 runs.append(stage)
             elif runs and isinstance(runs[-1], list):
                 runs[-1].append(stage)
@@ -121,26 +121,26 @@ class Kernels:
                 runs.append([stage])
         return runs
 
-    def pieces(self) -> list[Kernel | Whole]:
+    def pieces(self) -> list[CppKernel | LibraryNode]:
         runs = self.runs()
-        found: list[Kernel | Whole] = []
+        found: list[CppKernel | LibraryNode] = []
         for i, run in enumerate(runs):
-            if isinstance(run, Whole):
+            if isinstance(run, LibraryNode):
                 found.append(run)
                 continue
             later = self.results.union(*(self._read(other) for other in runs[i + 1 :]))
-            number = sum(isinstance(piece, Kernel) for piece in found)
+            number = sum(isinstance(piece, CppKernel) for piece in found)
             found.append(
                 self.kernel(f"{self.name}_{number + 1}" if number else self.name, run, later)
             )
         return found
 
-    def _read(self, run: list[Sweep] | Whole) -> frozenset[str]:
-        if isinstance(run, Whole):
+    def _read(self, run: list[Sweep] | LibraryNode) -> frozenset[str]:
+        if isinstance(run, LibraryNode):
             return run.reads
         return frozenset(name for node in nodes_in(run) for name in node.reads)
 
-    def kernel(self, name: str, sweeps: Sequence[Sweep], later: set[str]) -> Kernel:
+    def kernel(self, name: str, sweeps: Sequence[Sweep], later: set[str]) -> CppKernel:
         """The kernel of a run of sweeps: its reads, writes, scratch memory and arguments."""
         nodes = nodes_in(sweeps)
         own = {node.name for node in nodes}
@@ -165,7 +165,7 @@ class Kernels:
             *loops.lines,
             "    return DONE;",
         ]
-        return Kernel(
+        return CppKernel(
             name=name,
             reads=tuple(reads),
             writes=tuple(writes),

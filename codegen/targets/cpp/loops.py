@@ -17,9 +17,9 @@ from codegen.schedule.inlining import CHEAP
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest, Sweep
 from codegen.targets.cpp.choices import Choices
-from codegen.targets.cpp.expressions import Expressions, inverted
+from codegen.targets.cpp.expressions import CppExpressions, inverted
 from codegen.targets.cpp.folding import WIDTH
-from codegen.targets.cpp.names import Names, named
+from codegen.targets.cpp.names import CppNames, named
 from codegen.targets.cpp.vocabulary import I64
 
 ALWAYS = Choices()
@@ -28,7 +28,7 @@ TILE = 32  # entries of the last axis that a row has beside other axes
 
 
 @dataclass(frozen=True)
-class Part:
+class ThreadPart:
     """A thread's own variable for a row, and its initializer."""
 
     kind: str
@@ -49,8 +49,8 @@ class Loops:
     tile: str | None
     inside: tuple[str, ...]
 
-    def __init__(self, names: Names, memory: Mapping[str, Axes], choices: Choices = ALWAYS):
-        self.names, self.print, self.choices = names, Expressions(names), choices
+    def __init__(self, names: CppNames, memory: Mapping[str, Axes], choices: Choices = ALWAYS):
+        self.names, self.print, self.choices = names, CppExpressions(names), choices
         self.memory = dict(memory)
         self.lines: list[str] = []
         self.depth = 1
@@ -615,7 +615,7 @@ class Loops:
         """The number of entries of the last axis in a row, where it is cut into pieces."""
         return "TILE" if self.is_whole() else str(TILE)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ThreadPart]:
         """Variables that each thread has of its own."""
         found = []
         for node in (self.of[name] for name in self.current.partial):
@@ -623,22 +623,24 @@ class Loops:
             kind = "Most" if node.kind == "max" else "Total"
             kind = "Columns" if self.is_added_by_entry(node) else kind
             found.append(
-                Part("double*" if kind == "Total" else "Real*", name, f"{kind}({name}, {count})")
+                ThreadPart(
+                    "double*" if kind == "Total" else "Real*", name, f"{kind}({name}, {count})"
+                )
             )
         for nest in self.current.nests:
             for node in nest.nodes:
                 found += self.kept(nest, node)
         return found
 
-    def kept(self, nest: Nest, node: Node) -> list[Part]:
+    def kept(self, nest: Nest, node: Node) -> list[ThreadPart]:
         """Buffers that a row keeps for a node."""
         name, axes = named(node.name), self.row_axes(node)
         count, found = self.product(self.row_sizes(axes)), []
         if axes and node.name in self.current.kept:
-            found.append(Part("Real*", name, f"Kept<Real>({count})"))
+            found.append(ThreadPart("Real*", name, f"Kept<Real>({count})"))
         if node in self.added_in_blocks(nest):
-            found.append(Part("Real*", f"{name}_block", f"Kept<Real>({count})"))
-            found.append(Part("double*", f"{name}_total", f"Kept<double>({count})"))
+            found.append(ThreadPart("Real*", f"{name}_block", f"Kept<Real>({count})"))
+            found.append(ThreadPart("double*", f"{name}_total", f"Kept<double>({count})"))
         return found
 
     def is_added_by_entry(self, node: Node) -> bool:

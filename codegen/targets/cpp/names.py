@@ -8,5 +8,5 @@ CPP = Taken(TAKEN, PREFIXES, SUFFIXES)
 named = CPP.named
 
 
-class Names(names.Names):
+class CppNames(names.Names):
     language = CPP

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from codegen.program import NUMBERS
 from codegen.targets.lean.pair import Pair
 from codegen.targets.tables.kernel import Kernel
-from codegen.targets.tables.page import KernelLines, KernelPage, Loops
+from codegen.targets.tables.page import FunctionOnKernels, KernelLines, KernelPage
 from codegen.targets.torch.lines import STEP
 
 LENGTH = re.compile(r"(\w+) = (\w+)\.shape\[(\d+)\]( // \w+)?")
@@ -59,7 +59,9 @@ def _of_function(pair: Pair, page: KernelPage) -> tuple[str, ...]:
     return *first, f"saves {' '.join([*page.saved, *page.made])}", *second
 
 
-def _launched(page: KernelPage, loops: Loops, takes: list[str], gives: list[str]) -> list[str]:
+def _launched(
+    page: KernelPage, loops: FunctionOnKernels, takes: list[str], gives: list[str]
+) -> list[str]:
     """The statements of one function, or none."""
     lines = KernelLines(page, loops, STEP)
     (kernel,) = loops.kernels if len(loops.pieces) == 1 else (None,)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from codegen.program.arrays import Contract, Gathered
 from codegen.program.values import Load, Value
 from codegen.schedule.elements import Axes
-from codegen.schedule.nodes import Whole
+from codegen.schedule.nodes import LibraryNode
 from codegen.targets.cpp.names import named
 from codegen.targets.cpp.vocabulary import I64
 from derive.language.errors import QuestionError
@@ -16,7 +16,7 @@ from derive.language.notation.layout import Layout
 
 
 @dataclass(frozen=True)
-class Operand:
+class ProductOperand:
     """An array with its axes, none of them flattened."""
 
     name: str
@@ -46,7 +46,7 @@ class Products:
     def __init__(self, size, parts: Mapping[str, Axes]):
         self.size, self.parts = size, parts
 
-    def lines(self, whole: Whole) -> list[str]:
+    def lines(self, whole: LibraryNode) -> list[str]:
         """The lines of a product or index-add. Raises `QuestionError` for others."""
         if isinstance(whole.value, Contract):
             return [*self.product(whole, whole.value)]
@@ -57,8 +57,8 @@ class Products:
             "to add it, extend codegen/targets/cpp/products.py",
         )
 
-    def operand(self, value) -> Operand:
-        return Operand(value.name, self.axes(value.dims))
+    def operand(self, value) -> ProductOperand:
+        return ProductOperand(value.name, self.axes(value.dims))
 
     def axes(self, layout: Layout) -> Axes:
         names = [dim.axis.name for dim in layout]
@@ -69,12 +69,12 @@ class Products:
 
     # -- a product of matrices ------------------------------------------------
 
-    def product(self, whole: Whole, value: Contract) -> Iterator[str]:
+    def product(self, whole: LibraryNode, value: Contract) -> Iterator[str]:
         """Rows are axes of ``left``, columns those of ``right``, which the result has last; other
         axes get a loop around the product.
         """
         left, right = self.operand(value.left), self.operand(value.right)
-        result = Operand(whole.name, whole.axes)
+        result = ProductOperand(whole.name, whole.axes)
         if result.axes and result.axes[-1] not in right.axes:
             left, right = right, left
         operands = (left, right, result)
@@ -107,7 +107,7 @@ class Products:
         numbers = ", ".join([*counts, *strides, str(added).lower()])
         yield f"    product<{numbers}>({', '.join(places)});"
 
-    def together(self, group: Sequence[str], operands: Sequence[Operand]) -> list[str]:
+    def together(self, group: Sequence[str], operands: Sequence[ProductOperand]) -> list[str]:
         """The last axes of a group that are adjacent in all operands: one loop runs over all of
         them.
         """
@@ -120,13 +120,13 @@ class Products:
             found.insert(0, axis)
         return found
 
-    def place(self, operand: Operand, outer: Sequence[str]) -> str:
+    def place(self, operand: ProductOperand, outer: Sequence[str]) -> str:
         steps = [f"i_{a} * ({operand.stride(a, self.size)})" for a in outer if a in operand.axes]
         return " + ".join([named(operand.name), *steps])
 
     # -- additions by index ---------------------------------------------------
 
-    def added(self, whole: Whole, value: Gathered) -> list[str]:
+    def added(self, whole: LibraryNode, value: Gathered) -> list[str]:
         index, source = self.operand(value.index), self.operand(value.source)
         rows, width = self.count(index.axes), self.count(whole.axes[1:])
         result = named(whole.name)

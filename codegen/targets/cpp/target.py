@@ -9,7 +9,7 @@ from pathlib import Path
 from codegen.files.digest import digest
 from codegen.files.header import header
 from codegen.targets.cpp.folding import called, folded
-from codegen.targets.cpp.kernels import Kernel, kernels_of
+from codegen.targets.cpp.kernels import CppKernel, kernels_of
 from codegen.targets.cpp.node import nodes_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.languages import Compares
@@ -108,15 +108,15 @@ class CppTarget:
         return shared(TEMPLATES, RUNTIME)
 
     def beside(self, texts: tuple[str, ...]) -> Compares:
-        from codegen.targets.cpp.check import Beside  # torch takes a second
+        from codegen.targets.cpp.check import CppModule  # torch takes a second
 
-        return Beside(texts, self.shared(), "cpp", self.folder, self.ends)
+        return CppModule(texts, self.shared(), "cpp", self.folder, self.ends)
 
     def _printed(self, template: str, **values: object) -> str:
         return environment(TEMPLATES).get_template(template).render(**values)
 
 
-def _as_printed(kernel: Kernel) -> list[Printed]:
+def _as_printed(kernel: CppKernel) -> list[Printed]:
     """The kernel, with its special cases before it; behind it the dispatch to variants that leave
     out gradients. Python calls it in both dtypes.
     """
@@ -145,7 +145,7 @@ def _as_printed(kernel: Kernel) -> list[Printed]:
     return [*found, own, Printed("<class Real>", signature, _folded(lines), exported)]
 
 
-def _variant(kernel: Kernel, wanted: Sequence[bool], arguments: str) -> str:
+def _variant(kernel: CppKernel, wanted: Sequence[bool], arguments: str) -> str:
     """The call of the kernel variant that computes only ``wanted`` gradients."""
     pairs = zip(kernel.counts, wanted, strict=True)
     asked = " && ".join(name if want else f"!{name}" for (name, _), want in pairs)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from codegen.program import NUMBERS, Parameter, Program
 from codegen.program.steps import Default, Fill, SplitLabel
 from codegen.schedule.at_once import with_gradients
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.cpp.folding import folded
 from codegen.targets.cpp.loops import Loops
-from codegen.targets.cpp.names import Names, named
+from codegen.targets.cpp.names import CppNames, named
 from codegen.targets.cpp.products import Products, has_lines
 from codegen.targets.tables.names import with_joined
 from codegen.targets.torch.wrapping import in_tuple, wrapped
@@ -62,10 +62,12 @@ def training_of(program: Program) -> Training | None:
     ):
         return None  # defaults and any number of dimensions are left to a module
     found = with_gradients(program, results)
-    wholes = [node.value for node in found[1].nodes if isinstance(node, Whole)] if found else []
+    wholes = (
+        [node.value for node in found[1].nodes if isinstance(node, LibraryNode)] if found else []
+    )
     if not wholes or not all(map(has_lines, wholes)):
         return None
-    writer = _Writer(program, found[1], axis, [p.name for p in wanted])
+    writer = _StepWriter(program, found[1], axis, [p.name for p in wanted])
     return writer.training() if {*writer.plain} <= writer.places.keys() else None
 
 
@@ -90,7 +92,7 @@ def _axes(p: Parameter) -> list[str]:
     return [dim.axis.name for dim in p.layout]
 
 
-class _Writer:
+class _StepWriter:
     def __init__(self, program: Program, flat: Flat, batch: str, parameters: list[str]):
         self.program, self.flat, self.batch, self.parameters = program, flat, batch, parameters
         self.plan = planned(flat)
@@ -104,14 +106,14 @@ class _Writer:
         self.stored = [
             name
             for stage in self.plan.stages
-            for name in ((stage.name,) if isinstance(stage, Whole) else stage.stored)
+            for name in ((stage.name,) if isinstance(stage, LibraryNode) else stage.stored)
         ]
         self.memory = {array.name: array.axes for array in self.plan.flat.arrays}
         self.memory |= {name: self.plan.nodes[name].axes for name in self.stored}
 
     def training(self) -> Training:
         memory = self.memory
-        names = Names([*self.arrays, *self.plan.nodes], self.flat.scalars, self.codes)
+        names = CppNames([*self.arrays, *self.plan.nodes], self.flat.scalars, self.codes)
         loops, size = Loops(names, memory), names.size
         products = Products(size, self.flat.parts)
         self.write(loops, products)
@@ -160,7 +162,7 @@ class _Writer:
     def kind(self, name: str) -> str:
         return "int64_t" if self.arrays[name].entries == "whole" else "Real"
 
-    def sizes(self, names: Names) -> list[tuple[str, str]]:
+    def sizes(self, names: CppNames) -> list[tuple[str, str]]:
         """The sizes in order; those computed from others come last."""
         found = [(names.of_codes[code], f"SIZE_{code}") for code in self.plain]
         return found + [
@@ -182,7 +184,7 @@ def places_of(program: Program) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Call:
+class StepCall:
     """The Python function that makes a step, in the form of its template."""
 
     signature: str
@@ -196,7 +198,7 @@ class Call:
     numbers: str
 
 
-def call_of(program: Program, step: Training, module: str) -> Call:
+def call_of(program: Program, step: Training, module: str) -> StepCall:
     """The call of a step; ``module`` is the name of the lean module."""
     forward = program.forward.parameters
     tensors = [p for p in forward if p.role in ("input", "label")]
@@ -209,7 +211,7 @@ def call_of(program: Program, step: Training, module: str) -> Call:
     first = [f"{n}[:{batch}]" if n in step.data else n for n in (p.name for p in tensors)]
     options = [p.name if p.default is None else f"{p.name}={p.default!r}" for p in numbers]
     given = [*(p.name for p in tensors), *options]
-    return Call(
+    return StepCall(
         wrapped("def training_step", [*given, "*", batch], " -> TrainingStep:"),
         batch,
         ", ".join(step.data),

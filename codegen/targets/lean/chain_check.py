@@ -20,7 +20,7 @@ def chain_difference(module: ModuleType, definition: Definition, program: Progra
     """The largest difference of a statement, or of the gradient of one or of an input, from
     autograd's, relative to autograd's largest entry.
     """
-    return largest_of(_Comparing(module, definition, program), definition)
+    return largest_of(_ChainFunctions(module, definition, program), definition)
 
 
 def plain_arguments(definition: Definition, values: dict, dims: Dims) -> dict[str, object]:
@@ -39,7 +39,7 @@ def plain_arguments(definition: Definition, values: dict, dims: Dims) -> dict[st
     return found | {n: float(v) for n, v in definition.defaults_at(sizes).items() if n not in found}
 
 
-class _Comparing:
+class _ChainFunctions:
     """Compares both functions with the statements."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program):

@@ -26,18 +26,18 @@ OTHER = Rational(5, 4)  # of its default a scalar is tried at this too
 
 
 def largest_difference(
-    module: ModuleType | OfEntries, definition: Definition, program: Program
+    module: ModuleType | EntriesFunction, definition: Definition, program: Program
 ) -> float:
     """The largest difference of an output or a gradient of the public function from autograd's, for
     each word of a reduction, relative to autograd's largest entry.
     """
     return max(
-        largest_of(_Comparing(module, reduced(definition, word), program, word), definition)
+        largest_of(_WordedFunction(module, reduced(definition, word), program, word), definition)
         for word in words_of(definition) or (None,)
     )
 
 
-class _Comparing:
+class _WordedFunction:
     """Compares the public function, with one word, with the statements."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program, word):
@@ -105,13 +105,13 @@ def check_every_use(text: str, pair: Pair) -> tuple[str, ...]:
     it permits that. Returns infinite or NaN results, in words. Raises `WrongUse`.
     """
 
-    def load(text: str) -> OfEntries:
-        return OfEntries(loaded(text, pair.program.name), pair)
+    def load(text: str) -> EntriesFunction:
+        return EntriesFunction(loaded(text, pair.program.name), pair)
 
     return infinite_in_use(text, pair.definition, pair.program, load)
 
 
-class OfEntries:
+class EntriesFunction:
     """The public function of a ``module``, returning every entry."""
 
     def __init__(self, module: ModuleType, pair: Pair):
@@ -124,7 +124,7 @@ class OfEntries:
 def rounding(module: ModuleType, pair: Pair) -> Rounding:
     """Rounding errors in float32 of the public function and of the statements."""
     program = pair.program
-    function = getattr(OfEntries(module, pair), program.name)
+    function = getattr(EntriesFunction(module, pair), program.name)
 
     def written(**arguments: object) -> list[Tensor]:
         statements = interpreted(pair.definition, arguments)

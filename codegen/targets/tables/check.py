@@ -33,7 +33,7 @@ PACKAGES = count(1)
 
 
 @dataclass(frozen=True)
-class Beside:
+class KernelModule:
     """A lean module with kernels instead of lines: the ``texts`` of its files in a ``folder``,
     whose names have these ``ends``, beside those that are ``shared``.
     """

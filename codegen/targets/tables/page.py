@@ -17,14 +17,14 @@ from codegen.program.parts import is_number, values_in
 from codegen.program.reads import Convolve
 from codegen.program.steps import Assign, Fill, NotZero, Refuse, SplitLabel
 from codegen.program.values import Load, SizeOf
-from codegen.schedule.at_once import Around, with_gradients
+from codegen.schedule.at_once import AroundLoss, with_gradients
 from codegen.schedule.elements import number
 from codegen.schedule.flattening import flat
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, doc, returning
 from codegen.targets.tables.kernel import Kernel
-from codegen.targets.tables.sizes import Sizes
+from codegen.targets.tables.sizes import SizeTexts
 from codegen.targets.torch.checks import condition
 from codegen.targets.torch.helpers import CALLED
 from codegen.targets.torch.lines import STEP, broken
@@ -35,7 +35,7 @@ from derive.language.notation.definition import IGNORE_INDEX, REDUCTION, SUM
 # Prints the kernels of a function: of its name, its nodes, the names of sizes by their axes, the
 # results that may be left out, and the sizes of axes that stand for any number of dimensions.
 Prints = Callable[
-    [str, Flat, Mapping[str, str], Sequence[str], Sequence[str]], Sequence[Kernel | Whole]
+    [str, Flat, Mapping[str, str], Sequence[str], Sequence[str]], Sequence[Kernel | LibraryNode]
 ]
 
 
@@ -93,10 +93,10 @@ class KernelPage(PlainFunctions):
                     lines = tuple(line for line in lines if line not in own)
             yield replace(text, lines=lines)
 
-    def _is_forward(self, loops: Loops) -> bool:
+    def _is_forward(self, loops: FunctionOnKernels) -> bool:
         return loops.function is self.program.forward
 
-    def _loops(self, name: str, function: Function, left_out: Sequence[str]) -> Loops:
+    def _loops(self, name: str, function: Function, left_out: Sequence[str]) -> FunctionOnKernels:
         found = flat(self.program, function)
         if self.outside.reductions:  # the entries of a loss are not rounded before they are added
             own = {p.name for p in self.program.upstreams}
@@ -105,18 +105,20 @@ class KernelPage(PlainFunctions):
             found = replace(found, arrays=tuple(arrays), rounded=rounded)
         return self._printed(name, function, found, left_out)
 
-    def _printed(self, name: str, function: Function, flat: Flat, left_out: Sequence[str]) -> Loops:
+    def _printed(
+        self, name: str, function: Function, flat: Flat, left_out: Sequence[str]
+    ) -> FunctionOnKernels:
         nodes = dict.fromkeys(node for result, node in flat.results if result in left_out)
         given = self.own[name], flat, self.codes, tuple(nodes), self.program.several
-        return Loops(function, flat, tuple(self.prints(*given)))
+        return FunctionOnKernels(function, flat, tuple(self.prints(*given)))
 
-    def _at_once(self, pair: Pair) -> Loops | None:
+    def _at_once(self, pair: Pair) -> FunctionOnKernels | None:
         """A loss with its gradients, and the lines around it; None if the output is not a number,
         or a library operation is needed.
         """
         gradients = self.program.backward.results
         found = with_gradients(self.program, gradients, around_of(pair))
-        if found is None or any(isinstance(node, Whole) for node in found[1].nodes):
+        if found is None or any(isinstance(node, LibraryNode) for node in found[1].nodes):
             return None
         function, nodes = found
         return self._printed("at_once", function, nodes, gradients if gradients[1:] else ())
@@ -193,13 +195,15 @@ class KernelPage(PlainFunctions):
         loops = next(own for own in self.loops if own.function is function)
         return KernelLines(self, loops, margin).lines()
 
-    def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
+    def memory_for(
+        self, loops: FunctionOnKernels, piece: Kernel, name: str, shape: Sequence[str]
+    ) -> str:
         """The allocation of a kernel's result."""
         like, dtype = self.format_of(loops, piece, name)
         given = ", ".join(shape) or "()"
         return f"{like}.new_empty({given}{f', dtype={dtype}' if dtype else ''})"
 
-    def format_of(self, loops: Loops, piece: Kernel, name: str) -> tuple[str, str]:
+    def format_of(self, loops: FunctionOnKernels, piece: Kernel, name: str) -> tuple[str, str]:
         """A tensor whose dtype a value's memory has, or any one and the dtype: that of the inputs,
         or of the argument that a gradient is of. Values that are passed on, or are parts of a loss,
         are not rounded.
@@ -208,7 +212,7 @@ class KernelPage(PlainFunctions):
             return self.like, ""
         return self._format(loops, name, name in (*piece.exact, *piece.left))
 
-    def _format(self, loops: Loops, name: str, exact: bool) -> tuple[str, str]:
+    def _format(self, loops: FunctionOnKernels, name: str, exact: bool) -> tuple[str, str]:
         function, result = loops.function, self._result(loops, name)
         like = self.printer(function).like
         if loops is self.at_once and not exact:
@@ -225,7 +229,7 @@ class KernelPage(PlainFunctions):
         is_long = len(self._layout(result)) >= len(upstream.layout)
         return (upstream.name, "") if is_long else (like, self.wide)
 
-    def _result(self, loops: Loops, name: str) -> str:
+    def _result(self, loops: FunctionOnKernels, name: str) -> str:
         return next((result for result, node in loops.flat.results if node == name), name)
 
     def _layout(self, result: str) -> Sequence[object]:
@@ -254,7 +258,7 @@ class KernelPage(PlainFunctions):
         is_made = self.is_narrow and not self.is_exact(name, self.current)
         return name if is_made else super().returned(name)
 
-    def is_exact(self, result: str, loops: Loops) -> bool:
+    def is_exact(self, result: str, loops: FunctionOnKernels) -> bool:
         """True if a kernel computes it without rounding it."""
         exact = {made for kernel in loops.kernels for made in kernel.exact}
         return dict(loops.flat.results)[result] in exact
@@ -262,15 +266,15 @@ class KernelPage(PlainFunctions):
     def multiplies_matrices(self, function: Function) -> bool:
         """True if a line of torch multiplies matrices."""
         loops = next(own for own in self.loops if own.function is function)
-        lines = [Assign(p.name, p.value) for p in loops.pieces if isinstance(p, Whole)]
+        lines = [Assign(p.name, p.value) for p in loops.pieces if isinstance(p, LibraryNode)]
         return any(isinstance(v, (Contract, Convolve)) for line in lines for v in values_in(line))
 
 
-def around_of(pair: Pair) -> Around:
+def around_of(pair: Pair) -> AroundLoss:
     """Torch's computation around the entries of a loss."""
     outside, forward = pair.outside, pair.program.forward
     labels = [step.ignored for step in forward.steps if isinstance(step, SplitLabel)]
-    return Around(
+    return AroundLoss(
         reduces=bool(outside.reductions),
         divisors=tuple(steps for _, steps in outside.divisors),
         ignored=tuple((i.label.name, i.kept.name) for i in outside.ignoring),
@@ -297,12 +301,12 @@ def imports_of(
 
 
 @dataclass(frozen=True)
-class Loops:
+class FunctionOnKernels:
     """A function, and the kernels that compute it."""
 
     function: Function
     flat: Flat
-    pieces: tuple[Kernel | Whole, ...]
+    pieces: tuple[Kernel | LibraryNode, ...]
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -312,7 +316,7 @@ class Loops:
 class KernelLines:
     """The lines of one function."""
 
-    def __init__(self, page: KernelPage, loops: Loops, margin: str):
+    def __init__(self, page: KernelPage, loops: FunctionOnKernels, margin: str):
         self.page, self.loops, self.margin = page, loops, margin
         self.function, self.flat, self.pieces = loops.function, loops.flat, loops.pieces
         self.printer = page.printer(self.function)
@@ -373,7 +377,7 @@ class KernelLines:
                 found[name] = found.get(name, frozenset()) | by
         return found
 
-    def _by(self, piece: Kernel | Whole) -> frozenset[str] | None:
+    def _by(self, piece: Kernel | LibraryNode) -> frozenset[str] | None:
         """The results that a piece is computed for, if any of them may be unwanted."""
         wanted = (self.wanted.get(name, frozenset()) for name in self._made(piece))
         by = frozenset().union(*wanted)
@@ -382,13 +386,13 @@ class KernelLines:
     def _results(self, nodes: frozenset[str]) -> frozenset[str]:
         return frozenset(result for result, node in self.flat.results if node in nodes)
 
-    def _made(self, piece: Kernel | Whole) -> tuple[str, ...]:
-        return (piece.name,) if isinstance(piece, Whole) else piece.writes
+    def _made(self, piece: Kernel | LibraryNode) -> tuple[str, ...]:
+        return (piece.name,) if isinstance(piece, LibraryNode) else piece.writes
 
     # -- pieces ------------------------------------------------------------------------
 
-    def _piece(self, piece: Kernel | Whole, by: frozenset[str] | None) -> Iterator[str]:
-        if isinstance(piece, Whole):
+    def _piece(self, piece: Kernel | LibraryNode, by: frozenset[str] | None) -> Iterator[str]:
+        if isinstance(piece, LibraryNode):
             yield self.printer.step(Assign(piece.name, piece.value), self.margin)
             return
         for name in piece.writes:
@@ -414,7 +418,9 @@ class KernelLines:
 
     def _names(self) -> dict[str, str]:
         """Result names for values, where no line of torch uses another name for them."""
-        spoken = {name for p in self.pieces if isinstance(p, Whole) for name in (*p.reads, p.name)}
+        spoken = {
+            name for p in self.pieces if isinstance(p, LibraryNode) for name in (*p.reads, p.name)
+        }
         made = {name for p in self.loops.kernels for name in p.writes}
         taken = {p.name for p in self.function.parameters} | made | spoken
         found: dict[str, str] = {}
@@ -430,7 +436,7 @@ class KernelLines:
             if result in layouts:
                 layouts.setdefault(node, layouts[result])
         for piece in self.pieces:
-            if isinstance(piece, Whole):
+            if isinstance(piece, LibraryNode):
                 values = values_in(Assign(piece.name, piece.value))
                 for value in (value for value in values if isinstance(value, Load)):
                     layouts.setdefault(value.name, value.dims)
@@ -462,7 +468,7 @@ class KernelLines:
     def number_lines(self) -> list[str]:
         read: set[str] = {result for result, _ in self.flat.results}
         for piece in self.pieces:
-            if isinstance(piece, Whole):
+            if isinstance(piece, LibraryNode):
                 values = values_in(Assign(piece.name, piece.value))
                 read |= {value.name for value in values if isinstance(value, Load)}
         found: list[str] = []
@@ -496,7 +502,7 @@ class KernelLines:
         for name in sorted(needed - given):
             ask(name)
         try:
-            found = Sizes(texts, given, parts).lines([n for n in wanted if n not in given])
+            found = SizeTexts(texts, given, parts).lines([n for n in wanted if n not in given])
         except KeyError as error:
             raise QuestionError(
                 f"{self.function.name}: kernels need the size {error.args[0]} of an argument",
@@ -534,7 +540,7 @@ class KernelLines:
         every = {*self.page.codes.values()}
         found: set[str] = set()
         for piece in self.pieces:
-            if isinstance(piece, Whole):
+            if isinstance(piece, LibraryNode):
                 for value in values_in(Assign(piece.name, piece.value)):
                     if isinstance(value, SizeOf):
                         found.add(self.page.codes[value.name])

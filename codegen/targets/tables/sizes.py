@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 
-class Sizes:
+class SizeTexts:
     """``places`` are texts for sizes found in arguments, ``known`` those that are there already,
     ``parts`` the sizes that are flattened into one.
     """

@@ -12,7 +12,7 @@ from codegen.program import arrays, parts, values
 from codegen.program.parts import is_wide
 from codegen.targets.torch.convolutions import Convolutions
 from codegen.targets.torch.diagonals import Diagonals
-from codegen.targets.torch.reads import Reads
+from codegen.targets.torch.reads import ReadPrinter
 from codegen.targets.torch.vocabulary import (
     ATOM,
     CUMULATIVE,
@@ -42,7 +42,7 @@ def as_least(value: values.Value) -> arrays.Reduce | None:
     return None if inside is None else replace(value, kind="min", operand=inside)
 
 
-class Arrays(Reads, Convolutions, Diagonals):
+class ArrayPrinter(ReadPrinter, Convolutions, Diagonals):
     """The printing methods of the values of ``program/arrays.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]

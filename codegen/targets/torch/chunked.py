@@ -11,7 +11,7 @@ from codegen.program.values import Load
 from codegen.sharding import Sharded
 from codegen.targets.torch.asking import Core
 from codegen.targets.torch.lines import broken
-from codegen.targets.torch.shard_pairs import Pair, ShardedPair, either
+from codegen.targets.torch.shard_pairs import RankPair, ShardedPair, either
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple, public, wrapped
 from derive.language.errors import QuestionError
@@ -104,7 +104,7 @@ class ChunkedPage(ShardedPair):
             *self.plain_pair(),
         )
 
-    def pair(self) -> Pair:
+    def pair(self) -> RankPair:
         program = self.program
         output, over = program.forward.results[0], self.name_of_over
         tensors = [p.name for p in program.forward.parameters if p.role not in NUMBERS]
@@ -138,7 +138,7 @@ class ChunkedPage(ShardedPair):
         ]
         upstream = program.backward.parameters[0].name
         lines = (tuple(map(broken_at_its_place, found)) for found in (forward, backward))
-        return Pair(self.inputs, output, upstream, *lines)
+        return RankPair(self.inputs, output, upstream, *lines)
 
     def wanted(self) -> list[str]:
         """The argument of `_ranks.Chunks.gradients` for each gradient."""

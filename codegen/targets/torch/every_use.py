@@ -34,7 +34,7 @@ from codegen.program.parts import values_in
 from codegen.program.values import Value
 from codegen.targets.torch.edges import FAR
 from codegen.targets.torch.hard_points import in_words
-from codegen.targets.torch.second_oracle import Point, gradients_of, points_of, statements_at
+from codegen.targets.torch.second_oracle import UsePoint, gradients_of, points_of, statements_at
 from codegen.targets.torch.several import joined, one_by_one
 from codegen.targets.torch.wrong import WrongUse
 from derive.gradient.orders import FIRST, SECOND
@@ -81,7 +81,7 @@ def check_every_use(module: OfModule, definition: Definition, program: Program) 
 class _Uses:
     """The uses of a module at one point."""
 
-    def __init__(self, module: OfModule, definition: Definition, program: Program, point: Point):
+    def __init__(self, module: OfModule, definition: Definition, program: Program, point: UsePoint):
         self.module, self.program, self.point = module.module, program, point
         self.several = getattr(module, program.name)
         self.function = lambda **arguments: joined(self.several(**arguments))

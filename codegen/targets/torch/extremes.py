@@ -53,7 +53,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Edge:
+class RangeEdge:
     """The magnitude of the inputs ``names`` from which results are wrong: ``beyond`` a power of
     ten, or below it.
     """
@@ -85,7 +85,7 @@ def extremes(
 class _Edges(Measure):
     """Finds magnitudes of inputs at which a module goes wrong."""
 
-    def edges(self) -> Iterator[Edge]:
+    def edges(self) -> Iterator[RangeEdge]:
         """Edges of each input while the others are around 1; else, or where that is at the end of
         float32, of those together that are along the same axes: an overflowing product of any two
         need not be reported. Else of all: their product may be a logit.
@@ -108,9 +108,9 @@ class _Edges(Measure):
             yield from found
         near = {n: NEIGHBOURS + (SPREAD * self.arguments[n]).round() for n in self.inputs}
         if faults := self._faults(self.arguments | near):
-            yield Edge(self.inputs, 0, faults)
+            yield RangeEdge(self.inputs, 0, faults)
 
-    def _is_bounded(self, edge: Edge | None) -> bool:
+    def _is_bounded(self, edge: RangeEdge | None) -> bool:
         """True if the outputs just beyond the edge, if any, fit float32."""
         if edge is None:
             return False
@@ -118,7 +118,7 @@ class _Edges(Measure):
         truth = self.found(self.arguments | scaled, self.ours, torch.float64)
         return all(bool((truth[n].abs() <= LARGEST).all()) for n in self.program.outputs)
 
-    def _edge(self, names: tuple[str, ...], powers: tuple[int, ...]) -> Edge | None:
+    def _edge(self, names: tuple[str, ...], powers: tuple[int, ...]) -> RangeEdge | None:
         """The last power of ten before the first that fails."""
         good, step = 0, 1 if powers[0] > 0 else -1
         for power in powers:
@@ -138,7 +138,7 @@ class _Edges(Measure):
                 good = middle
         beyond = [p for p in powers if abs(p) > abs(power)]  # large errors may become NaN later
         faults = (*faults, *(fault for p in beyond for fault in self._faults_at(names, p)))
-        return Edge(names, good, faults)
+        return RangeEdge(names, good, faults)
 
     def _faults_at(self, names: tuple[str, ...], power: int) -> tuple[Fault, ...]:
         scale = min(10.0**power, MOST)
@@ -160,7 +160,7 @@ class _Edges(Measure):
             lines = self.found(rounded, self.statements, torch.float32)
             others = {n: _gap(lines[n], truth[n]) for n in wrong}
             if not last:
-                with Rounded():
+                with SinglePrecision():
                     without_ends = self.found(rounded, self.ours, torch.float64)
                 gaps = {n: _gap(without_ends[n], truth[n]) for n in wrong}
                 others = {n: min(other, gaps[n]) for n, other in others.items()}
@@ -168,7 +168,7 @@ class _Edges(Measure):
         return tuple(Fault(name, gap < torch.inf) for name, gap in wrong.items())
 
 
-class Rounded(TorchDispatchMode):
+class SinglePrecision(TorchDispatchMode):
     """Rounds the result of every operation in float64 to the digits of float32: float32 without its
     limits.
     """
@@ -199,7 +199,7 @@ def _gap(found: Tensor, truth: Tensor) -> float:
     return gaps.max().item() / scale if scale > SMALLEST else 0.0
 
 
-def _in_words(edges: list[Edge]) -> tuple[str, ...]:
+def _in_words(edges: list[RangeEdge]) -> tuple[str, ...]:
     """One line for all findings: the numbers beyond which results may be wrong."""
     if not edges:
         return ()

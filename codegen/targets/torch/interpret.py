@@ -17,7 +17,7 @@ from sympy import Add, Expr, Mul, Piecewise
 from sympy.core.relational import Relational
 from torch import Tensor
 
-from codegen.targets.torch.place_by_place import Found, format_of, run_all
+from codegen.targets.torch.place_by_place import StatementValues, format_of, run_all
 from derive.language.choices import Branches, Compared
 from derive.language.formulas.order import differences_and_rest
 from derive.language.nodes import (
@@ -27,8 +27,8 @@ from derive.language.nodes import (
     LargestSoFar,
     LogCumSumExp,
     LogDet,
+    MatrixNode,
     Max,
-    OfMatrix,
     OneHot,
     Position,
     Recurrence,
@@ -64,7 +64,7 @@ FUNCTIONS = {
 }
 
 
-def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float]) -> Found:
+def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float]) -> StatementValues:
     """Every statement's value, with exactly its axes as dimensions; differentiable by autograd."""
     return Interpreter(definition, arguments).run()
 
@@ -97,7 +97,7 @@ class Interpreter:
             number = arguments.get(t.name, definition.default_at(default, self.sizes))
             self.values[t.name] = torch.tensor(float(number), dtype=self.dtype)
 
-    def run(self) -> Found:
+    def run(self) -> StatementValues:
         lengths = {axis: self.size(axis) for axis in self.definition.axes}
         return run_all(self.definition, self.values, lengths, self.stated)
 
@@ -132,7 +132,7 @@ class Interpreter:
         if isinstance(e, Reindexing):
             return self.read(e) if isinstance(e, At) else self.reshaped(e)
         if isinstance(e, Whole):
-            return self.of_matrix(e) if isinstance(e, OfMatrix) else self.gone_along(e)
+            return self.of_matrix(e) if isinstance(e, MatrixNode) else self.gone_along(e)
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             values, indices = self.value(e.operand).max(self.place(axis), keepdim=True)
@@ -210,7 +210,7 @@ class Interpreter:
         rows = rows.reshape([*rows.shape, *[1 for _ in missing]])
         return rows.permute([order.index(i) for i in range(count)])
 
-    def of_matrix(self, e: OfMatrix) -> Tensor:
+    def of_matrix(self, e: MatrixNode) -> Tensor:
         """Move the axes of the matrix to the end, and back."""
         rows, columns = map(self.place, e.axes)
         size = self.size(e.axes[0])

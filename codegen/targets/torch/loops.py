@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from codegen.program.loops import Collected, Given, Looped
+from codegen.program.loops import Collected, Looped, LoopInput
 from codegen.program.values import Load
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.vocabulary import ATOM
 
 
-class Loops:
+class LoopPrinter:
     """The printing methods of the values of ``program/loops.py``; `Printer` has the rest."""
 
     sizes: dict[str, str]
@@ -34,7 +34,7 @@ class Loops:
         inside.append(broken(" = ".join(ends), inner))  # at once: one may read another
         return f"\n{margin}".join([*found, *(STEP + line for line in inside)])
 
-    def _given(self, given: Given, place: str) -> str:
+    def _given(self, given: LoopInput, place: str) -> str:
         whole = self.tight(given.whole)
         return whole if given.along is None else f"{whole}[{':, ' * given.along}{place}]"
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.last_place import rounding_of
-from codegen.targets.torch.place_by_place import Found
+from codegen.targets.torch.place_by_place import StatementValues
 from codegen.targets.torch.taken import taken
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import layouts_of
@@ -102,7 +102,7 @@ class Oracle:
                 found[f"{i} d{n}"] = self.stored(n, gradient) if n in values else gradient
         return found
 
-    def values(self, leaves: Mapping[str, object], run: Callable = interpreted) -> Found:
+    def values(self, leaves: Mapping[str, object], run: Callable = interpreted) -> StatementValues:
         whole = {
             t.name: merged(leaves[t.name], t.home, self.dims)
             for t in self.definition.arguments

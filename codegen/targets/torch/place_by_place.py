@@ -19,7 +19,7 @@ from derive.language.symbols import tensors_in
 Run = Callable[[Statement], Tensor]  # the value of a statement, as ``values`` are now
 
 
-class Found(dict[str, Tensor]):
+class StatementValues(dict[str, Tensor]):
     """The values of all statements; ``met`` are those for which autograd computes gradients."""
 
     def __init__(self) -> None:
@@ -37,9 +37,11 @@ def format_of(values: Mapping[str, object]) -> torch.dtype:
     return next((t.dtype for t in tensors if t.is_floating_point()), torch.float64)
 
 
-def run_all(definition: Definition, values: dict[str, Tensor], sizes: Mapping, run: Run) -> Found:
+def run_all(
+    definition: Definition, values: dict[str, Tensor], sizes: Mapping, run: Run
+) -> StatementValues:
     """Every statement's value, each after those that it reads."""
-    found, pending = Found(), [*definition.statements]
+    found, pending = StatementValues(), [*definition.statements]
     groups = gone_along(pending, definition.carried)
     while pending:
         inside = set().union(*(names for _, names in groups))
@@ -68,7 +70,7 @@ def _is_ready(group: tuple[list[Carried], set[str]], pending, values) -> bool:
     return initial <= {*values} and all(_read(s) <= own for s in pending if s.name in names)
 
 
-def _go_along(states, steps, values, found: Found, by) -> None:
+def _go_along(states, steps, values, found: StatementValues, by) -> None:
     sizes, run = by
     (axis,) = {c.axis for c in states}
     befores = {c: [_initial(c, values, sizes)] for c in states}

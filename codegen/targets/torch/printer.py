@@ -13,11 +13,11 @@ from fractions import Fraction
 
 from codegen.program import parts, steps, values
 from codegen.program.loops import Looped
-from codegen.targets.torch.arrays import Arrays, as_least
+from codegen.targets.torch.arrays import ArrayPrinter, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
 from codegen.targets.torch.formulas import by_formula
 from codegen.targets.torch.lines import STEP, broken
-from codegen.targets.torch.loops import Loops
+from codegen.targets.torch.loops import LoopPrinter
 from codegen.targets.torch.vocabulary import (
     ATOM,
     FUNCTIONS,
@@ -37,7 +37,7 @@ TOO_LARGE = 2**63  # as an integer of torch's
 LONG = 64  # bits of a numerator or a denominator, of which the quotient has 53
 
 
-class Printer(Checks, Loops, Arrays):
+class Printer(Checks, LoopPrinter, ArrayPrinter):
     """Prints the lines of one function.
 
     ``sizes`` maps every axis to the name of its length, ``numbers`` are the arguments that are

@@ -10,7 +10,7 @@ from codegen.targets.torch.vocabulary import ATOM, SIGN, SUM
 ZERO, ONE = values.Number(Fraction(0)), values.Number(Fraction(1))
 
 
-class Reads:
+class ReadPrinter:
     """The printing methods of `Read`; `Printer` has the rest."""
 
     sizes: dict[str, str]

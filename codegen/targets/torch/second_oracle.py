@@ -30,7 +30,7 @@ SMALL = (4, 3, 2, 5, 6, 7, 8, 9)  # lengths of the axes
 
 
 @dataclass(frozen=True)
-class Point:
+class UsePoint:
     """A use of a module: its sizes and numbers, the optional tensors left out, whether it is tried
     in all ways or only differentiated twice, and the edge on which some entries are.
     """
@@ -49,24 +49,24 @@ class Point:
         return f"where {', '.join(sizes) or 'there is no axis'}{left_out}"
 
 
-def points_of(definition: Definition, program: Program) -> Iterator[Point]:
+def points_of(definition: Definition, program: Program) -> Iterator[UsePoint]:
     optional = [p.name for p in program.forward.tensors if p.default is not None]
     whole = next(dims_with(definition, {}))
     draw = _draw_for(definition, program, whole)
-    yield Point(whole, draw, thorough=True)
+    yield UsePoint(whole, draw, thorough=True)
     absent = [frozenset([name]) for name in optional] if len(optional) > 1 else []
     for names in [*absent, *[frozenset(optional)] * bool(optional)]:
-        yield Point(whole, draw, absent=names, thorough=len(names) == len(optional))
+        yield UsePoint(whole, draw, absent=names, thorough=len(names) == len(optional))
     axes = definition.independent_axes
     ones = [{axis: () if isinstance(axis, Axes) else (1,)} for axis in axes]
     if len(axes) > 1:
         ones.append(dict.fromkeys(axes, (1,)))
     for own in ones:
         for dims in dims_with(definition, own):
-            yield Point(dims, _draw_for(definition, program, dims))
+            yield UsePoint(dims, _draw_for(definition, program, dims))
             break
     for edge in edges_of(definition):
-        yield Point(whole, draw, edge=edge)
+        yield UsePoint(whole, draw, edge=edge)
 
 
 def dims_with(definition: Definition, own: Mapping) -> Iterator[Dims]:
@@ -90,12 +90,12 @@ def dims_with(definition: Definition, own: Mapping) -> Iterator[Dims]:
 def _draw_for(definition: Definition, program: Program, dims: Dims) -> Callable[..., Tensor]:
     """The first way to draw numbers for which the mathematics is defined."""
     for draw in DRAWS:
-        if statements_at(definition, program, Point(dims, draw)).finite:
+        if statements_at(definition, program, UsePoint(dims, draw)).finite:
             return draw
     return DRAWS[0]
 
 
-def statements_at(definition: Definition, program: Program, point: Point) -> Statements:
+def statements_at(definition: Definition, program: Program, point: UsePoint) -> Statements:
     generator = torch.Generator().manual_seed(2)
     arguments = arguments_of(definition, program, point.draw, generator, point.dims)
     kept = {n: a for n, a in arguments.items() if n not in point.absent}

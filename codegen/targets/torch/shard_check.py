@@ -69,7 +69,7 @@ def cases(
     program: Program,
     sharded: Sharded,
     shares: Sequence[Sequence[int]] = SHARES,
-) -> Iterator[Case]:
+) -> Iterator[ShardCase]:
     """Cases for every number of ranks, with every optional argument, and with none."""
     every = replace(definition, ignoring=())
     for dims in dims_tried(definition):
@@ -80,7 +80,7 @@ def cases(
             arguments, expected = _drawn(drawn, definition, program, dims, absent)
             for each in shares:
                 cut = Cut(sharded, dims, each)
-                yield Case(program, sharded, cut, arguments, expected, compute)
+                yield ShardCase(program, sharded, cut, arguments, expected, compute)
 
 
 class Expected:
@@ -128,7 +128,7 @@ def _apart(value: Tensor, wanted: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class Case:
+class ShardCase:
     """Arguments, their expected results, and the cut of both."""
 
     program: Program

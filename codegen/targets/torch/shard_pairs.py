@@ -13,7 +13,7 @@ from derive.language.notation.definition import IGNORE_INDEX
 
 
 @dataclass(frozen=True)
-class Pair:
+class RankPair:
     """Texts that the `torch.autograd.Function` is printed from."""
 
     inputs: str
@@ -53,7 +53,7 @@ class ShardedPair(ShardedPage):
             self.plain.one_core(backward, "_plain_backward", gradients),
         )
 
-    def pair(self) -> Pair:
+    def pair(self) -> RankPair:
         program = self.program
         forward, backward = program.forward, program.backward
         lines = self.kept("_forward")
@@ -74,7 +74,7 @@ class ShardedPair(ShardedPage):
         ]
         lines += ["ctx.over = over", f"return {forward.results[0]}"]
         gradients += [f"return {in_tuple(['None', *returned])}"]
-        return Pair(
+        return RankPair(
             self.inputs,
             forward.results[0],
             backward.parameters[0].name,

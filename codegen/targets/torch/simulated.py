@@ -36,7 +36,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Group:
+class SimulatedGroup:
     """The group argument of one simulated rank; ``counts`` lists its collectives."""
 
     ring: Ring
@@ -59,29 +59,31 @@ class Simulated:
 
     ReduceOp = dist.ReduceOp
 
-    def get_backend(self, group: Group) -> str:
+    def get_backend(self, group: SimulatedGroup) -> str:
         return "threads"
 
     def is_initialized(self) -> bool:
         return True
 
-    def get_rank(self, group: Group) -> int:
+    def get_rank(self, group: SimulatedGroup) -> int:
         return group.rank
 
-    def get_world_size(self, group: Group) -> int:
+    def get_world_size(self, group: SimulatedGroup) -> int:
         return group.ring.count
 
     def all_gather(
-        self, parts: list[Tensor], tensor: Tensor, group: Group, async_op: bool = False
+        self, parts: list[Tensor], tensor: Tensor, group: SimulatedGroup, async_op: bool = False
     ) -> Done:
         for part, found in zip(parts, group.passed("gather", tensor.clone()), strict=True):
             part.copy_(found)
         return Done()
 
-    def all_gather_object(self, objects: list, own: object, group: Group) -> None:
+    def all_gather_object(self, objects: list, own: object, group: SimulatedGroup) -> None:
         objects[:] = group.passed("objects", own)
 
-    def all_reduce(self, tensor: Tensor, operation, group: Group, async_op: bool = False) -> Done:
+    def all_reduce(
+        self, tensor: Tensor, operation, group: SimulatedGroup, async_op: bool = False
+    ) -> Done:
         found = torch.stack(group.passed("reduce", tensor.clone()))
         largest = operation == dist.ReduceOp.MAX
         tensor.copy_(found.amax(0) if largest else found.sum(0))
@@ -89,7 +91,7 @@ class Simulated:
 
 
 def on_ranks(
-    counts: Sequence[int], function: Callable[[Sequence[Group], Sequence[int]], object]
+    counts: Sequence[int], function: Callable[[Sequence[SimulatedGroup], Sequence[int]], object]
 ) -> list:
     """``function`` on every rank of a grid, with its group along each direction and its place; the
     results, rank by rank.
@@ -106,7 +108,7 @@ def on_ranks(
         groups = []
         for way in range(len(counts)):
             key = (way, *place[:way], *place[way + 1 :])
-            groups.append(Group(rings[key], place[way]))
+            groups.append(SimulatedGroup(rings[key], place[way]))
         try:
             results[number] = function(groups, place)
         except BaseException as error:

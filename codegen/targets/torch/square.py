@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from derive.language.nodes import OfMatrix
+from derive.language.nodes import MatrixNode
 from derive.language.notation.definition import Definition
 
 OF_MATRIX = (torch.linalg.inv, torch.linalg.cholesky, torch.linalg.solve)
@@ -45,7 +45,7 @@ def _made_of(matrix: Tensor, right: Tensor | None = None, left: bool = True) -> 
 @contextmanager
 def undefined_where_singular(definition: Definition) -> Iterator[None]:
     """Context in which a matrix without an inverse or a factor gives NaN."""
-    if not any(s.expression.has(OfMatrix) for s in definition.statements):
+    if not any(s.expression.has(MatrixNode) for s in definition.statements):
         yield
         return
     with _Undefined():

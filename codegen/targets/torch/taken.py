@@ -12,7 +12,7 @@ from sympy import Expr, Piecewise
 from torch import Tensor
 
 from codegen.targets.torch.interpret import Interpreter
-from codegen.targets.torch.place_by_place import Found
+from codegen.targets.torch.place_by_place import StatementValues
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import ArgMax, Max, OneHot, Position, Reindexing, Sum, Whole
 from derive.language.symbols import Axis, MinusInfinity
@@ -21,7 +21,7 @@ from derive.language.symbols import Tensor as Symbolic
 WHOLE = (Symbolic, Sum, Whole, Reindexing, Max, ArgMax, OneHot, Position)  # no entry by itself
 
 
-def taken(definition, arguments: Mapping[str, Tensor | float]) -> Found:
+def taken(definition, arguments: Mapping[str, Tensor | float]) -> StatementValues:
     """Every statement's value, with exactly its axes as dimensions."""
     return _Taken(definition, arguments).run()
 

@@ -37,9 +37,9 @@ def alive(sweep: Sweep, shape: Shape, values: Values) -> int:
     return max(found)
 
 
-def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Following:
+def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Remaining:
     """Simulate these nodes, one after another; sums accumulated entry by entry do not count."""
-    following = _Following(shape, values)
+    following = _Remaining(shape, values)
     made = [(node, e) for node in nodes for e in following.long(values.of[node.name])]
     for _, e in made:
         following.count(e)
@@ -52,7 +52,7 @@ def followed(nodes: Iterable[Node], shape: Shape, values: Values) -> _Following:
 
 
 @dataclass
-class _Following:
+class _Remaining:
     """Remaining reads of each value, and the values alive now."""
 
     shape: Shape

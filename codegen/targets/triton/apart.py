@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from codegen.schedule.elements import Element
 from codegen.schedule.inlining import needed
-from codegen.schedule.nodes import Node, Whole
+from codegen.schedule.nodes import LibraryNode, Node
 from codegen.schedule.online import computed_again
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import sweep_of
@@ -20,9 +20,9 @@ from codegen.targets.triton.values import own
 
 def apart(plan: Plan) -> Plan:
     """The plan with sweeps whose stored values all lie in their rows."""
-    stages: list[Sweep | Whole] = []
+    stages: list[Sweep | LibraryNode] = []
     for stage in plan.stages:
-        stages += [stage] if isinstance(stage, Whole) else divided(stage)
+        stages += [stage] if isinstance(stage, LibraryNode) else divided(stage)
     return replace(plan, stages=tuple(stages))
 
 

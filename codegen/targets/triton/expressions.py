@@ -20,7 +20,7 @@ named = TRITON.named
 MOST_WHOLE = 2**31  # larger ones are printed as floats: integers of Triton end at 2^63
 
 
-class Expressions(expressions.Expressions):
+class TritonExpressions(expressions.Expressions):
     """Prints elements."""
 
     LANGUAGE, SIGNS, LEVELS, FUNCTIONS, POWERS = "Triton", SIGNS, LEVELS, FUNCTIONS, POWERS

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.schedule.elements import Element, entry, index
-from codegen.schedule.nodes import Node, Whole
+from codegen.schedule.nodes import LibraryNode, Node
 from codegen.schedule.plan import Nest, Plan, Sweep
 from codegen.targets.triton.shape import shape_of
 
 
 def gathered(plan: Plan) -> Plan:
     """The plan with the fewest sweeps that this allows."""
-    stages: list[Sweep | Whole] = []
+    stages: list[Sweep | LibraryNode] = []
     for stage in plan.stages:
         while isinstance(stage, Sweep) and stages and _goes_into(stages[-1], stage):
             stage = _with(stages.pop(), stage)
@@ -33,11 +33,11 @@ def gathered(plan: Plan) -> Plan:
     return replace(plan, stages=tuple(stages), nodes=nodes)
 
 
-def _goes_into(small: Sweep | Whole, sweep: Sweep) -> bool:
+def _goes_into(small: Sweep | LibraryNode, sweep: Sweep) -> bool:
     """True if a sweep has values of columns alone and the next one has all their axes; rows that
     are too long for registers would need more than one pass.
     """
-    if isinstance(small, Whole) or any(node.kind for node in small.nodes):
+    if isinstance(small, LibraryNode) or any(node.kind for node in small.nodes):
         return False
     shape = shape_of(sweep)
     every = {*shape.rows, *shape.kept, *shape.inner}
@@ -51,14 +51,14 @@ def _with(small: Sweep, sweep: Sweep) -> Sweep:
     return replace(sweep, nests=nests, stored=tuple(n for n in names if n in stored))
 
 
-def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Sweep:
+def _in_parts(stages: list[Sweep | LibraryNode], place: int, results: set[str]) -> Sweep:
     """The sweep at a place, reading its sums in parts. Other readers get them from there: the
     sweeps before leave the parts under a name of their own. A single number is read in parts by all
     kernels that need it.
     """
     sweep, others = stages[place], [*stages[:place], *stages[place + 1 :]]
     for i, before in enumerate(stages[:place]):
-        if isinstance(before, Whole) or not shape_of(before).looped:
+        if isinstance(before, LibraryNode) or not shape_of(before).looped:
             continue
         again = [n for n in before.nodes if n.name in before.left and n.name in sweep.reads]
         sweep = replace(sweep, parts=(*sweep.parts, *again))
@@ -75,7 +75,7 @@ def _in_parts(stages: list[Sweep | Whole], place: int, results: set[str]) -> Swe
         if any(n.name in later and not every.issuperset(n.axes) for n in own):
             continue
         left = {n.name for n in own if not n.axes} - results
-        left -= frozenset().union(*(s.reads for s in others[place:] if isinstance(s, Whole)))
+        left -= frozenset().union(*(s.reads for s in others[place:] if isinstance(s, LibraryNode)))
         renamed = {n.name: f"{n.name}_parts" for n in own if n.name in later - left}
         parts = [replace(n, name=renamed.get(n.name, n.name)) for n in own]
         totals = [

@@ -12,7 +12,7 @@ from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element, is_whole, scalars_of
 from codegen.schedule.inlining import needed
 from codegen.schedule.moments import in_one_pass
-from codegen.schedule.nodes import Flat, Whole
+from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.schedule.plan import Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.tables import kernel as tables
@@ -22,9 +22,9 @@ from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.alive import alive
 from codegen.targets.triton.apart import apart
-from codegen.targets.triton.expressions import Expressions, named
+from codegen.targets.triton.expressions import TritonExpressions, named
 from codegen.targets.triton.gathered import gathered
-from codegen.targets.triton.names import Names
+from codegen.targets.triton.names import TritonNames
 from codegen.targets.triton.scopes import INDENT
 from codegen.targets.triton.shape import Shape, shape_of
 from codegen.targets.triton.sweeps import Sweeps
@@ -37,7 +37,7 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
-class Function:
+class TritonFunction:
     """A Triton function: its name is that of its kernel, with ``suffix``; ``said`` are the fields
     of its record, ``arguments`` and ``lines`` are its own.
     """
@@ -55,10 +55,10 @@ class Function:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(tables.Kernel):
+class TritonKernel(tables.Kernel):
     """The ``functions`` of a sweep: that for rows in registers first."""
 
-    functions: tuple[Function, ...]
+    functions: tuple[TritonFunction, ...]
 
 
 def kernels_of(
@@ -67,17 +67,17 @@ def kernels_of(
     codes: Mapping[str, str],
     left_out: Sequence[str] = (),
     several: Sequence[str] = (),
-) -> list[Kernel | Whole]:
+) -> list[TritonKernel | LibraryNode]:
     """The kernels of a function, and the library operations between them. ``codes`` are the names
     of sizes by axis; the results ``left_out`` may be. Sizes of 1 need no kernels of their own.
     """
     writer = _Kernels(name, flat, codes, left_out)
-    found: list[Kernel | Whole] = []
+    found: list[TritonKernel | LibraryNode] = []
     for stage in writer.plan.stages:
-        if isinstance(stage, Whole):
+        if isinstance(stage, LibraryNode):
             found.append(stage)
         else:
-            number = sum(isinstance(piece, Kernel) for piece in found)
+            number = sum(isinstance(piece, TritonKernel) for piece in found)
             found.append(writer.kernel(f"{name}_{number + 1}" if number else name, stage))
     return found
 
@@ -95,7 +95,7 @@ class _Kernels:
         self.memory: dict[str, Axes] = {a.name: a.axes for a in self.flat.arrays}
         self.memory |= {node.name: node.axes for node in self.plan.nodes.values()}
 
-    def kernel(self, name: str, sweep: Sweep) -> Kernel:
+    def kernel(self, name: str, sweep: Sweep) -> TritonKernel:
         numbers: dict[Element, str] = {}
         joined = self.flat.joined
         whole = Walk(sweep, shape_of(sweep), self.memory, self.inlined, self.codes, joined)
@@ -108,7 +108,7 @@ class _Kernels:
         scalars = scalars_of(e for node in sweep.nodes for e in node.value.parts())
         used = {word for function in functions for word in _words(function.arguments)}
         arrays = {*_words(functions[0].arguments)}
-        return Kernel(
+        return TritonKernel(
             name=name,
             reads=tuple(n for n in sorted(sweep.reads) if self.pointer(n) in arrays),
             writes=sweep.stored,
@@ -125,11 +125,11 @@ class _Kernels:
     def computed(self, number: str, e: Element) -> Computed:
         parts = [part for part in e.parts() if part.kind in ("size", "scalar")]
         takes = [self.codes[p.name] if p.kind == "size" else p.name for p in parts]
-        text = Expressions(self.names()).in_python(e)
+        text = TritonExpressions(self.names()).in_python(e)
         return Computed(number, text, tuple(dict.fromkeys(takes)))
 
-    def names(self) -> Names:
-        return Names([*self.memory], self.flat.scalars, self.codes)
+    def names(self) -> TritonNames:
+        return TritonNames([*self.memory], self.flat.scalars, self.codes)
 
     def pointer(self, name: str) -> str:
         return f"{self.names().of(name)}_ptr"
@@ -145,10 +145,10 @@ class _Kernels:
 
     def function(
         self, suffix: str, walk: Walk, numbers: dict[Element, str], of: Sweep | None = None
-    ) -> Function:
+    ) -> TritonFunction:
         """``of`` is the sweep that this is a part of, ``numbers`` are those of all functions."""
         sweep, shape = walk.sweep, walk.shape
-        names = Names([*walk.memory], self.flat.scalars, walk.codes)
+        names = TritonNames([*walk.memory], self.flat.scalars, walk.codes)
         several = self.left_out and len(sweep.stored) > 1
         stored = {*(of or sweep).stored}.intersection(sweep.stored)
         open = stored - self.needed if several else ()
@@ -162,7 +162,7 @@ class _Kernels:
         lines = self.in_real(lines, walk, numbers) + lines
         arguments = [a for a in self.arguments(lines, walk, writer) if a not in made]
         said = tuple(self.said(walk, alive(sweep, shape, values), of))
-        return Function(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
+        return TritonFunction(suffix, said, tuple(arguments), tuple(map(_folded, lines)))
 
     def aligned(self, lines: Sequence[str], shape: Shape, writer: Sweeps) -> list[str]:
         """The hint to the compiler of a divisor of the row stride."""
@@ -184,7 +184,7 @@ class _Kernels:
         used = found.intersection(_words(lines))
         return [f"{INDENT}{number} = tl.cast({number}, REAL)" for number in sorted(used)]
 
-    def made(self, lines: Sequence[str], walk: Walk, names: Names) -> dict[str, str]:
+    def made(self, lines: Sequence[str], walk: Walk, names: TritonNames) -> dict[str, str]:
         """The sizes of merged axes without a loop, with their formulas."""
         shape = walk.shape
         used, loops = {*_words(lines)}, (*shape.rows, *shape.kept, *shape.inner)

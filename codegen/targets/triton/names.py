@@ -9,7 +9,7 @@ from codegen.targets.tables import names
 from codegen.targets.triton.vocabulary import TRITON
 
 
-class Names(names.Names):
+class TritonNames(names.Names):
     """Names in a kernel: those of arrays are free for loads, as arguments have their own."""
 
     language = TRITON

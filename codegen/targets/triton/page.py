@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from codegen.program import Parameter
 from codegen.program.arrays import Contract, ContractAdd
 from codegen.program.reads import Convolve
-from codegen.schedule.nodes import Whole
+from codegen.schedule.nodes import LibraryNode
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import promoted
-from codegen.targets.tables.page import KernelPage, Loops
+from codegen.targets.tables.page import FunctionOnKernels, KernelPage
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import free, wrapped
-from codegen.targets.triton.kernels import Kernel, kernels_of
+from codegen.targets.triton.kernels import TritonKernel, kernels_of
 
 PRODUCTS = (Contract, ContractAdd, Convolve)
 
@@ -32,7 +32,7 @@ class TritonPage(KernelPage):
     @property
     def operands(self) -> frozenset[str]:
         """Operands of products, if the function has no other line of torch."""
-        wholes = [piece for piece in self.current.pieces if isinstance(piece, Whole)]
+        wholes = [piece for piece in self.current.pieces if isinstance(piece, LibraryNode)]
         if not all(isinstance(piece.value, PRODUCTS) for piece in wholes):
             return frozenset()
         return frozenset().union(*(piece.reads for piece in wholes))
@@ -44,7 +44,7 @@ class TritonPage(KernelPage):
             line = f"{', '.join(p.name for p in given)} = {', '.join(pairs)}"
             return [broken(line)] if given else []
         if not self.operands:
-            wholes = [piece for piece in self.current.pieces if isinstance(piece, Whole)]
+            wholes = [piece for piece in self.current.pieces if isinstance(piece, LibraryNode)]
             read = frozenset().union(*(piece.reads for piece in wholes))
             kept = [p for p in self.current.function.parameters if p.role == "statement"]
             more = [p for p in kept if p.name in read and p not in tensors]  # a forward's operand
@@ -60,21 +60,27 @@ class TritonPage(KernelPage):
         lines += [broken(f"{names} = {converted}")] if len(own) > 1 else []
         return [*lines, *super()._widened([p for p in given if p not in own])]
 
-    def memory_for(self, loops: Loops, piece: Kernel, name: str, shape: Sequence[str]) -> str:
+    def memory_for(
+        self, loops: FunctionOnKernels, piece: TritonKernel, name: str, shape: Sequence[str]
+    ) -> str:
         """The allocation of a result; partial results have their number before their sizes."""
         if name in piece.left:
             sizes = ", ".join(f"{size}={size}" for size in piece.sizes)
             shape = [f"{piece.name}.parts({sizes})", *shape]
         return super().memory_for(loops, piece, name, shape)
 
-    def format_of(self, loops: Loops, piece: Kernel, name: str) -> tuple[str, str]:
+    def format_of(
+        self, loops: FunctionOnKernels, piece: TritonKernel, name: str
+    ) -> tuple[str, str]:
         if name in self.operands:
             return self.like, self.own["operand"]
         if self.operands:
             return self._format(loops, name, name in (*piece.exact, *piece.left))
         return super().format_of(loops, piece, name)
 
-    def launched(self, piece: Kernel, named: Callable[[str], str], margin: int) -> Iterator[str]:
+    def launched(
+        self, piece: TritonKernel, named: Callable[[str], str], margin: int
+    ) -> Iterator[str]:
         arrays = [*map(named, (*piece.reads, *piece.writes))]
         numbers = [f"{name}={name}" for name in (*piece.sizes, *piece.scalars)]
         numbers += [f"{number.name}={number.text}" for number in piece.computed]

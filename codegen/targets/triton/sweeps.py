@@ -16,8 +16,8 @@ from codegen.schedule.elements import ZERO, Axes, Element, index, is_number
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Nest, Sweep
 from codegen.targets.tables.names import short
-from codegen.targets.triton.expressions import Expressions, is_known_before, named
-from codegen.targets.triton.names import Names
+from codegen.targets.triton.expressions import TritonExpressions, is_known_before, named
+from codegen.targets.triton.names import TritonNames
 from codegen.targets.triton.scopes import INDENT, Scopes
 from codegen.targets.triton.shape import Shape
 from codegen.targets.triton.values import Values, own
@@ -27,7 +27,7 @@ MOST_ALONE = 3  # see `Sweeps.apart`
 NONE = {"sum": "0.0", "max": 'float("-inf")'}  # the neutral elements
 
 
-class Sweeps(Expressions):
+class Sweeps(TritonExpressions):
     """Writes a sweep. ``memory`` are the axes of every array; ``numbers`` are those computed before
     the launch, by their names; ``open`` are results that may be left out.
     """
@@ -36,7 +36,7 @@ class Sweeps(Expressions):
         self,
         sweep: Sweep,
         shape: Shape,
-        names: Names,
+        names: TritonNames,
         memory: Mapping[str, Axes],
         values: Values,
         numbers: dict[Element, str],

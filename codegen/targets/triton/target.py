@@ -85,9 +85,9 @@ class TritonTarget:
         return shared(TEMPLATES, RUNTIME)
 
     def beside(self, texts: tuple[str, ...]) -> Compares:
-        from codegen.targets.tables.check import Beside  # torch takes a second
+        from codegen.targets.tables.check import KernelModule  # torch takes a second
 
-        return Beside(texts, self.shared(), "triton", self.folder, self.ends)
+        return KernelModule(texts, self.shared(), "triton", self.folder, self.ends)
 
 
 def _folder(kernels: Sequence[str], functions: Sequence[FunctionText]) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 
 from codegen.schedule.elements import Axes, Element, with_indices
 from codegen.schedule.inlining import needed
-from codegen.schedule.merging import Joined, is_met
+from codegen.schedule.merging import JoinedAxes, is_met
 from codegen.schedule.online import computed_again
 from codegen.schedule.online import in_chunks as read_in_chunks
 from codegen.schedule.plan import Nest, Sweep
@@ -136,14 +136,14 @@ def as_one(walk: Walk) -> Walk | None:
     )
 
 
-def _joined(walk: Walk, pair: tuple[str, str]) -> Joined:
+def _joined(walk: Walk, pair: tuple[str, str]) -> JoinedAxes:
     """A merged axis, for arrays that have both axes adjacent, and are read at no other places."""
     nodes = walk.sweep.nodes
     layouts = {**walk.memory, **{node.name: node.axes for node in nodes}}
     layouts = {name: axes for name, axes in layouts.items() if pair in pairwise(axes)}
     entries = [e for node in nodes for e in node.value.entries if e.name in layouts]
     elsewhere = {e.name for e in entries if not is_met(e, layouts[e.name], pair)}
-    return Joined(pair, {name: axes for name, axes in layouts.items() if name not in elsewhere})
+    return JoinedAxes(pair, {name: axes for name, axes in layouts.items() if name not in elsewhere})
 
 
 def parts_of(sweep: Sweep) -> list[Sweep]:

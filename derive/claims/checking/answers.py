@@ -10,12 +10,12 @@ from sympy import Expr
 
 from derive.claims.checking.explaining.edits import Edited
 from derive.claims.checking.explaining.neighbours import Neighbour
-from derive.claims.checking.explaining.terms import Comparison
+from derive.claims.checking.explaining.terms import TermComparison
 from derive.claims.checking.numbers.example import Counterexample
-from derive.claims.checking.numbers.further import Agreement
+from derive.claims.checking.numbers.further import ExactAgreement
 from derive.claims.checking.numbers.narrowing import Narrowing
 from derive.claims.checking.words.spoken import AS_NAMED, Spoken
-from derive.claims.reading import Line, Misaligned
+from derive.claims.reading import Misaligned, TextLine
 from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor
 from derive.proof.proving.proof import ProvedGradient
@@ -38,7 +38,7 @@ class Refutation:
         return replace(self, explanations=None)
 
     @cached_property
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> TermComparison | None:
         """The terms that differ, where they can be told."""
         return self.explanations and self.explanations.comparison()
 
@@ -66,7 +66,7 @@ class Refutation:
 class Explanations(Protocol):
     """Source of the explanations of a wrong claim."""
 
-    def comparison(self) -> Comparison | None: ...
+    def comparison(self) -> TermComparison | None: ...
     def edit(self) -> Edited | None: ...
     def neighbour(self) -> Neighbour | None: ...
     def hints(self) -> tuple[str, ...]: ...
@@ -95,7 +95,7 @@ class Answer:
     proved: ProvedGradient | None = None
     refutation: Refutation | None = None
     difference: float | None = None
-    agreement: Agreement | None = None
+    agreement: ExactAgreement | None = None
     narrowing: Narrowing | None = None
     conditions: tuple[str, ...] = ()
     inherits: bool = False
@@ -104,7 +104,7 @@ class Answer:
     sampled: tuple[str, ...] = ()
     rounded: tuple[str, ...] = ()
     called: str = ""
-    lines: tuple[Line, ...] = field(default=(), repr=False)
+    lines: tuple[TextLine, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:

@@ -23,11 +23,11 @@ from derive.claims.checking.trials import tried, verdict_of
 from derive.claims.checking.verdict import Verdict
 from derive.claims.reading import (
     Claim,
-    Names,
     NotUnderstood,
     Reading,
+    TextNames,
+    TextValue,
     UnknownNames,
-    Value,
     read,
     takes_in,
 )
@@ -85,7 +85,7 @@ def check_definition(
         target = _target(shapes.definition, of)
         sizes = {**shapes.sizes, **constants}
 
-        def with_names(more: Mapping[str, str | Value], only: str | None = None) -> Reading:
+        def with_names(more: Mapping[str, str | TextValue], only: str | None = None) -> Reading:
             known = {**(let or {}), **more}
             return read(text, shapes.definition, target, known, source, sizes, only, scales)
 
@@ -158,7 +158,7 @@ def _with_defaults(
     plain = without_options(definition) if takes else None
     if plain is None or unread - {*plain.position}:
         return verdict_on(definition)
-    meant = {*takes, *meant_by_words(takes, Names(definition, {})).values()}
+    meant = {*takes, *meant_by_words(takes, TextNames(definition, {})).values()}
     if meant & _options(definition) or len(takes) > len(plain.position):
         return verdict_on(definition)
     verdict, problem = None, None

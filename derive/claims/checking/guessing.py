@@ -19,7 +19,7 @@ from derive.claims.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.claims.checking.judging import given_upstream
 from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.comparison import difference_at
-from derive.claims.reading import Claim, Names, Reading, UnknownNames, Value
+from derive.claims.reading import Claim, Reading, TextNames, TextValue, UnknownNames
 from derive.claims.reading.roles import is_target, meant_by_words
 from derive.claims.reading.values import INDEX, NUMBER, TENSOR, Dims
 from derive.gradient.values.naming import written_out
@@ -30,7 +30,7 @@ from derive.language.symbols import Tensor, tensors_in
 
 MOST_READINGS = 400  # of a text, while the names of one claim are looked for
 MOST_TRIED = 1000  # values for the names of one claim, of the same shapes
-Read = Callable[[Mapping[str, "str | Value"], "str | None"], Reading]
+Read = Callable[[Mapping[str, "str | TextValue"], "str | None"], Reading]
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Candidate:
     kind: str = TENSOR
 
     @property
-    def value(self) -> Value:
-        return Value(self.expression, self.dims, self.kind)
+    def value(self) -> TextValue:
+        return TextValue(self.expression, self.dims, self.kind)
 
     @property
     def is_upstream(self) -> bool:
         return isinstance(self.expression, Tensor) and self.expression.role == "adjoint"
 
     @property
-    def meaning(self) -> str | Value:
+    def meaning(self) -> str | TextValue:
         """The meaning that `read` takes: the name of an upstream gradient, else the value."""
         return self.expression.name if self.is_upstream else self.value
 
@@ -64,7 +64,7 @@ class Guess:
     ``certain`` for a wrong claim too where its shapes leave only one.
     """
 
-    known: dict[str, str | Value] = field(default_factory=dict)
+    known: dict[str, str | TextValue] = field(default_factory=dict)
     right: int = 0
     certain: bool = True
 
@@ -73,7 +73,7 @@ class Guess:
         return [f"{name}={_said(meant)}" for name, meant in self.known.items()]
 
 
-def _said(meant: str | Value) -> str:
+def _said(meant: str | TextValue) -> str:
     return meant if isinstance(meant, str) else formula(meant.expression)
 
 
@@ -86,7 +86,7 @@ def guessed(
     Words that mean one input in the field are taken to mean it where that is right, or where
     nothing else is; words for the target are always.
     """
-    names = Names(ground.original, {})
+    names = TextNames(ground.original, {})
     words = meant_by_words(unknown.names, names)
     sure = [n for n, ours in words.items() if is_target(n) or n.lower() == ours.lower()]
     certain = {name: words[name] for name in sure}
@@ -145,7 +145,7 @@ def _fitting(
     if len(groups) ** len(left) > MOST_READINGS:
         return None
     refused: list[str] = []
-    fitting: list[dict[str, Value]] = []
+    fitting: list[dict[str, TextValue]] = []
     for shapes in product(groups.items(), repeat=len(left)):
         many = len(refused) > len(groups) ** (len(left) - 1)
         if many and len({*refused}) == 1 and refused[0]:
@@ -181,15 +181,15 @@ def _unlikeness(name: str, candidate: Candidate) -> float:
     return -SequenceMatcher(None, name.lower(), str(candidate.expression).lower()).ratio()
 
 
-def _opaque(name: str, like: Candidate) -> Value:
+def _opaque(name: str, like: Candidate) -> TextValue:
     """A value of which nothing but the shape is known; a label is one itself."""
     if like.kind == INDEX:
         return like.value
     axes = [axis for axis in like.dims if axis is not None]
-    return Value(Tensor(f"unknown {name}", axes, role="statement"), like.dims, like.kind)
+    return TextValue(Tensor(f"unknown {name}", axes, role="statement"), like.dims, like.kind)
 
 
-def _all_matter(opaque: Mapping[str, Value], reading: Reading) -> bool:
+def _all_matter(opaque: Mapping[str, TextValue], reading: Reading) -> bool:
     """Whether each of the values is in what the text says of a gradient."""
     met = {t.name for c in reading.claims for t in tensors_in(c.actual)}
     return all(value.expression.name in met for value in opaque.values())
@@ -226,7 +226,7 @@ def _groups(ground: Ground, settled: Collection[str]) -> dict[tuple, list[Candid
 
 def _candidates(ground: Ground, settled: Collection[str]) -> Iterator[Candidate]:
     definition = ground.original
-    names = Names(definition, {})
+    names = TextNames(definition, {})
     whole = max((names.dims(t) for t in definition.differentiable), key=len, default=())
     own = {s.name for s in definition.statements}
     parts = {s.name: s.expression for s in ground.definition.statements if s.name not in own}

@@ -20,7 +20,7 @@ from sympy import Expr, Integer, Rational
 from derive.claims.checking.answers import Answer, Refutation
 from derive.claims.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.claims.checking.numbers.arithmetic import Unevaluable
-from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.counterexample import (
     Counterexample,
     at_a_glance,
@@ -35,7 +35,7 @@ from derive.claims.checking.wrong_claims import (
     WrongClaim,
     WrongWhereConditionsChange,
 )
-from derive.claims.reading import Claim, Line, Reading
+from derive.claims.reading import Claim, Reading, TextLine
 from derive.language.formulas.text import formula as words_of
 from derive.language.symbols import Axis
 
@@ -137,7 +137,7 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
 
 def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
     """Compare at further sizes an answer that is proved for small batches alone."""
-    found = agreement(Question(ground.chain, answer.of, answer.claimed))
+    found = agreement(GradientQuestion(ground.chain, answer.of, answer.claimed))
     if found.differs is not None:
         return _refuted(replace(answer, proved=None), ground, found.differs)
     answer = replace(answer, agreement=found)
@@ -191,6 +191,6 @@ def _wrong_at(answer: Answer, ground: Ground, found: Counterexample, at=None) ->
     elif answer.difference is not None and answer.difference < EQUAL:
         why = WrongWhereConditionsChange(ground, answer.of, answer.claimed)
     else:
-        last = Line(answer.name, answer.line, answer.source, answer.claimed)
+        last = TextLine(answer.name, answer.line, answer.source, answer.claimed)
         why = WrongClaim(ground, answer.of, answer.claimed, answer.lines, last)
     return replace(answer, outcome="wrong", refutation=Refutation(None, found, why))

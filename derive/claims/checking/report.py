@@ -9,9 +9,9 @@ from sympy import Expr, Float, Rational
 
 from derive.claims.checking.answers import Answer, Answers, Refutation
 from derive.claims.checking.explaining.fitting import is_simple_size_function
-from derive.claims.checking.explaining.terms import Comparison, TermDifference
+from derive.claims.checking.explaining.terms import TermComparison, TermDifference
 from derive.claims.checking.numbers.example import Counterexample, rows
-from derive.claims.checking.numbers.further import Agreement
+from derive.claims.checking.numbers.further import ExactAgreement
 from derive.claims.checking.words.spoken import formula as written
 from derive.claims.checking.words.spoken import speaking
 from derive.language.quotients import cancelled
@@ -152,7 +152,7 @@ def _sizes(batches) -> str:
     return f"{names} = {', '.join('x'.join(str(n) for _, n in batch) for batch in batches)}"
 
 
-def _further(found: Agreement) -> str:
+def _further(found: ExactAgreement) -> str:
     """Describe the agreement at sizes other than those proved."""
     if found.is_exact:
         sizes = _sizes(found.sizes)
@@ -229,7 +229,7 @@ def _advice(answer: Answer, why: Refutation) -> Iterator[str]:
     yield from why.hints
 
 
-def _terms(answer: Answer, comparison: Comparison) -> Iterator[str]:
+def _terms(answer: Answer, comparison: TermComparison) -> Iterator[str]:
     outside = formula(comparison.outside)
     if comparison.factor is not None:
         got, expected = comparison.factor

@@ -32,7 +32,7 @@ LITERAL = re.compile(r"(?<![\w.])(\d*\.\d+|\d+\.)(?:[eE]([+-]?\d+))?(?![\w.])")
 
 
 @dataclass(frozen=True)
-class Rounded:
+class RoundedLiteral:
     """``literal`` of a text is ``constant``, which agrees with it in so many ``digits``."""
 
     literal: str
@@ -43,7 +43,7 @@ class Rounded:
         return f"{self.literal} is {formula(self.constant)}, rounded to {self.digits} digits"
 
 
-def rounded_constants(text: str, chain: Chain) -> list[Rounded]:
+def rounded_constants(text: str, chain: Chain) -> list[RoundedLiteral]:
     """The long numbers of a text that are constants of the mathematics, or simple multiples."""
     long = {m[0]: m for m in LITERAL.finditer(text) if _digits_of(m[1]) >= FEWEST_DIGITS}
     if not long:
@@ -53,7 +53,7 @@ def rounded_constants(text: str, chain: Chain) -> list[Rounded]:
     return [rounded for rounded in found if rounded is not None]
 
 
-def with_constants(text: str, found: Iterable[Rounded]) -> tuple[str, dict[str, Expr]]:
+def with_constants(text: str, found: Iterable[RoundedLiteral]) -> tuple[str, dict[str, Expr]]:
     """The text with a name instead of each rounded number, and what the names mean."""
     names: dict[str, Expr] = {}
     for number, rounded in enumerate(found):
@@ -69,7 +69,9 @@ def _digits_of(mantissa: str) -> int:
     return len(mantissa.replace(".", "").strip("0"))
 
 
-def _meant(literal: str, match: re.Match, known: list[tuple[Expr, Fraction]]) -> Rounded | None:
+def _meant(
+    literal: str, match: re.Match, known: list[tuple[Expr, Fraction]]
+) -> RoundedLiteral | None:
     """The constant with the smallest factor that the number may be; None where it is exact."""
     value, digits = Fraction(literal), _digits_of(match[1])
     unit = Fraction(10) ** (int(match[2] or 0) - len(match[1].partition(".")[2]))
@@ -89,7 +91,7 @@ def _meant(literal: str, match: re.Match, known: list[tuple[Expr, Fraction]]) ->
     if not found or any(exact == value for _, exact in known):
         return None
     _, _, constant, factor, shown = min(found, key=lambda f: f[:2])
-    return Rounded(literal, Rational(factor.numerator, factor.denominator) * constant, shown)
+    return RoundedLiteral(literal, Rational(factor.numerator, factor.denominator) * constant, shown)
 
 
 def _can_be_typed(constant: Expr, meant: Fraction, unit: Fraction) -> bool:

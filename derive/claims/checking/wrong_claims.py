@@ -9,13 +9,13 @@ from sympy import Expr, Integer
 
 from derive.claims.checking.explaining.edits import Edited, smallest_edit
 from derive.claims.checking.explaining.neighbours import Neighbour, neighbour_of
-from derive.claims.checking.explaining.terms import Comparison
-from derive.claims.checking.explaining.written import Written
+from derive.claims.checking.explaining.terms import TermComparison
+from derive.claims.checking.explaining.written import WrittenClaim
 from derive.claims.checking.ground import EQUAL, Ground, for_any_upstream
 from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.example import Counterexample
 from derive.claims.checking.words.spoken import called, now_spoken
-from derive.claims.reading import Line
+from derive.claims.reading import TextLine
 from derive.language.symbols import Tensor, tensors_in
 
 NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, Unevaluable)
@@ -28,10 +28,10 @@ class WrongClaim:
     ground: Ground
     of: Tensor
     claimed: Expr
-    lines: tuple[Line, ...] = ()
-    last: Line | None = None
+    lines: tuple[TextLine, ...] = ()
+    last: TextLine | None = None
 
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> TermComparison | None:
         try:
             return self.ground.terms.compare(self.of, self.claimed)
         except NOT_FOUND:
@@ -40,7 +40,7 @@ class WrongClaim:
     def edit(self) -> Edited | None:
         if self.last is None:
             return None
-        written = Written(self.claimed, self.lines, self.last)
+        written = WrittenClaim(self.claimed, self.lines, self.last)
         ground = self.ground
         try:
             return smallest_edit(ground.names, self.of, written, ground.original)
@@ -88,7 +88,7 @@ class WrongClaim:
 class WrongWhereConditionsChange(WrongClaim):
     """A claim that is right for random data, and wrong where a condition comes out otherwise."""
 
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> TermComparison | None:
         """No term of it is missing, or is another one: its choices are in other forms."""
         found = super().comparison()
         said = found and all(d.kind == "extra" for d in found.differences)

@@ -18,8 +18,8 @@ unread.py        the syntax that is not read, with what to write
 reader.py        all of it: a text becomes claims
 """
 
-from derive.claims.reading.lines import Line as Line
-from derive.claims.reading.names import Names as Names
+from derive.claims.reading.lines import TextLine as TextLine
+from derive.claims.reading.names import TextNames as TextNames
 from derive.claims.reading.reader import Claim as Claim
 from derive.claims.reading.reader import Reading as Reading
 from derive.claims.reading.reader import read as read
@@ -27,4 +27,4 @@ from derive.claims.reading.reader import takes_in as takes_in
 from derive.claims.reading.refusals import Misaligned as Misaligned
 from derive.claims.reading.refusals import NotUnderstood as NotUnderstood
 from derive.claims.reading.unknown import UnknownNames as UnknownNames
-from derive.claims.reading.values import Value as Value
+from derive.claims.reading.values import TextValue as TextValue

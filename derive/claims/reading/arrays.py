@@ -30,7 +30,15 @@ from derive.claims.reading.operations.choosing import chosen, related
 from derive.claims.reading.operations.choosing import where as read_where
 from derive.claims.reading.operations.dtypes import asked, converted, floats, numbers, source_of
 from derive.claims.reading.operations.entries import Extremes, Operation, position, truth
-from derive.claims.reading.parts import Entry, Part, put, read_along, reread, run_of, taken
+from derive.claims.reading.parts import (
+    EntryIndex,
+    WrittenSlice,
+    put,
+    read_along,
+    reread,
+    run_of,
+    taken,
+)
 from derive.claims.reading.refusals import Mismatch, Refusal
 from derive.claims.reading.values import (
     BOOL,
@@ -42,7 +50,7 @@ from derive.claims.reading.values import (
     NUMBER,
     Extent,
     Space,
-    Value,
+    TextValue,
     held_as,
     number,
     promoted,
@@ -61,21 +69,23 @@ SCANS["CumMax"] = lambda e, axis: LargestSoFar.over(e, [axis])
 
 
 class Formulas:
-    """`Arrays` over `Value`s of a `Space`, for one row."""
+    """`Arrays` over `TextValue`s of a `Space`, for one row."""
 
-    def __init__(self, space: Space, row: Op, held: str | None = None, into: Value | None = None):
+    def __init__(
+        self, space: Space, row: Op, held: str | None = None, into: TextValue | None = None
+    ):
         """``held`` is the dtype that the user asks for, ``into`` the row's input."""
         self.space, self.row, self.held, self.into = space, row, held, into
 
     # Entries
 
-    def value(self, x: Any) -> Value:
-        if isinstance(x, Value):
+    def value(self, x: Any) -> TextValue:
+        if isinstance(x, TextValue):
             return x
         e = as_tree(x).args[0]
         return number(e, whole=isinstance(x, int))
 
-    def each(self, formula: Callable, *values) -> Value:
+    def each(self, formula: Callable, *values) -> TextValue:
         found = [self.value(x) for x in values]
         if self.row.gives == TENSORS:
             held = promoted([x for x in found if x.kind != NUMBER])
@@ -96,13 +106,13 @@ class Formulas:
             raise Refusal(f"{self.row.names[0]} of a negative number", "the result is not real")
         return result
 
-    def exponentials(self, x: Value) -> Value:
+    def exponentials(self, x: TextValue) -> TextValue:
         return broadcasting.pointwise(self.space, exp, [x], x.extent.inside(), FLOAT)
 
-    def is_condition(self, x: Value) -> bool:
+    def is_condition(self, x: TextValue) -> bool:
         return x.kind == MASK
 
-    def chosen(self, condition: Value, yes, no) -> Value:
+    def chosen(self, condition: TextValue, yes, no) -> TextValue:
         if condition.kind == MASK:
             return read_where(self.space, condition, self.value(yes), self.value(no))
         if condition.dtype == INT:
@@ -113,38 +123,40 @@ class Formulas:
     def is_zero(self, x) -> bool:
         return self.value(x).expression == 0
 
-    def let(self, name: str, x: Value) -> Value:
+    def let(self, name: str, x: TextValue) -> TextValue:
         return x
 
     # Along dimensions
 
-    def places(self, x: Value, dims) -> list[int]:
+    def places(self, x: TextValue, dims) -> list[int]:
         if dims is None:
             return list(range(x.rank))
         return [dims] if isinstance(dims, int) else list(dims)
 
-    def _reduced(self, x, dims, keepdim, build, dtype=None) -> Value:
+    def _reduced(self, x, dims, keepdim, build, dtype=None) -> TextValue:
         dims = tuple(map(number, self.places(x, dims)))
         return entries.reduced(self.space, x, dims, keepdim, build, dtype=dtype)
 
-    def sum(self, x: Value, dims=None, keepdim: bool = False) -> Value:
+    def sum(self, x: TextValue, dims=None, keepdim: bool = False) -> TextValue:
         held = INT if x.dtype == BOOL else x.dtype
         build = lambda e, axes: total(e, axes, self.space.size)  # noqa: E731
         return self._reduced(x, dims, keepdim, build, held)
 
-    def largest(self, x: Value, dims=None, keepdim: bool = False) -> Value:
+    def largest(self, x: TextValue, dims=None, keepdim: bool = False) -> TextValue:
         return self._reduced(x, dims, keepdim, reductions.largest_of)
 
-    def index_of_largest(self, x: Value, dim: int, keepdim: bool = False) -> Value:
+    def index_of_largest(self, x: TextValue, dim: int, keepdim: bool = False) -> TextValue:
         return reductions.index_of(self.space, x, number(dim), keepdim)
 
-    def count(self, x: Value, dims=None) -> Expr:
+    def count(self, x: TextValue, dims=None) -> Expr:
         axes = [x.dims[i] for i in self.places(x, dims)]
         if not any(axes):
             return Integer(1)
         return in_sizes(self.space.definition, reductions.count(self.space, axes))
 
-    def contracted(self, inputs: Sequence[str], output: str, values: Sequence[Value]) -> Value:
+    def contracted(
+        self, inputs: Sequence[str], output: str, values: Sequence[TextValue]
+    ) -> TextValue:
         self.space.by_position = True
         if any(len(spec) != x.rank for spec, x in zip(inputs, values, strict=True)):
             shapes = " and ".join(x.shape for x in values)
@@ -160,20 +172,20 @@ class Formulas:
         pairs = list(zip(values, inputs, strict=True))
         return broadcasting.contracted(self.space, pairs, tuple(output), dtype)
 
-    def scan(self, word: str, x: Value, dim: int) -> Value:
+    def scan(self, word: str, x: TextValue, dim: int) -> TextValue:
         return read_along(self.space, x, dim, SCANS[word])
 
     # Dimensions
 
-    def permuted(self, x: Value, places: Sequence[int]) -> Value:
+    def permuted(self, x: TextValue, places: Sequence[int]) -> TextValue:
         if sorted(places) != list(range(x.rank)):
             raise Refusal("permute names every dimension once", "write permute(1, 0)")
         return shaping.permuted(self.space, x, places)
 
-    def unsqueezed(self, x: Value, place: int) -> Value:
+    def unsqueezed(self, x: TextValue, place: int) -> TextValue:
         return shaping.relaid(x, (*x.dims[:place], None, *x.dims[place:]))
 
-    def apart(self, x: Value, dim: int, count: Expr) -> Value:
+    def apart(self, x: TextValue, dim: int, count: Expr) -> TextValue:
         space, axis = self.space, x.dims[dim]
         rest = space.whole(space.size(axis) / count)
         if rest is None:
@@ -188,7 +200,7 @@ class Formulas:
             e = broadcasting.placed(space, e, {axis: next(a for a in into if a is not None)})
         return replace(x, expression=e, dims=(*x.dims[:dim], *into, *x.dims[dim + 1 :]))
 
-    def together(self, x: Value, dim: int) -> Value:
+    def together(self, x: TextValue, dim: int) -> TextValue:
         space, parts = self.space, x.dims[dim : dim + 2]
         e, whole = x.expression, next((a for a in parts if a is not None), None)
         if None not in parts:
@@ -197,10 +209,10 @@ class Formulas:
             e = Flatten.over(e, parts, [whole])
         return replace(x, expression=e, dims=(*x.dims[:dim], whole, *x.dims[dim + 2 :]))
 
-    def squeezed(self, x: Value, places: Sequence[int]) -> Value:
+    def squeezed(self, x: TextValue, places: Sequence[int]) -> TextValue:
         return shaping.relaid(x, (a for i, a in enumerate(x.dims) if a or i not in places))
 
-    def part(self, x: Value, dim: int, start, stop, step: int = 1) -> Value:
+    def part(self, x: TextValue, dim: int, start, stop, step: int = 1) -> TextValue:
         space, axis, e = self.space, x.dims[dim], x.expression
         size = space.size(axis)
         ends = [size + n if n.is_negative else n for n in (start, size if stop is None else stop)]
@@ -209,12 +221,12 @@ class Formulas:
             e = space.read_at(e, axis, run.index)
         return space.seen(x, e, (*x.dims[:dim], run.axis, *x.dims[dim + 1 :]))
 
-    def entry(self, x: Value, dim: int, index: Expr) -> Value:
+    def entry(self, x: TextValue, dim: int, index: Expr) -> TextValue:
         behind = index - self.space.size(x.dims[dim])
         index = behind if behind.is_negative and not index.is_Integer else index
-        return taken(self.space, x, [":"] * dim + [Entry(index)])
+        return taken(self.space, x, [":"] * dim + [EntryIndex(index)])
 
-    def windows(self, x: Value, dim: int, sizes: tuple, index: tuple, fill=0) -> Value:
+    def windows(self, x: TextValue, dim: int, sizes: tuple, index: tuple, fill=0) -> TextValue:
         space, (length, inside), (step, hole, start) = self.space, sizes, index
         space.by_position = True
         rounded = [n for n in length.atoms(floor) if (length - n).is_Integer]
@@ -229,25 +241,25 @@ class Formulas:
             x = replace(x, expression=chosen((x.expression, Eq(at, 0)), (fill, True)))
         return replace(x, dims=(*x.dims, within), storage=storage)
 
-    def flipped(self, x: Value, dim: int) -> Value:
+    def flipped(self, x: TextValue, dim: int) -> TextValue:
         return read_along(self.space, x, dim, reversed_along)
 
-    def joined(self, values: Sequence[Value], dim: int) -> Value:
+    def joined(self, values: Sequence[TextValue], dim: int) -> TextValue:
         return joining.cat(self.space, values, dim)
 
-    def stacked(self, values: Sequence[Value], dim: int) -> Value:
+    def stacked(self, values: Sequence[TextValue], dim: int) -> TextValue:
         return joining.stack(self.space, values, dim)
 
-    def reshaped(self, x: Value, sizes: Sequence[Expr]) -> Value:
+    def reshaped(self, x: TextValue, sizes: Sequence[Expr]) -> TextValue:
         return reshaping.reshaped(self.space, x, sizes, self.row.names[0])
 
-    def expanded(self, x: Value, sizes: Sequence[Expr]) -> Value:
+    def expanded(self, x: TextValue, sizes: Sequence[Expr]) -> TextValue:
         return shaping.expanded_to(self.space, x, sizes, self.row.names[0])
 
-    def copied(self, x: Value) -> Value:
+    def copied(self, x: TextValue) -> TextValue:
         return replace(x, storage=None)
 
-    def read(self, x: Value, dim: int, length: Expr, step, offset, fill=0) -> Value:
+    def read(self, x: TextValue, dim: int, length: Expr, step, offset, fill=0) -> TextValue:
         axis, fill = x.dims[dim], self.value(fill).expression
         fill = MINUS_INFINITY if fill == -oo else fill
         if not (fill.is_number or fill == MINUS_INFINITY):
@@ -263,21 +275,21 @@ class Formulas:
         dims = (*x.dims[:dim], new, *x.dims[dim + 1 :])
         return self.space.made(e, dims, x.extent.inside(), **held_as(x.dtype))
 
-    def written(self, x: Value, dim: int, part: tuple, values: Value) -> Value:
+    def written(self, x: TextValue, dim: int, part: tuple, values: TextValue) -> TextValue:
         low, high, step = part
-        items = [":"] * dim + [Part(low, high, Integer(step))]
+        items = [":"] * dim + [WrittenSlice(low, high, Integer(step))]
         return put(self.space, x, items, values, False)
 
-    def compared(self, relation: str, x, y) -> Value:
+    def compared(self, relation: str, x, y) -> TextValue:
         def build(p: Expr, q: Expr) -> Expr:
             return chosen((1, related(RELATIONS[relation], p, q)), (0, True))
 
         return broadcasting.pointwise(self.space, build, [*map(self.value, (x, y))], dtype=BOOL)
 
-    def extremes(self, values: Value, indices: Value | None) -> Extremes:
+    def extremes(self, values: TextValue, indices: TextValue | None) -> Extremes:
         return Extremes(values, indices)
 
-    def on_diagonal(self, x: Value) -> Value:
+    def on_diagonal(self, x: TextValue) -> TextValue:
         one = x.dims[-1]
         if one is None:
             return self.unsqueezed(x, x.rank)
@@ -287,7 +299,7 @@ class Formulas:
 
     # Sizes
 
-    def shape(self, x: Value) -> list[Expr]:
+    def shape(self, x: TextValue) -> list[Expr]:
         return [self.space.size(axis) for axis in x.dims]
 
     def same(self, one: Expr, other: Expr) -> bool:
@@ -314,19 +326,19 @@ class Formulas:
 
     # Entries by their index
 
-    def hots(self, index: Value, x: Value, dim: int) -> Value:
+    def hots(self, index: TextValue, x: TextValue, dim: int) -> TextValue:
         index = picking.indices(index, "the index")
         axis = self.space.twin(picking.axis_met(x.dims[dim], x), index.axes)
         e, whole = picking.hot(index.expression, axis), self.row.gives == INT
         whole = whole or (self.row.gives == KEPT and x.dtype != FLOAT)
         return self.space.made(e, (*index.dims, axis), index.extent.inside(), whole=whole)
 
-    def source(self, x: Value, value) -> Value:
-        if isinstance(value, Value) and value.kind != NUMBER and x.dims and not value.dims:
+    def source(self, x: TextValue, value) -> TextValue:
+        if isinstance(value, TextValue) and value.kind != NUMBER and x.dims and not value.dims:
             raise Refusal("a tensor of no dimension is written", "write a number: s.item()")
         return source_of(self.space, x, self.value(value))
 
-    def identity(self, x: Value, one: int, other: int) -> Value:
+    def identity(self, x: TextValue, one: int, other: int) -> TextValue:
         axes = x.dims[one], x.dims[other]
         dims = [axis if i in (one, other) else None for i, axis in enumerate(x.dims)]
         e: Expr = Integer(1)
@@ -338,15 +350,15 @@ class Formulas:
         whole = self.held == INT or (self.into is not None and self.into.dtype != FLOAT)
         return self.space.made(e, tuple(dims), Extent(), whole=whole)
 
-    def picked(self, x: Value, dim: int, index: Value) -> Value:
+    def picked(self, x: TextValue, dim: int, index: TextValue) -> TextValue:
         if index.kind != COUNT:
             return picking.gathered(self.space, x, number(dim), index)
         (axis,) = index.axes
-        there = Value(Position(axis), index.dims, whole=True)
+        there = TextValue(Position(axis), index.dims, whole=True)
         formula = lambda x, i, k: where(equal(i, k), x, 0)  # noqa: E731
         return self.sum(self.each(formula, x, self.position(x, dim), there), dim, True)
 
-    def selected(self, x: Value, dim: int, index: Value) -> Value:
+    def selected(self, x: TextValue, dim: int, index: TextValue) -> TextValue:
         """The dimension goes to the front, is picked, and what it became goes back."""
         index = picking.indices(index, "the index")
         front = [dim, *(i for i in range(x.rank) if i != dim)]
@@ -355,11 +367,13 @@ class Formulas:
         back = [*range(n, n + dim), *range(n), *range(n + dim, found.rank)]
         return self.permuted(found, back)
 
-    def counted(self, labels: Value, ignored, losses: Value) -> tuple[Value | None, Value]:
+    def counted(
+        self, labels: TextValue, ignored, losses: TextValue
+    ) -> tuple[TextValue | None, TextValue]:
         space = self.space
         read = {str(label) for label in labels.expression.atoms(Tensor)}
         own = [i.default for i in space.definition.ignoring if str(i.label) in read]
-        is_own = isinstance(ignored, Value) and ignored.kind == IGNORED
+        is_own = isinstance(ignored, TextValue) and ignored.kind == IGNORED
         number = self.value(ignored).expression
         if not is_own and number not in own and (own or number.is_nonnegative is not False):
             problem = f"labels that are {number} are left out, and not in the mathematics"
@@ -369,36 +383,36 @@ class Formulas:
         kept = space.made(picking.kept_of(space, labels), labels.dims, labels.extent.inside())
         return kept, self.each(lambda k, e: k * e, kept, losses)
 
-    def position(self, x: Value, dim: int) -> Value:
+    def position(self, x: TextValue, dim: int) -> TextValue:
         axis = x.dims[dim]
         if axis is None:
             return number(0)
-        return Value(Position(axis), (axis, *(None,) * (x.rank - dim - 1)), whole=True)
+        return TextValue(Position(axis), (axis, *(None,) * (x.rank - dim - 1)), whole=True)
 
     # Made of nothing
 
-    def counting(self, size: Expr) -> Value:
+    def counting(self, size: Expr) -> TextValue:
         self.space.need(size, 1)
-        return Value(Integer(0), (self.space.axis_of(size),), COUNT)
+        return TextValue(Integer(0), (self.space.axis_of(size),), COUNT)
 
-    def filled(self, shape: Sequence[Expr], value: Any) -> Value:
+    def filled(self, shape: Sequence[Expr], value: Any) -> TextValue:
         dims: tuple = ()
         for size in shape:
             dims += (self.space.axis_of(size, filter(None, dims)),)
-        known = self.into or (value if isinstance(value, Value) else None)
+        known = self.into or (value if isinstance(value, TextValue) else None)
         held = self.held or (known.dtype if known else FLOAT)
         return making.filled_with(self.space, dims, self.value(value), held)
 
-    def like(self, x: Value, value: Any) -> Value:
+    def like(self, x: TextValue, value: Any) -> TextValue:
         return making.filled_with(self.space, x.dims, self.value(value), self.held or x.dtype)
 
-    def expect(self, x: Value, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
+    def expect(self, x: TextValue, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
         own = [self.space.size(x.dims[i]) for i in dims]
         if not all(map(self.space.same, own, sizes)):
             problem = f"{self.row.names[0]} of the shape {x.shape}: {shown_sizes(own)}"
             self.misfit(f"{problem} meets {shown_sizes(sizes)}", "write x.shape[-1:]")
 
-    def changed(self, *values: Value | None) -> None:
+    def changed(self, *values: TextValue | None) -> None:
         if any(x is not None for x in values):
             problem = f"{self.row.names[0]} writes into its running statistics"
             raise Refusal(problem, "pass None for them, and write what they become")
@@ -417,7 +431,7 @@ def shown_sizes(sizes: Sequence[Expr]) -> str:
 # Arguments
 
 
-def _dims(space: Space, x: Value, dims) -> tuple[int, ...] | None:
+def _dims(space: Space, x: TextValue, dims) -> tuple[int, ...] | None:
     if dims is None:
         return None
     named = dims if isinstance(dims, tuple) else (dims,)
@@ -428,7 +442,7 @@ def _dims(space: Space, x: Value, dims) -> tuple[int, ...] | None:
 def _order(p) -> int | float:
     if p is None or p == "fro":
         return 2
-    e = p.expression if isinstance(p, Value) else None
+    e = p.expression if isinstance(p, TextValue) else None
     if e is None or not e.is_number:
         raise Refusal("the order of a norm is a number", "write 2, or leave it out")
     return int(e) if e.is_Integer else float(e)
@@ -443,7 +457,11 @@ def _whole(value, name: str):
 def _number(value, name: str) -> Expr:
     if isinstance(value, Expr):
         return value
-    if isinstance(value, Value) and value.kind == NUMBER and is_number_or_size(value.expression):
+    if (
+        isinstance(value, TextValue)
+        and value.kind == NUMBER
+        and is_number_or_size(value.expression)
+    ):
         return value.expression
     raise Refusal(f"{name} is no number", "write a number, or x.shape[0]")
 
@@ -451,7 +469,7 @@ def _number(value, name: str) -> Expr:
 def given(space: Space, row: Op, bound: inspect.BoundArguments) -> tuple[list, dict]:
     """The arguments, as the kinds of the row."""
     found = [x[0] if isinstance(x, tuple) and x else x for x in bound.arguments.values()]
-    first = next((x for x in found if isinstance(x, Value)), None)
+    first = next((x for x in found if isinstance(x, TextValue)), None)
     place, keywords = [], {}
     for parameter in row.arguments:
         if parameter.name not in bound.arguments:
@@ -472,12 +490,12 @@ ARRAYS, PLACES = ("Tensor", "Number", "AnyTensor"), ("Dim", "NewDim", "Dims")
 SIZES = ("Size", "Sizes", "Parts", "Axes")
 
 
-def _of_kind(space: Space, x: Value, kind: str, value, of) -> Any:
+def _of_kind(space: Space, x: TextValue, kind: str, value, of) -> Any:
     row, parameter, may_be_none = of
     if value is None and may_be_none:
         return None
     if kind == "DimOrTensor":
-        kind = "Tensor" if isinstance(value, Value) and value.kind != NUMBER else "Dim"
+        kind = "Tensor" if isinstance(value, TextValue) and value.kind != NUMBER else "Dim"
     if parameter.kind is parameter.VAR_POSITIONAL:
         value = shaping.flat(value)
     if kind in ARRAYS:
@@ -494,7 +512,7 @@ def _wrong(row: Op, what: str) -> Refusal:
 
 
 def _array(row: Op, parameter: inspect.Parameter, kind: str, value) -> Any:
-    if not isinstance(value, Value):
+    if not isinstance(value, TextValue):
         if kind == "Number" and isinstance(value, (int, float)) and not isinstance(value, bool):
             return value  # a default
         what = f"{parameter.name} is {entries.described(value)}, not a tensor or a number"
@@ -505,11 +523,13 @@ def _array(row: Op, parameter: inspect.Parameter, kind: str, value) -> Any:
     return floats(value, row.names[0]) if checked and kind == "Tensor" else value
 
 
-def _places(space: Space, x: Value, kind: str, value) -> Any:
+def _places(space: Space, x: TextValue, kind: str, value) -> Any:
     if isinstance(value, (bool, str)):
         raise Refusal(f"{value} is no dimension", "dimensions are counted from 0, or from -1")
     if kind == "Dims":
-        return _dims(space, x, value if value is None or isinstance(value, Value) else tuple(value))
+        return _dims(
+            space, x, value if value is None or isinstance(value, TextValue) else tuple(value)
+        )
     value = number(value) if isinstance(value, int) else value
     return position(space, x, value, extra=int(kind == "NewDim"))
 
@@ -536,7 +556,7 @@ def _word(row: Op, parameter: inspect.Parameter, kind: str, value) -> Any:
             raise Refusal(problem, f"leave it at {parameter.default}")
         return value
     if kind == "Tensors":
-        if not isinstance(value, tuple) or not all(isinstance(x, Value) for x in value):
+        if not isinstance(value, tuple) or not all(isinstance(x, TextValue) for x in value):
             raise _wrong(row, f"{name} are not tensors")
         return value
     if kind == "Numbers" and not isinstance(value, str):
@@ -570,7 +590,7 @@ def operation_of(row: Op) -> Operation:
             arguments = (*arguments, keywords.pop(several))
         bound = signature.bind(None, *arguments, **keywords)
         bound.apply_defaults()
-        held, first = None, next((x for x in arguments if isinstance(x, Value)), None)
+        held, first = None, next((x for x in arguments if isinstance(x, TextValue)), None)
         if dtype is not None or device is not None:
             default = FLOAT if first is None or first.kind == NUMBER else first.dtype
             held = asked(dtype, default, device)
@@ -583,11 +603,11 @@ def operation_of(row: Op) -> Operation:
         place, named = given(space, row, bound)
         try:
             into = bound.arguments.get("input")
-            into = into if isinstance(into, Value) and into.kind != NUMBER else None
+            into = into if isinstance(into, TextValue) and into.kind != NUMBER else None
             return row.meaning(Formulas(space, row, held, into), *place, **named)
         except (IndexError, ZeroDivisionError):  # of an unknown dimension
             shapes = " and ".join(
-                x.shape for x in (*place, *named.values()) if isinstance(x, Value)
+                x.shape for x in (*place, *named.values()) if isinstance(x, TextValue)
             )
             problem = f"{row.names[0]} of the shape {shapes}"
             raise Mismatch(problem, "it takes more dimensions") from None

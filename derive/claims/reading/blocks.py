@@ -16,9 +16,9 @@ from sympy import Add, Expr, Mul
 
 from derive.claims.reading.broadcasting import placed
 from derive.claims.reading.operations.entries import position
-from derive.claims.reading.parts import Entry, by_dimension, taken
+from derive.claims.reading.parts import EntryIndex, by_dimension, taken
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import BLOCK, Space, Value, number
+from derive.claims.reading.values import BLOCK, Space, TextValue, number
 from derive.language.array_node import ArrayNode
 from derive.language.nodes import Sum, renamed
 from derive.language.symbols import Axis, axes_of
@@ -80,10 +80,10 @@ class Named(ast.NodeTransformer):
 
 
 def is_block(item) -> bool:
-    return isinstance(item, Value) and item.kind == BLOCK
+    return isinstance(item, TextValue) and item.kind == BLOCK
 
 
-def block_taken(space: Space, x: Value, items: Sequence) -> Value:
+def block_taken(space: Space, x: TextValue, items: Sequence) -> TextValue:
     """``x[i : i + C]``, beside whole dimensions and parts."""
     own = iter(range(len(x.dims)))
     items = by_dimension(x, items)
@@ -95,7 +95,7 @@ def block_taken(space: Space, x: Value, items: Sequence) -> Value:
     return taken(space, x, rest) if any(item != ":" for item in rest) else x
 
 
-def _with_block(space: Space, x: Value, place: int, block: Axis) -> Value:
+def _with_block(space: Space, x: TextValue, place: int, block: Axis) -> TextValue:
     axis = x.dims[place]
     _check_axis(space, axis, block)
     if block in x.axes:
@@ -113,11 +113,11 @@ def _check_axis(space: Space, axis: Axis | None, block: Axis) -> None:
         )
 
 
-def of_whole(space: Space, x: Value, items: Sequence, value: Value) -> Value:
+def of_whole(space: Space, x: TextValue, items: Sequence, value: TextValue) -> TextValue:
     """What is written into a part of ``x``, along whole axes instead of blocks."""
     dims = iter(x.dims)
     met = [(item, next(dims)) for item in items]
-    kept = [pair for pair in met if not isinstance(pair[0], Entry)]
+    kept = [pair for pair in met if not isinstance(pair[0], EntryIndex)]
     behind = zip(reversed(kept), reversed(value.dims), strict=False)
     for (item, axis), own in behind:
         if is_block(item):
@@ -129,7 +129,7 @@ def of_whole(space: Space, x: Value, items: Sequence, value: Value) -> Value:
     return value
 
 
-def _along_whole(space: Space, value: Value, block: Axis) -> Value:
+def _along_whole(space: Space, value: TextValue, block: Axis) -> TextValue:
     if not _is_entrywise(value.expression, block):
         raise _more(block)
     new = _free_twin(space, value.expression, block, value.axes)
@@ -142,18 +142,18 @@ def _along_whole(space: Space, value: Value, block: Axis) -> Value:
 class Pieces:
     """The list of what all rounds appended: together a value, one after the other along a place."""
 
-    value: Value
+    value: TextValue
     place: int
 
 
-def pieces_of(space: Space, value: Value) -> Pieces:
+def pieces_of(space: Space, value: TextValue) -> Pieces:
     blocks = [axis for axis in value.dims if axis in space.blocks]
     if len(space.blocks) != 1 or blocks != [*space.blocks]:
         raise Refusal("a list that this loop fills", "append what lies along its own block")
     return Pieces(_along_whole(space, value, blocks[0]), value.dims.index(blocks[0]))
 
 
-def joined(space: Space, name: str, pieces: Pieces, dim=ZERO) -> Value:
+def joined(space: Space, name: str, pieces: Pieces, dim=ZERO) -> TextValue:
     """``torch.cat(parts, dim)``"""
     along = position(space, pieces.value, dim)
     if name not in JOINING or space.blocks or along != pieces.place:

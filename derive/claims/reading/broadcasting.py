@@ -27,7 +27,7 @@ from derive.claims.reading.values import (
     Extent,
     Labels,
     Space,
-    Value,
+    TextValue,
     held_as,
     number,
     product_of,
@@ -60,7 +60,7 @@ def placed(space: Space, e: Expr, mapping: Mapping[Axis, Axis]) -> Expr:
 
 def matched(
     space: Space,
-    operands: Sequence[tuple[Value, Labels]],
+    operands: Sequence[tuple[TextValue, Labels]],
     order: Iterable[Hashable] | None = None,
 ) -> tuple[list[Expr], dict[Hashable, Axis | None]]:
     """The operands with their axes renamed so that dimensions under one label are one axis.
@@ -92,7 +92,7 @@ def matched(
     return expressions, chosen
 
 
-def _mismatch(space: Space, one: Axis, other: Axis, values: Sequence[Value]) -> Mismatch:
+def _mismatch(space: Space, one: Axis, other: Axis, values: Sequence[TextValue]) -> Mismatch:
     shapes = " and ".join(value.shape for value in values)
     problem = f"shapes {shapes} do not fit: {shown(one)} meets {shown(other)}"
     if not space.may_be(one, other):
@@ -104,7 +104,7 @@ def _mismatch(space: Space, one: Axis, other: Axis, values: Sequence[Value]) -> 
     return Mismatch(problem, _alignment_remedy(space, values))
 
 
-def _alignment_remedy(space: Space, values: Sequence[Value]) -> str:
+def _alignment_remedy(space: Space, values: Sequence[TextValue]) -> str:
     """What would let the lower of two shapes fit the higher one."""
     low, *_, high = sorted(values, key=lambda value: len(value.dims))
     lower, higher = ([space.size(axis) for axis in value.dims] for value in (low, high))
@@ -122,7 +122,7 @@ def _alignment_remedy(space: Space, values: Sequence[Value]) -> str:
     return "torch aligns shapes from the right: the last dimensions meet, then those before"
 
 
-def aligned(space: Space, values: Sequence[Value]) -> tuple[list[Expr], Dims]:
+def aligned(space: Space, values: Sequence[TextValue]) -> tuple[list[Expr], Dims]:
     """The values as they broadcast against each other, and the dimensions that come out."""
     if space.by_name or any(value.by_name for value in values):
         return [value.expression for value in values], _dims_by_name(space, values)
@@ -132,7 +132,7 @@ def aligned(space: Space, values: Sequence[Value]) -> tuple[list[Expr], Dims]:
     return expressions, tuple(chosen.values())
 
 
-def _dims_by_name(space: Space, values: Sequence[Value]) -> Dims:
+def _dims_by_name(space: Space, values: Sequence[TextValue]) -> Dims:
     """The union of the axes: as they lie, if they align by position too; else in their order."""
     rank = max(len(value.dims) for value in values)
     found: list[set[Axis]] = [
@@ -145,7 +145,7 @@ def _dims_by_name(space: Space, values: Sequence[Value]) -> Dims:
     return space.definition.in_order(set(axes))
 
 
-def places_of(count: Value) -> Value:
+def places_of(count: TextValue) -> TextValue:
     """0, 1, 2, ... along its axis, as numbers."""
     place = next((Position(axis) for axis in count.axes), Integer(0))
     return replace(count, expression=place, kind=TENSOR, whole=True)
@@ -154,10 +154,10 @@ def places_of(count: Value) -> Value:
 def pointwise(
     space: Space,
     build: Callable[..., Expr],
-    values: Sequence[Value],
+    values: Sequence[TextValue],
     extent: Extent | None = None,
     dtype: str | None = None,
-) -> Value:
+) -> TextValue:
     """``build`` of the entries of ``values``, broadcast, as entries of ``dtype``, or of that of the
     values together.
     """
@@ -185,21 +185,24 @@ def pointwise(
     return space.made(e, dims, extent, by_name=by_name, **held)
 
 
-def added(space: Space, *values: Value) -> Value:
+def added(space: Space, *values: TextValue) -> TextValue:
     return pointwise(space, Add, values, sum_of(v.extent for v in values))
 
 
-def multiplied(space: Space, *values: Value) -> Value:
+def multiplied(space: Space, *values: TextValue) -> TextValue:
     return pointwise(space, Mul, values, product_of(v.extent for v in values))
 
 
-def negated(space: Space, value: Value) -> Value:
+def negated(space: Space, value: TextValue) -> TextValue:
     return multiplied(space, number(-1), value)
 
 
 def contracted(
-    space: Space, operands: Sequence[tuple[Value, Labels]], kept: Labels, dtype: str | None = None
-) -> Value:
+    space: Space,
+    operands: Sequence[tuple[TextValue, Labels]],
+    kept: Labels,
+    dtype: str | None = None,
+) -> TextValue:
     """The product of the operands, summed over every label that is not ``kept``: an einsum."""
     for value, _ in operands if space.unwritten else ():
         check_written(value.expression)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from sympy import Expr
 
 from derive.claims.reading.laying import laid_on
-from derive.claims.reading.lines import Line
+from derive.claims.reading.lines import TextLine
 from derive.claims.reading.memory import Cell
-from derive.claims.reading.program import Program
+from derive.claims.reading.program import TextProgram
 from derive.claims.reading.refusals import Misaligned, Mismatch
 from derive.language.formulas.text import formula as words_of
 from derive.language.symbols import Tensor
@@ -35,10 +35,10 @@ class Claim:
     misaligned: Misaligned | None = None
     note: str = ""
     written: Expr | None = None
-    lines: tuple[Line, ...] = ()
+    lines: tuple[TextLine, ...] = ()
 
 
-def claim_of(name: str, first: Program, second: Program) -> Claim:
+def claim_of(name: str, first: TextProgram, second: TextProgram) -> Claim:
     """The claim that the cell called ``name`` makes, in both runs."""
     of = first.names.adjoints[name]
     cell = first.cells[name]
@@ -57,7 +57,7 @@ def claim_of(name: str, first: Program, second: Program) -> Claim:
 
 
 def _misaligned_claim(
-    claim: Claim, error: Mismatch, first: Program, second: Program, name: str
+    claim: Claim, error: Mismatch, first: TextProgram, second: TextProgram, name: str
 ) -> Claim:
     """A claim that does not fit; where only the gradients that it reads do not, it is judged as if
     those were right.
@@ -73,7 +73,7 @@ def _misaligned_claim(
         return replace(claim, misaligned=misaligned)
 
 
-def as_written(claim: Claim, program: Program) -> Claim:
+def as_written(claim: Claim, program: TextProgram) -> Claim:
     """A claim with what was typed."""
     cell = program.cells.get(f"d{claim.of.name}")
     if claim.actual is None or cell is None:
@@ -84,7 +84,7 @@ def as_written(claim: Claim, program: Program) -> Claim:
         return claim
 
 
-def _laid(program: Program, cell: Cell, of: Tensor) -> tuple[Expr, str]:
+def _laid(program: TextProgram, cell: Cell, of: Tensor) -> tuple[Expr, str]:
     if cell.broken is not None:
         raise Mismatch(cell.broken.problem, cell.broken.remedy)
     names = program.names
@@ -93,7 +93,7 @@ def _laid(program: Program, cell: Cell, of: Tensor) -> tuple[Expr, str]:
     return e / scale, note or f"taken as {words_of(scale)} times the gradient" * (scale != 1)
 
 
-def with_name(claim: Claim, by_name: Program) -> Claim:
+def with_name(claim: Claim, by_name: TextProgram) -> Claim:
     """A misaligned claim with what it says if its axes are aligned by name, where that fits."""
     cell = by_name.cells.get(f"d{claim.of.name}")
     if claim.misaligned is None or cell is None or not by_name.space.by_name:

@@ -11,7 +11,7 @@ from sympy import Expr, Integer
 from derive.claims.reading.lengths import with_axis
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.usage import USAGE
-from derive.claims.reading.values import Value, number, sum_of
+from derive.claims.reading.values import TextValue, number, sum_of
 from derive.language.errors import NotationError
 from derive.language.nodes import Position
 from derive.language.reading_at import At
@@ -33,7 +33,7 @@ OPTIONS: dict[str, frozenset[str]] = {
 }
 
 
-def read_along(notation, operand, axis, *more, name: str, **options) -> Value:
+def read_along(notation, operand, axis, *more, name: str, **options) -> TextValue:
     """``Slice(x, T, into=D, start=1)``"""
     make, positional, _ = READS[name]
     if len(more) > len(positional):
@@ -67,7 +67,7 @@ def _option(notation, what: str, node: ast.AST) -> Any:
     return e
 
 
-def joined(notation, *parts, into) -> Value:
+def joined(notation, *parts, into) -> TextValue:
     """``Concat((a, N), (b, M), into=K)``"""
     if not all(isinstance(part, ast.Tuple) and len(part.elts) == 2 for part in parts) or not parts:
         raise Refusal("each tensor comes with its axis", "Concat((a, N), (b, M), into=K)")
@@ -81,11 +81,11 @@ def joined(notation, *parts, into) -> Value:
         whole += notation.space.read_at(x.expression, axis, Position(along) - before)
         before += axis
     others = {a for x, axis in zip(values, axes, strict=True) for a in x.axes if a != axis}
-    extent = Value(whole, extent=sum_of(x.extent.inside() for x in values))
+    extent = TextValue(whole, extent=sum_of(x.extent.inside() for x in values))
     return notation.value(whole, {along, *others}, extent)
 
 
-def new_axis(notation, name, length) -> Value:
+def new_axis(notation, name, length) -> TextValue:
     """``D = Axis("D", T - 1)``"""
     e = notation.operand(length).expression
     word = name.value if isinstance(name, ast.Constant) else None

@@ -1,6 +1,6 @@
 """Reads one expression of a syntax tree: a table of the nodes that are understood, and no other.
 
-No name of a text is ever looked up in Python: names in `Names` and the tables of operations.
+No name of a text is ever looked up in Python: names in `TextNames` and the tables of operations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from derive.claims.reading.blocks import Pieces, joined
 from derive.claims.reading.broadcasting import multiplied, negated, pointwise
 from derive.claims.reading.indexing import indexed
 from derive.claims.reading.loops import same_place
-from derive.claims.reading.names import Names, exact
+from derive.claims.reading.names import TextNames, exact
 from derive.claims.reading.notation import CALLS, Notation
 from derive.claims.reading.operations import functions as arithmetic
 from derive.claims.reading.operations.choosing import chosen, related
@@ -52,7 +52,7 @@ from derive.claims.reading.values import (
     NUMBER,
     PLACE,
     Space,
-    Value,
+    TextValue,
     infinity,
 )
 from derive.language.torch_ops.refused import refused
@@ -60,7 +60,7 @@ from derive.language.torch_ops.refused import refused
 ENDS = ("min", "max")  # the names of the pair that aminmax returns
 
 
-class Expressions:
+class ExpressionReader:
     """Reads expressions. ``local`` gives what the text assigned to a name, or None; ``write`` is
     told of an operation that writes into its tensor.
     """
@@ -69,16 +69,16 @@ class Expressions:
         self,
         source: Source,
         space: Space,
-        names: Names,
+        names: TextNames,
         local: Callable[[str], Any],
-        write: Callable[[ast.expr, Value, Value], Value],
+        write: Callable[[ast.expr, TextValue, TextValue], TextValue],
     ):
         self.source, self.space, self.names = source, space, names
         self.local, self.write = local, write
         self.notation = Notation(space, names, self.read, local)
 
     def read(self, node: ast.AST):
-        """The meaning of a node: a `Value`, or what Python would pass to a function."""
+        """The meaning of a node: a `TextValue`, or what Python would pass to a function."""
         try:
             reader = READERS.get(type(node))
             if reader is None:
@@ -89,10 +89,10 @@ class Expressions:
             error.node = error.node or node
             raise
 
-    def value(self, node: ast.AST) -> Value:
+    def value(self, node: ast.AST) -> TextValue:
         """The meaning of a node that is a tensor or a number."""
         value = self.read(node)
-        if isinstance(value, Value):
+        if isinstance(value, TextValue):
             return value
         if isinstance(value, Extremes):
             raise Refusal("this is a pair", "append .values or .indices", node)
@@ -137,14 +137,14 @@ class Expressions:
 
     # Arithmetic
 
-    def _binary(self, node: ast.BinOp) -> Value:
+    def _binary(self, node: ast.BinOp) -> TextValue:
         operate = BINARY.get(type(node.op))
         if operate is None:
             problem, remedy = NO_OPERATORS[type(node.op)]
             raise Refusal(problem, remedy)
         return operate(self.space, self.value(node.left), self.value(node.right))
 
-    def _unary(self, node: ast.UnaryOp) -> Value:
+    def _unary(self, node: ast.UnaryOp) -> TextValue:
         x = self.value(node.operand)
         if isinstance(node.op, ast.UAdd) and x.kind != MASK:
             return x
@@ -156,7 +156,7 @@ class Expressions:
             return pointwise(self.space, lambda e: 1 - e, [x], dtype=BOOL)
         raise Refusal("this sign is not supported here", "-x of numbers, ~(x > 0) of comparisons")
 
-    def _compare(self, node: ast.Compare) -> Value:
+    def _compare(self, node: ast.Compare) -> TextValue:
         if len(node.ops) != 1 or type(node.ops[0]) not in RELATIONS:
             raise Refusal("only one comparison at a time is supported", "write (x > 0) * (x < 1)")
         a, b = self.value(node.left), self.value(node.comparators[0])
@@ -194,7 +194,7 @@ class Expressions:
     def _attribute(self, node: ast.Attribute):
         module = self.module(node.value)
         if module in ("torch", "math", NUMPY) and node.attr == "pi":
-            return Value(pi, kind=NUMBER)
+            return TextValue(pi, kind=NUMBER)
         if module in ("torch", "math", NUMPY) and node.attr == "inf":
             self.space.infinite = True
             return infinity()
@@ -211,7 +211,7 @@ class Expressions:
         if isinstance(x, tuple) and len(x) == len(ENDS) and node.attr in ENDS:
             return x[ENDS.index(node.attr)]
         found = attribute(self.space, node.attr)
-        if not found or not isinstance(x, Value) or x.kind == NUMBER:
+        if not found or not isinstance(x, TextValue) or x.kind == NUMBER:
             raise self._no_attribute(node, x)
         return found(self.space, x)
 
@@ -221,7 +221,7 @@ class Expressions:
             problem, remedy = f"{name} is not supported", "names that begin with _ are private"
         elif node.attr == "grad":
             problem, remedy = f"{name} is not supported", "the gradient of x is called dx"
-        elif isinstance(x, Value) and x.kind == NUMBER:
+        elif isinstance(x, TextValue) and x.kind == NUMBER:
             problem, remedy = f"a number has no {name}", "write it on a tensor"
         elif isinstance(x, Extremes):
             problem, remedy = f"a pair has no {name}", "write .values or .indices first"
@@ -248,11 +248,11 @@ class Expressions:
         if module is not None:
             return self._written_out(operation(module, func.attr, func), func.attr, node)
         x = self.read(func.value)
-        if not isinstance(x, Value) or x.kind == NUMBER:
+        if not isinstance(x, TextValue) or x.kind == NUMBER:
             raise self._no_attribute(func, x)
         return self.method(node, x)
 
-    def method(self, node: ast.Call, x: Value):
+    def method(self, node: ast.Call, x: TextValue):
         """What a method gives, called on ``x``."""
         func = node.func
         name = func.attr
@@ -304,7 +304,7 @@ class Expressions:
         known = sorted([*CALLS, *BUILTINS, *(n for n in OPERATIONS if "F" in OPERATIONS[n].forms)])
         raise Refusal(f"there is no function {printable(name)}", meant(name, known))
 
-    def _builtin(self, node: ast.Call, name: str) -> Value:
+    def _builtin(self, node: ast.Call, name: str) -> TextValue:
         if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
             raise Refusal(f"{name} takes one argument here", f"write {BUILTINS[name].usage}")
         return BUILTINS[name].apply(self.space, self.read(node.args[0]))
@@ -313,15 +313,15 @@ class Expressions:
         return indexed(self, node)
 
 
-def _both(space: Space, a: Value, b: Value) -> Value:
+def _both(space: Space, a: TextValue, b: TextValue) -> TextValue:
     return pointwise(space, lambda x, y: x * y, masks(a, b), dtype=BOOL)
 
 
-def _either(space: Space, a: Value, b: Value) -> Value:
+def _either(space: Space, a: TextValue, b: TextValue) -> TextValue:
     return pointwise(space, lambda x, y: x + y - x * y, masks(a, b), dtype=BOOL)
 
 
-def masks(*values: Value) -> list[Value]:
+def masks(*values: TextValue) -> list[TextValue]:
     if any(value.kind != MASK for value in values):
         raise Refusal("& and | take comparisons", "write (x > 0) & (x < 1)")
     return list(values)
@@ -339,14 +339,14 @@ BINARY: Mapping[type, Callable] = {
     ast.BitOr: _either,
 }
 READERS: Mapping[type, Callable] = {
-    ast.Constant: Expressions._constant,
-    ast.Name: Expressions._name,
-    ast.Tuple: Expressions._tuple,
-    ast.List: Expressions._tuple,
-    ast.BinOp: Expressions._binary,
-    ast.UnaryOp: Expressions._unary,
-    ast.Compare: Expressions._compare,
-    ast.Attribute: Expressions._attribute,
-    ast.Call: Expressions._call,
-    ast.Subscript: Expressions._subscript,
+    ast.Constant: ExpressionReader._constant,
+    ast.Name: ExpressionReader._name,
+    ast.Tuple: ExpressionReader._tuple,
+    ast.List: ExpressionReader._tuple,
+    ast.BinOp: ExpressionReader._binary,
+    ast.UnaryOp: ExpressionReader._unary,
+    ast.Compare: ExpressionReader._compare,
+    ast.Attribute: ExpressionReader._attribute,
+    ast.Call: ExpressionReader._call,
+    ast.Subscript: ExpressionReader._subscript,
 }

@@ -12,9 +12,19 @@ from derive.claims.reading.loops import is_place, taken_at
 from derive.claims.reading.operations.entries import Extremes, integer
 from derive.claims.reading.operations.picking import picked
 from derive.claims.reading.operations.shaping import relaid
-from derive.claims.reading.parts import Entry, Part, by_dimension, taken
+from derive.claims.reading.parts import EntryIndex, WrittenSlice, by_dimension, taken
 from derive.claims.reading.refusals import Refusal
-from derive.claims.reading.values import BLOCK, COUNT, INDEX, INT, MASK, NUMBER, PLACE, Space, Value
+from derive.claims.reading.values import (
+    BLOCK,
+    COUNT,
+    INDEX,
+    INT,
+    MASK,
+    NUMBER,
+    PLACE,
+    Space,
+    TextValue,
+)
 from derive.language.symbols import Axis, Tensor, is_number_or_size
 
 REMEDY = "supported are x[:, None], x[:, 1:], x[range(n), labels], table[labels] and x.shape[0]"
@@ -27,23 +37,23 @@ def indexed(reader, node: ast.Subscript):
         x = (x.values, x.indices)
     if isinstance(x, tuple):
         return _of_tuple(reader, x, node.slice)
-    if not isinstance(x, Value) or x.kind == NUMBER:
+    if not isinstance(x, TextValue) or x.kind == NUMBER:
         raise Refusal("this cannot be indexed", REMEDY)
     axes = _axes(reader, x, node.slice)
     if axes is not None:
         met = x.expression.along(axes)
-        return Value(met, axes, by_name=True, storage=x.storage)
+        return TextValue(met, axes, by_name=True, storage=x.storage)
     items = items_of(reader, node.slice)
     if any(map(is_block, items)):
         return block_taken(reader.space, x, items)
     if any(map(is_place, items)):
         return taken_at(reader.space, x, items)
-    if any(isinstance(item, Value) for item in items):
+    if any(isinstance(item, TextValue) for item in items):
         at, index = advanced(items, x)
         return from_front(
             picked(reader.space, to_front(x, at, len(index)), index), at, rank_of(index)
         )
-    if any(isinstance(item, (Part, Entry)) for item in items):
+    if any(isinstance(item, (WrittenSlice, EntryIndex)) for item in items):
         return taken(reader.space, x, items)
     return relaid(x, spread(reader.space, x, items))
 
@@ -64,7 +74,7 @@ def _of_tuple(reader, items: tuple, index: ast.AST):
     return items[place]
 
 
-def _axes(reader, x: Value, index: ast.AST) -> tuple[Axis, ...] | None:
+def _axes(reader, x: TextValue, index: ast.AST) -> tuple[Axis, ...] | None:
     """The axes of ``x[M, D]``, as the project prints a tensor that is met along other axes."""
     names = index.elts if isinstance(index, ast.Tuple) else [index]
     if not isinstance(x.expression, Tensor) or len(names) != len(x.expression.home):
@@ -89,14 +99,14 @@ def items_of(reader, index: ast.AST) -> list:
     for node in index.elts if isinstance(index, ast.Tuple) else [index]:
         if isinstance(node, ast.Slice):
             ends = [_end(reader, end) for end in (node.lower, node.upper, node.step)]
-            items.append(":" if ends == [None] * 3 else Part(*ends))
+            items.append(":" if ends == [None] * 3 else WrittenSlice(*ends))
             continue
         item = reader.read(node)
-        kind = item.kind if isinstance(item, Value) else None
+        kind = item.kind if isinstance(item, TextValue) else None
         if item is None or item is Ellipsis or kind in (INDEX, COUNT, MASK, PLACE, BLOCK):
             items.append(item)
         elif kind == NUMBER and item.dtype == INT:
-            items.append(Entry(item.expression))
+            items.append(EntryIndex(item.expression))
         else:
             raise Refusal("this is not a supported index", REMEDY, node)
     return items
@@ -107,19 +117,19 @@ def _end(reader, node: ast.AST | None) -> Expr | None:
     found = None if node is None else reader.read(node)
     if found is None:
         return None
-    is_number = isinstance(found, Value) and found.kind == NUMBER and found.dtype == INT
+    is_number = isinstance(found, TextValue) and found.kind == NUMBER and found.dtype == INT
     if is_number and is_number_or_size(found.expression):
         return found.expression
     raise Refusal("the end of a slice is a whole number or a size", REMEDY, node)
 
 
-def advanced(items: list, x: Value) -> tuple[int, list[Value]]:
+def advanced(items: list, x: TextValue) -> tuple[int, list[TextValue]]:
     """The indices, which stand side by side, and the place of the first; the rest is whole."""
-    kinds = [isinstance(item, Value) for item in items]
+    kinds = [isinstance(item, TextValue) for item in items]
     at = kinds.index(True)
     count = kinds[at:].index(False) if False in kinds[at:] else len(items) - at
     rest = [*items[:at], *items[at + count :]]
-    if any(isinstance(item, Value) or item not in (":", Ellipsis) for item in rest):
+    if any(isinstance(item, TextValue) or item not in (":", Ellipsis) for item in rest):
         raise Refusal("indices stand side by side, beside whole dimensions", REMEDY)
     if len(items) - rest.count(Ellipsis) > len(x.dims) or rest.count(Ellipsis) > 1:
         raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
@@ -127,22 +137,22 @@ def advanced(items: list, x: Value) -> tuple[int, list[Value]]:
     return at + more, items[at : at + count]
 
 
-def rank_of(index: list[Value]) -> int:
+def rank_of(index: list[TextValue]) -> int:
     """The number of dimensions that indices pick together."""
     return max(len(i.dims) for i in index)
 
 
-def to_front(x: Value, at: int, count: int) -> Value:
+def to_front(x: TextValue, at: int, count: int) -> TextValue:
     """``count`` dimensions at a place in front of the others."""
     return replace(x, dims=(*x.dims[at : at + count], *x.dims[:at], *x.dims[at + count :]))
 
 
-def from_front(x: Value, at: int, count: int) -> Value:
+def from_front(x: TextValue, at: int, count: int) -> TextValue:
     """The first ``count`` dimensions back at their place."""
     return replace(x, dims=(*x.dims[count : count + at], *x.dims[:count], *x.dims[count + at :]))
 
 
-def spread(space: Space, x: Value, items: list) -> list[Axis | None]:
+def spread(space: Space, x: TextValue, items: list) -> list[Axis | None]:
     """The dimensions of ``x[:, None]``: None is a new one, of size 1."""
     space.by_position = True
     dims = iter(x.dims)

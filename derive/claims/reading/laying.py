@@ -9,12 +9,12 @@ from sympy import Expr
 from derive.claims.reading.broadcasting import placed
 from derive.claims.reading.lengths import shown
 from derive.claims.reading.refusals import Mismatch
-from derive.claims.reading.values import Dims, Space, Value, shape_text
+from derive.claims.reading.values import Dims, Space, TextValue, shape_text
 from derive.language.symbols import Tensor, axes_of
 
 
 def laid_on(
-    space: Space, value: Value, of: Tensor, dims: Dims, columns: bool = False
+    space: Space, value: TextValue, of: Tensor, dims: Dims, columns: bool = False
 ) -> tuple[Expr, str]:
     """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``; where
     examples are ``columns`` a vector may be one, too.
@@ -41,7 +41,7 @@ def laid_on(
     return e, note
 
 
-def _beside(space: Space, value: Value, dims: Dims, of: Tensor):
+def _beside(space: Space, value: TextValue, dims: Dims, of: Tensor):
     """The dimensions of a value beside those of the gradient, from the right."""
     name, whole = f"d{of.name}", shape_text(dims)
     missing = len(dims) - len(value.dims)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from sympy import Expr
 
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.refusals import Refusal
 from derive.language.symbols import Tensor
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line of a text gives ``name`` a ``value``."""
 
     name: str
@@ -29,7 +29,7 @@ def check_annotation(annotation: ast.AST | None) -> None:
         raise Refusal("this annotation is not supported", "leave it out", annotation)
 
 
-def assigned_in(statements: list[ast.stmt], names: Names, of: Tensor) -> dict[str, int]:
+def assigned_in(statements: list[ast.stmt], names: TextNames, of: Tensor) -> dict[str, int]:
     """The names that a text assigns, each with the first line that does."""
     found: dict[str, int] = {}
     for statement in statements:

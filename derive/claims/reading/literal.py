@@ -30,7 +30,7 @@ class AsWritten(Function):
         return None
 
 
-class Quotient(AsWritten):
+class WrittenQuotient(AsWritten):
     """``a / b``"""
 
     def meaning(self) -> Expr:
@@ -40,7 +40,7 @@ class Quotient(AsWritten):
         return Need(NOT_ZERO, plain(self.args[1]))
 
 
-class Power(AsWritten):
+class WrittenPower(AsWritten):
     """``base ** exponent``"""
 
     def meaning(self) -> Expr:
@@ -63,7 +63,7 @@ class Logarithm(AsWritten):
         return Need(POSITIVE, plain(self.args[0]))
 
 
-class Beside(AsWritten):
+class BesideCancelled(AsWritten):
     """``a``, beside ``b`` that SymPy cancelled: ``b - b``, or ``0*b``, which has a value where b
     has.
     """
@@ -92,7 +92,7 @@ def with_lost(e: Expr, before: tuple[Expr, ...]) -> Expr:
     lost = set().union(*(part.atoms(AsWritten) for part in before)) - e.atoms(AsWritten)
     for node in sorted(lost, key=str):
         if not any(node in other.atoms(AsWritten) for other in lost - {node}):
-            e = Beside(e, node)
+            e = BesideCancelled(e, node)
     return e
 
 
@@ -126,12 +126,12 @@ def with_only(e: Basic, kept: list[AsWritten]) -> Basic:
 
 
 def divided(a: Expr, b: Expr) -> Expr:
-    return a / b if b.is_Number else Quotient(a, b)
+    return a / b if b.is_Number else WrittenQuotient(a, b)
 
 
 def raised(base: Expr, exponent: Expr) -> Expr:
     whole = exponent.is_Integer and exponent.is_nonnegative
-    return base**exponent if whole or base.is_Number else Power(base, exponent)
+    return base**exponent if whole or base.is_Number else WrittenPower(base, exponent)
 
 
 def logarithm(e: Expr) -> Expr:

@@ -19,7 +19,16 @@ from derive.claims.reading.broadcasting import matched
 from derive.claims.reading.operations.dtypes import converted
 from derive.claims.reading.operations.picking import hot
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import BLOCK, COUNT, INDEX, PLACE, Space, Value, entries, held_as
+from derive.claims.reading.values import (
+    BLOCK,
+    COUNT,
+    INDEX,
+    PLACE,
+    Space,
+    TextValue,
+    entries,
+    held_as,
+)
 from derive.language.nodes import Position, renamed, summed
 from derive.language.symbols import Axis
 
@@ -32,7 +41,7 @@ ADDS, OWN = "adds to all", "writes at its own place"
 
 
 @dataclass
-class Loops:
+class TextLoops:
     """The loops that a line stands in: their axes, the names that are written inside, and the
     conditions under which the line is run. ``ways`` is how every tensor from outside is written.
     """
@@ -46,19 +55,19 @@ class Loops:
     def axes(self) -> list[Axis]:
         return self.space.looped
 
-    def enter(self, count, names: set[str]) -> Value:
+    def enter(self, count, names: set[str]) -> TextValue:
         """The place that the rounds go through."""
         if self.space.blocks:
             raise Refusal("a loop over places in one over blocks", WHOLE)
-        if not isinstance(count, Value) or count.kind != COUNT:
+        if not isinstance(count, TextValue) or count.kind != COUNT:
             raise Refusal("only loops over an axis are supported: range(N)", WHOLE)
         (axis,) = count.axes
         inside = self.space.twin(axis, {*self.space.definition.axes})
         self.axes.append(inside)
         self.written.append(names)
-        return Value(Position.over(Integer(0), [inside]), (), PLACE)
+        return TextValue(Position.over(Integer(0), [inside]), (), PLACE)
 
-    def enter_blocks(self, stop: Value, names: set[str]) -> Value:
+    def enter_blocks(self, stop: TextValue, names: set[str]) -> TextValue:
         """The block that the rounds go through."""
         along = self.space.axis_of(stop.expression, known=True)
         if along is None or self.guards or len(self.axes) > len(self.space.blocks):
@@ -67,7 +76,7 @@ class Loops:
         self.axes.append(block)
         self.space.blocks[block] = along
         self.written.append(names)
-        return Value(Integer(0), (block,), BLOCK)
+        return TextValue(Integer(0), (block,), BLOCK)
 
     def leave(self) -> None:
         self.space.blocks.pop(self.axes.pop(), None)
@@ -90,14 +99,14 @@ class Loops:
         if self.ways.setdefault(serial, way) != way:
             raise Refusal("an iteration of the loop overwrites what another one wrote", WHOLE)
 
-    def guarded(self, value: Value) -> Value:
+    def guarded(self, value: TextValue) -> TextValue:
         """``value`` where the line is run, else 0."""
         if not self.guards:
             return value
         e = Mul(value.expression, *self.guards)
         return self.space.made(e, value.dims, value.extent.inside(), **held_as(value.dtype))
 
-    def total(self, value: Value, made_in: Sequence[Axis]) -> Value:
+    def total(self, value: TextValue, made_in: Sequence[Axis]) -> TextValue:
         """What all rounds add to a tensor."""
         value = self.guarded(entries(value, value.dtype))
         e = value.expression
@@ -114,21 +123,21 @@ class Loops:
 
 def is_place(item) -> bool:
     """Whether an index is one place: of a loop, or a label."""
-    return isinstance(item, Value) and (
+    return isinstance(item, TextValue) and (
         item.kind == PLACE or (item.kind == INDEX and not item.dims)
     )
 
 
-def axis_of(place: Value) -> Axis:
+def axis_of(place: TextValue) -> Axis:
     return place.expression.axes[0]
 
 
-def same_place(index: Value, place: Value) -> Expr:
+def same_place(index: TextValue, place: TextValue) -> Expr:
     """``j == y[i]``"""
     return hot(index.expression, axis_of(place))
 
 
-def _by_dimension(x: Value, items: list) -> list:
+def _by_dimension(x: TextValue, items: list) -> list:
     """An item for every dimension."""
     met = len([item for item in items if item is not Ellipsis])
     if met > len(x.dims) or any(not (i in (":", Ellipsis) or is_place(i)) for i in _plain(items)):
@@ -139,10 +148,10 @@ def _by_dimension(x: Value, items: list) -> list:
 
 
 def _plain(items: Iterable) -> list:
-    return [item if not isinstance(item, Value) or is_place(item) else None for item in items]
+    return [item if not isinstance(item, TextValue) or is_place(item) else None for item in items]
 
 
-def _place_in(space: Space, axis: Axis | None, item: Value) -> Axis:
+def _place_in(space: Space, axis: Axis | None, item: TextValue) -> Axis:
     if axis is None:
         raise Mismatch("a dimension of size 1 is indexed", "index an axis")
     if item.kind == PLACE and space.size(axis) != space.size(axis_of(item)):
@@ -153,7 +162,7 @@ def _place_in(space: Space, axis: Axis | None, item: Value) -> Axis:
     return axis
 
 
-def taken_at(space: Space, x: Value, items: list) -> Value:
+def taken_at(space: Space, x: TextValue, items: list) -> TextValue:
     """``x[i]``, ``x[i, :, j]``, ``p[y[i]]``"""
     space.by_position = True
     e, dims = x.expression, []
@@ -171,8 +180,13 @@ def taken_at(space: Space, x: Value, items: list) -> Value:
 
 
 def written_at(
-    loops: Loops, x: Value, items: list, value: Value, made_in: Sequence[Axis], adds: bool
-) -> Value:
+    loops: TextLoops,
+    x: TextValue,
+    items: list,
+    value: TextValue,
+    made_in: Sequence[Axis],
+    adds: bool,
+) -> TextValue:
     """``x`` after all rounds have put ``value`` at ``x[items]``, or added it."""
     space = loops.space
     space.by_position = True

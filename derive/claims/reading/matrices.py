@@ -10,7 +10,7 @@ from sympy import Expr
 
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.usage import USAGE
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 from derive.language.errors import NotationError
 from derive.language.nodes import Cholesky, Inverse, LogDet, Solve
 from derive.language.symbols import Axis
@@ -18,19 +18,19 @@ from derive.language.symbols import Axis
 MATRICES = {node.__name__: node for node in (Cholesky, Inverse, LogDet, Solve)}
 
 
-class Reads(Protocol):
+class MatrixReader(Protocol):
     """What is asked of the notation."""
 
     space: Space
 
-    def operand(self, node: ast.AST) -> Value: ...
+    def operand(self, node: ast.AST) -> TextValue: ...
 
-    def axis(self, node: ast.AST, among: Value | None = None, what: str = "") -> Axis: ...
+    def axis(self, node: ast.AST, among: TextValue | None = None, what: str = "") -> Axis: ...
 
-    def value(self, e: Expr, axes: Iterable[Axis], of: Value) -> Value: ...
+    def value(self, e: Expr, axes: Iterable[Axis], of: TextValue) -> TextValue: ...
 
 
-def of_matrix(notation: Reads, *arguments: ast.AST, name: str) -> Value:
+def of_matrix(notation: MatrixReader, *arguments: ast.AST, name: str) -> TextValue:
     """A node on its operands, with the axes of the rows and the columns behind them."""
     if len(arguments) < 3:
         raise Refusal(f"{name} takes a matrix and its two axes", USAGE[name])

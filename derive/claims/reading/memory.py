@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from derive.claims.reading.broadcasting import placed
-from derive.claims.reading.names import FORWARD, Names
+from derive.claims.reading.names import FORWARD, TextNames
 from derive.claims.reading.operations.entries import same_shape
 from derive.claims.reading.refusals import Misaligned, Mismatch, Refusal, printable
 from derive.claims.reading.source import Source
 from derive.claims.reading.unwritten import check_written
-from derive.claims.reading.values import NUMBER, Space, Value
+from derive.claims.reading.values import NUMBER, Space, TextValue
 from derive.language.symbols import Axis, Tensor
 
 Version = tuple[int, int]
@@ -46,7 +46,7 @@ class Cell:
 class Memory:
     """The cells that names are bound to; ``bound`` has the line that bound each name."""
 
-    def __init__(self, source: Source, space: Space, names: Names):
+    def __init__(self, source: Source, space: Space, names: TextNames):
         self.source, self.space, self.names = source, space, names
         self.cells: dict[str, Cell] = {}
         self.bound: dict[str, ast.stmt] = {}
@@ -86,7 +86,7 @@ class Memory:
         raise Refusal(f"there is no {printable(target.id)}", self.names.remedy(target.id), target)
 
     def write(
-        self, cell: Cell, target: ast.AST, node: ast.stmt, change: Callable[[Value], Value]
+        self, cell: Cell, target: ast.AST, node: ast.stmt, change: Callable[[TextValue], TextValue]
     ) -> None:
         """``change`` of what the tensor holds, written into it: all names that share it see it."""
         cell.node = node
@@ -95,7 +95,9 @@ class Memory:
             self._changed(cell, target, change)
         cell.writes += 1
 
-    def _changed(self, cell: Cell, target: ast.AST, change: Callable[[Value], Value]) -> None:
+    def _changed(
+        self, cell: Cell, target: ast.AST, change: Callable[[TextValue], TextValue]
+    ) -> None:
         try:
             value = change(cell.value)
             if not value.by_name:
@@ -111,18 +113,18 @@ class Memory:
         cell.value = replace(value, storage=None, **held)
 
     def _check_written(self, value) -> None:
-        if self.space.unwritten and isinstance(value, Value) and not value.left:
+        if self.space.unwritten and isinstance(value, TextValue) and not value.left:
             check_written(value.expression)
 
     def _check_writable(self, cell: Cell, target: ast.AST) -> None:
-        if not isinstance(cell.value, Value):
+        if not isinstance(cell.value, TextValue):
             raise Refusal(
                 "this is not a tensor, so it cannot be written into", "assign to it again", target
             )
         viewers = [
             name
             for name, other in self.cells.items()
-            if isinstance(other.value, Value) and other.value.storage is cell
+            if isinstance(other.value, TextValue) and other.value.storage is cell
         ]
         if cell.value.storage is not None:
             what = "a value of the forward" if cell.value.storage == FORWARD else "another tensor"
@@ -138,12 +140,12 @@ class Memory:
 def stored_in(cell: Cell):
     """What a cell holds, marked as what it is a view of."""
     x = cell.value
-    if not isinstance(x, Value) or x.kind == NUMBER:
+    if not isinstance(x, TextValue) or x.kind == NUMBER:
         return x
     return replace(x, storage=x.storage or cell, left=())
 
 
-def as_if_right(names: Names, space: Space, of: Tensor, value: Value) -> Value:
+def as_if_right(names: TextNames, space: Space, of: Tensor, value: TextValue) -> TextValue:
     """The gradient of ``of``, lying as the text's own value lies if that has all its axes, in
     places that fit.
     """
@@ -156,5 +158,5 @@ def as_if_right(names: Names, space: Space, of: Tensor, value: Value) -> Value:
         axes = iter(value.axes)
         dims = tuple(None if axis is None else next(axes) for axis in value.dims)
         met = placed(space, true.expression, dict(zip(true.axes, value.axes, strict=True)))
-        return Value(met, dims, by_name=value.by_name, storage=FORWARD)
+        return TextValue(met, dims, by_name=value.by_name, storage=FORWARD)
     return true

@@ -11,7 +11,16 @@ from fractions import Fraction
 from sympy import Expr, Integer, Rational
 
 from derive.claims.reading.refusals import SHOWN_NAME, SIMILAR, NotUnderstood, Refusal, printable
-from derive.claims.reading.values import IGNORED, INDEX, NUMBER, TENSOR, Dims, Space, Value, number
+from derive.claims.reading.values import (
+    IGNORED,
+    INDEX,
+    NUMBER,
+    TENSOR,
+    Dims,
+    Space,
+    TextValue,
+    number,
+)
 from derive.gradient.chain.chain import adjoint_of
 from derive.language.float_range import unheld_number
 from derive.language.kept_labels import nonzero
@@ -28,7 +37,7 @@ DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[+-]?\d+)?", re.IGNO
 KINDS = {"label": INDEX, "scalar": NUMBER}
 
 
-def exact(text: str) -> Value:
+def exact(text: str) -> TextValue:
     """The number that is written: 0.5 is 1/2, and 1e-5 is 1/100000."""
     found = DECIMAL.fullmatch(text)
     if not found:
@@ -44,7 +53,7 @@ def exact(text: str) -> Value:
     return number(value, text.lstrip("+-").replace("_", "").isdigit())
 
 
-class Names:
+class TextNames:
     """What the names of a text mean, before the text gives them another meaning.
 
     ``let`` maps a person's names to those of the mathematics, or to numbers; ``sizes`` are names
@@ -57,7 +66,7 @@ class Names:
     def __init__(
         self,
         definition: Definition,
-        let: Mapping[str, str | Value],
+        let: Mapping[str, str | TextValue],
         sizes: Mapping[str, Expr] = {},
     ):
         self.definition, self.sizes = definition, sizes
@@ -72,9 +81,9 @@ class Names:
         self.scales: Mapping[str, Expr] = {}
         self.of_function = False  # whose upstream gradient is an array of the caller's
         self.in_blocks = dict(self._in_blocks())
-        self.let: dict[str, str | Value] = {**self.in_blocks}
+        self.let: dict[str, str | TextValue] = {**self.in_blocks}
         for theirs, ours in let.items():
-            if isinstance(ours, Value):
+            if isinstance(ours, TextValue):
                 self.let[theirs] = ours
             else:
                 self._map(str(theirs).strip(), str(ours).strip())
@@ -126,41 +135,41 @@ class Names:
     def knows(self, name: str) -> bool:
         """Whether ``name`` stands for anything."""
         own = self.ours(name)
-        if isinstance(self.let.get(name), Value) or own in self.tensors or own in self.adjoints:
+        if isinstance(self.let.get(name), TextValue) or own in self.tensors or own in self.adjoints:
             return True
         ignored = own == IGNORE_INDEX and bool(self.definition.ignoring)
         return ignored or own in self.sizes or self.axis(own) is not None
 
-    def value(self, name: str, space: Space) -> Value | None:
+    def value(self, name: str, space: Space) -> TextValue | None:
         """What ``name`` stands for, or None."""
         mapped = self.let.get(name, name)
-        if isinstance(mapped, Value):
+        if isinstance(mapped, TextValue):
             return mapped
         if mapped in self.tensors:
             tensor = self.tensors[mapped]
             kind = KINDS.get(tensor.role, TENSOR)
             by_name = space.by_name and kind == TENSOR
             e = nonzero(tensor) if tensor.role == "kept" else tensor
-            return Value(e, self.dims(tensor), kind, by_name, storage=FORWARD)
+            return TextValue(e, self.dims(tensor), kind, by_name, storage=FORWARD)
         if mapped in self.adjoints:
             return self.gradient(self.adjoints[mapped], space)
         if mapped == IGNORE_INDEX and self.definition.ignoring:
             default = Integer(self.definition.ignoring[0].default)
-            return Value(default, (), IGNORED, storage=FORWARD)
+            return TextValue(default, (), IGNORED, storage=FORWARD)
         axis = self.axis(mapped)
         if axis is None and mapped in self.sizes:
             return number(self.sizes[mapped])
         return None if axis is None else number(space.size(axis))
 
-    def gradient(self, of: Tensor, space: Space) -> Value:
+    def gradient(self, of: Tensor, space: Space) -> TextValue:
         """The true gradient of a tensor, as it lies, or as many times that as the text says."""
         e = adjoint_of(of) * self.scales.get(f"d{of.name}", 1)
-        return Value(e, self.dims(of), by_name=space.by_name, storage=FORWARD)
+        return TextValue(e, self.dims(of), by_name=space.by_name, storage=FORWARD)
 
     def dims(self, tensor: Tensor) -> Dims:
         return tuple(None if dim.one else dim.axis for dim in self.layouts[tensor.name])
 
-    def in_columns(self) -> Names | None:
+    def in_columns(self) -> TextNames | None:
         """The same names where examples are columns; None where that is no other layout."""
         turned = _in_columns(self.definition)
         if not turned:

@@ -12,12 +12,12 @@ from derive.claims.reading.composed import total
 from derive.claims.reading.diagonals import diagonal, identity
 from derive.claims.reading.entries_at import OPTIONS, READS, joined, new_axis, read_along
 from derive.claims.reading.matrices import MATRICES, of_matrix
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.choosing import maximum, minimum, where
 from derive.claims.reading.operations.picking import hot, indices, kept_of
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.usage import USAGE
-from derive.claims.reading.values import INDEX, MASK, NUMBER, Extent, Space, Value, number
+from derive.claims.reading.values import INDEX, MASK, NUMBER, Extent, Space, TextValue, number
 from derive.language.errors import NotationError
 from derive.language.kept_labels import with_ignored
 from derive.language.maxima_so_far import CumMax
@@ -62,10 +62,10 @@ def uses_notation(tree: ast.AST) -> bool:
 class Notation:
     """Reads calls of the nodes; ``read`` reads any expression, ``size`` a name that is a size."""
 
-    def __init__(self, space: Space, names: Names, read: Callable, local: Callable):
+    def __init__(self, space: Space, names: TextNames, read: Callable, local: Callable):
         self.space, self.names, self.read, self.local = space, names, read, local
 
-    def call(self, node: ast.Call) -> Value:
+    def call(self, node: ast.Call) -> TextValue:
         name = node.func.id
         keywords = {k.arg: k.value for k in node.keywords}
         _, options = SCANS.get(name, (None, frozenset()))
@@ -79,13 +79,13 @@ class Notation:
                 raise
             raise Refusal(f"{name} takes other arguments", USAGE[name]) from None
 
-    def operand(self, node: ast.AST) -> Value:
+    def operand(self, node: ast.AST) -> TextValue:
         value = self.read(node)
-        if not isinstance(value, Value):
+        if not isinstance(value, TextValue):
             raise Refusal("this is not an expression", "write it in tensors and functions", node)
         return value
 
-    def axis(self, node: ast.AST, among: Value | None = None, what: str = "") -> Axis:
+    def axis(self, node: ast.AST, among: TextValue | None = None, what: str = "") -> Axis:
         """The axis that is named; one of those of ``among``."""
         axis = self.known_axis(node)
         if axis is None:
@@ -105,7 +105,7 @@ class Notation:
         if not isinstance(node, ast.Name):
             return None
         local = self.local(node.id)
-        if isinstance(local, Value):
+        if isinstance(local, TextValue):
             return local.expression if isinstance(local.expression, Axis) else None
         own = self.names.ours(node.id)
         return self.names.axis(own) or self.known_axis_named(own)
@@ -113,11 +113,11 @@ class Notation:
     def known_axis_named(self, name: str) -> Axis | None:
         return {axis.name: axis for axis in self.space.definition.axes}.get(name)
 
-    def value(self, e, axes, of: Value, kind: str = "tensor") -> Value:
+    def value(self, e, axes, of: TextValue, kind: str = "tensor") -> TextValue:
         dims = self.space.definition.in_order(set(axes))
         return self.space.made(e, dims, of.extent.inside(), kind=kind, by_name=True)
 
-    def sum(self, operand, *axes) -> Value:
+    def sum(self, operand, *axes) -> TextValue:
         x = self.operand(operand)
         gone = [self.axis(node, x, "Sum") for node in axes]
         if not gone or len(set(gone)) != len(gone):
@@ -125,7 +125,7 @@ class Notation:
         left = set(x.axes) - set(gone)
         return self.value(total(x.expression, gone, self.space.size), left, x)
 
-    def max(self, operand, *others) -> Value:
+    def max(self, operand, *others) -> TextValue:
         if len(others) == 1 and self.known_axis(others[0]) and not self._is_value(others[0]):
             x = self.operand(operand)
             axis = self.axis(others[0], x, "Max")
@@ -133,25 +133,25 @@ class Notation:
             return self.value(e, set(x.axes) - {axis}, x)
         return self._extreme(maximum, operand, others)
 
-    def min(self, operand, *others) -> Value:
+    def min(self, operand, *others) -> TextValue:
         return self._extreme(minimum, operand, others)
 
     def _is_value(self, node: ast.Name) -> bool:
         return self.names.ours(node.id) in self.names.tensors or bool(self.local(node.id))
 
-    def _extreme(self, choose: Callable, operand, others) -> Value:
+    def _extreme(self, choose: Callable, operand, others) -> TextValue:
         result = self.operand(operand)
         for other in others:
             result = choose(self.space, result, self.operand(other))
         return result
 
-    def arg_max(self, operand, axis) -> Value:
+    def arg_max(self, operand, axis) -> TextValue:
         x = self.operand(operand)
         along = self.axis(axis, x, "ArgMax")
         e = ArgMax.over(x.expression, [along])
         return self.value(e, set(x.axes) - {along}, x, INDEX)
 
-    def one_hot(self, index, axis) -> Value:
+    def one_hot(self, index, axis) -> TextValue:
         i = indices(self.operand(index), "what OneHot takes")
         along = self.axis(axis)
         if along in i.axes:
@@ -159,7 +159,7 @@ class Notation:
         kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
         return self.value(with_ignored(hot(i.expression, along), kept), {*i.axes, along}, i)
 
-    def by_label(self, operand, index, axis, name: str) -> Value:
+    def by_label(self, operand, index, axis, name: str) -> TextValue:
         x, i = self.operand(operand), indices(self.operand(index), f"what {name} takes")
         along = self.axis(axis)
         try:
@@ -169,19 +169,19 @@ class Notation:
         kept = {t.kept.name: t.kept for t in self.space.definition.ignoring}
         return self.value(with_ignored(e, kept), axes_of(e), x)
 
-    def kept(self, labels) -> Value:
+    def kept(self, labels) -> TextValue:
         i = indices(self.operand(labels), "what Kept takes")
         return self.value(kept_of(self.space, i), i.axes, i)
 
-    def position(self, axis) -> Value:
+    def position(self, axis) -> TextValue:
         along = self.axis(axis)
         return self.space.made(Position.over(Integer(0), [along]), (along,), Extent(), by_name=True)
 
-    def broadcast(self, operand, *axes) -> Value:
+    def broadcast(self, operand, *axes) -> TextValue:
         x = self.operand(operand)
         return self.value(x.expression, {*x.axes, *(self.axis(node) for node in axes)}, x)
 
-    def rename(self, operand, old, new) -> Value:
+    def rename(self, operand, old, new) -> TextValue:
         x = self.operand(operand)
         before = self.axis(old, x, "Rename")
         after = self.known_axis(new)
@@ -193,7 +193,7 @@ class Notation:
             renamed(x.expression, {before: after}), {*x.axes, after} - {before}, x, x.kind
         )
 
-    def flatten(self, operand, *axes, into) -> Value:
+    def flatten(self, operand, *axes, into) -> TextValue:
         x = self.operand(operand)
         parts = [self.axis(node, x, "Flatten") for node in axes]
         flat = self.axis(into)
@@ -201,7 +201,7 @@ class Notation:
             raise Refusal(f"{flat} is not these axes flattened", USAGE["Flatten"], into)
         return self.value(Flatten.over(x.expression, parts, [flat]), {*x.axes, flat} - {*parts}, x)
 
-    def unflatten(self, operand, axis, into) -> Value:
+    def unflatten(self, operand, axis, into) -> TextValue:
         x = self.operand(operand)
         flat = self.axis(axis, x, "Unflatten")
         if not isinstance(into, ast.Tuple):
@@ -213,7 +213,7 @@ class Notation:
             Unflatten.over(x.expression, [flat], parts), {*x.axes, *parts} - {flat}, x
         )
 
-    def along(self, *operands, make: Callable, **options) -> Value:
+    def along(self, *operands, make: Callable, **options) -> TextValue:
         if not operands:
             raise Refusal("this takes a tensor and an axis", USAGE["CumSum"])
         *operands, axis = operands
@@ -238,15 +238,15 @@ class Notation:
             raise Refusal(error.problem, error.remedy, axis) from None
         return self.value(e, axes, values[0])
 
-    def rational(self, above, below=None) -> Value:
+    def rational(self, above, below=None) -> TextValue:
         parts = [self.read(part) for part in (above, below) if part is not None]
-        if not all(isinstance(p, Value) and p.expression.is_Rational for p in parts):
+        if not all(isinstance(p, TextValue) and p.expression.is_Rational for p in parts):
             raise Refusal("Rational takes numbers", USAGE["Rational"])
         if len(parts) == 2 and parts[1].expression == 0:
             raise Refusal("this divides by 0", USAGE["Rational"])
         return number(parts[0].expression / (parts[1].expression if below else Integer(1)))
 
-    def piecewise(self, *choices) -> Value:
+    def piecewise(self, *choices) -> TextValue:
         """The choices from the last: each one where its condition holds, else those behind it."""
         result = None
         for choice in reversed(choices):
@@ -268,7 +268,7 @@ class Notation:
         return result
 
 
-CALLS: dict[str, Callable[..., Value]] = {
+CALLS: dict[str, Callable[..., TextValue]] = {
     "Sum": Notation.sum,
     "Max": Notation.max,
     "Min": Notation.min,

@@ -17,7 +17,7 @@ from derive.claims.reading.operations.dtypes import converted
 from derive.claims.reading.operations.entries import tensor
 from derive.claims.reading.refusals import Mismatch, Refusal
 from derive.claims.reading.unwritten import UNWRITTEN, Stretch, check_written, left_of
-from derive.claims.reading.values import INDEX, Space, Value, held_as
+from derive.claims.reading.values import INDEX, Space, TextValue, held_as
 from derive.language.nodes import Position
 from derive.language.symbols import Axis, axes_of
 
@@ -25,7 +25,7 @@ STEPS = "a step is a whole number above 0; torch has no others: .flip(dim) rever
 
 
 @dataclass(frozen=True)
-class Part:
+class WrittenSlice:
     """``start:stop:step``, as it is written; None where nothing is."""
 
     start: Expr | None
@@ -34,16 +34,16 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryIndex:
     """The index of one entry: the dimension goes."""
 
     index: Expr
 
 
 @dataclass(frozen=True)
-class Run:
+class ReadRun:
     """What is read of a dimension: entries from ``start`` in steps along ``axis``, or one where
-    that is None; the dimension goes with an `Entry`.
+    that is None; the dimension goes with an `EntryIndex`.
     """
 
     axis: Axis | None
@@ -57,8 +57,8 @@ class Run:
 
 
 def reread(
-    space: Space, x: Value, place: int, axis: Axis | None, index: Expr, fill: Expr = S.Zero
-) -> Value:
+    space: Space, x: TextValue, place: int, axis: Axis | None, index: Expr, fill: Expr = S.Zero
+) -> TextValue:
     """``x`` with its dimension at ``place`` read at ``index``, which lies along ``axis``; ``fill``
     where that is the index of no entry.
     """
@@ -68,7 +68,7 @@ def reread(
     return space.made(e, dims, x.extent.inside(), **held_as(x.dtype))
 
 
-def taken(space: Space, x: Value, items: Sequence) -> Value:
+def taken(space: Space, x: TextValue, items: Sequence) -> TextValue:
     """``x[items]`` for parts, entries, whole dimensions and new ones."""
     space.by_position = True
     runs = _runs(space, x, items)
@@ -81,9 +81,9 @@ def taken(space: Space, x: Value, items: Sequence) -> Value:
     return space.seen(x, e, tuple(dims))
 
 
-def _runs(space: Space, x: Value, items: Sequence) -> list[tuple[Axis | None, Run | None]]:
+def _runs(space: Space, x: TextValue, items: Sequence) -> list[tuple[Axis | None, ReadRun | None]]:
     """For each dimension what is read of it; None of a new one of size 1."""
-    found: list[tuple[Axis | None, Run | None]] = []
+    found: list[tuple[Axis | None, ReadRun | None]] = []
     old = iter(x.dims)
     used: set[Axis] = set(x.axes)
     for item in by_dimension(x, items):
@@ -97,7 +97,7 @@ def _runs(space: Space, x: Value, items: Sequence) -> list[tuple[Axis | None, Ru
     return found
 
 
-def by_dimension(x: Value, items: Sequence) -> list:
+def by_dimension(x: TextValue, items: Sequence) -> list:
     """An item for every dimension, and None for each new one."""
     met = sum(item is not None and item is not Ellipsis for item in items)
     if items.count(Ellipsis) > 1 or met > len(x.dims):
@@ -106,14 +106,14 @@ def by_dimension(x: Value, items: Sequence) -> list:
     return [*items[:place], *[":"] * (len(x.dims) - met), *items[place + 1 :]]
 
 
-def _run(space: Space, axis: Axis | None, item, used: Iterable[Axis]) -> Run:
+def _run(space: Space, axis: Axis | None, item, used: Iterable[Axis]) -> ReadRun:
     size = space.size(axis)
     if item == ":":
-        return Run(axis, Integer(0))
-    if isinstance(item, Entry):
-        return Run(None, _place(space, axis, item.index), goes=True)
+        return ReadRun(axis, Integer(0))
+    if isinstance(item, EntryIndex):
+        return ReadRun(None, _place(space, axis, item.index), goes=True)
     if space.numpy and item.step == -1 and item.start is None and item.stop is None:
-        return Run(axis, size - 1, -1)
+        return ReadRun(axis, size - 1, -1)
     step = Integer(1) if item.step is None else item.step
     if not (step.is_Integer and step > 0):
         raise Refusal(f"a slice with the step {step}", STEPS)
@@ -140,7 +140,7 @@ def _from_front(space: Space, index: Expr, size: Expr) -> Expr:
     return size + index if negative else index
 
 
-def run_of(space: Space, axis: Axis | None, part: tuple[Expr, Expr, int], used) -> Run:
+def run_of(space: Space, axis: Axis | None, part: tuple[Expr, Expr, int], used) -> ReadRun:
     """From ``start`` to before ``stop`` in steps. Where these lie beyond the ends for some sizes
     it is read for the others alone, which is said.
     """
@@ -158,12 +158,12 @@ def run_of(space: Space, axis: Axis | None, part: tuple[Expr, Expr, int], used) 
     if count.is_Integer and count < 1:
         raise Refusal("this part is empty", "leave it out")
     if start == 0 and step == 1 and space.same(count, size):
-        return Run(axis, Integer(0))
+        return ReadRun(axis, Integer(0))
     start = in_sizes(space.definition, start) if start.has(floor) else start
-    return Run(space.axis_of(count, used), start, step)
+    return ReadRun(space.axis_of(count, used), start, step)
 
 
-def put(space: Space, x: Value, items: Sequence, value: Value, adds: bool) -> Value:
+def put(space: Space, x: TextValue, items: Sequence, value: TextValue, adds: bool) -> TextValue:
     """``x`` with ``value`` at ``x[items]``, or added there."""
     space.by_position = True
     value = converted(space, _without_new(value, by_dimension(x, items)), x.dtype)
@@ -171,7 +171,7 @@ def put(space: Space, x: Value, items: Sequence, value: Value, adds: bool) -> Va
     kept = [i for i, (_, run) in enumerate(runs) if not run.goes]
     if len(value.dims) > len(kept):
         raise Mismatch(f"the shape {value.shape} does not fit this part", "sum it first")
-    part = Value(Integer(0), tuple(runs[i][1].axis for i in kept))
+    part = TextValue(Integer(0), tuple(runs[i][1].axis for i in kept))
     labels = kept[len(kept) - len(value.dims) :]
     (_, new), chosen = matched(space, [(part, kept), (value, labels)])
     if any(chosen[i] is not None and runs[i][1].axis is None for i in kept):
@@ -189,14 +189,14 @@ def put(space: Space, x: Value, items: Sequence, value: Value, adds: bool) -> Va
     return replace(space.made(result, x.dims, extent, **held_as(x.dtype)), left=left)
 
 
-def _stretch(space: Space, old: Axis | None, run: Run) -> Stretch:
+def _stretch(space: Space, old: Axis | None, run: ReadRun) -> Stretch:
     count = Integer(1) if run.axis is None else space.size(run.axis)
     return Stretch(run.start, run.start + count * run.step, run.step)
 
 
-def _without_new(value: Value, items: Sequence) -> Value:
+def _without_new(value: TextValue, items: Sequence) -> TextValue:
     """What is written, without the dimensions that the index adds."""
-    met = [item for item in items if not isinstance(item, Entry)][::-1]
+    met = [item for item in items if not isinstance(item, EntryIndex)][::-1]
     new = [item is None for item in met[: len(value.dims)]][::-1]
     new = [False] * (len(value.dims) - len(new)) + new
     if any(is_new and axis for is_new, axis in zip(new, value.dims, strict=True)):
@@ -205,7 +205,7 @@ def _without_new(value: Value, items: Sequence) -> Value:
     return replace(value, dims=tuple(dims))
 
 
-def _put_back(space: Space, e: Expr, old: Axis | None, run: Run) -> Expr:
+def _put_back(space: Space, e: Expr, old: Axis | None, run: ReadRun) -> Expr:
     """``e`` along what a run was read of: 0 where it has no entry."""
     if old is None or run.index == Position(old):
         return e
@@ -214,7 +214,9 @@ def _put_back(space: Space, e: Expr, old: Axis | None, run: Run) -> Expr:
     return space.read_at(e, run.axis, (Position(old) - run.start) / run.step)
 
 
-def read_along(space: Space, x: Value, place: int, make: Callable[[Expr, Axis], Expr]) -> Value:
+def read_along(
+    space: Space, x: TextValue, place: int, make: Callable[[Expr, Axis], Expr]
+) -> TextValue:
     """``make(expression, axis)`` in the same dimensions; of one of size 1 nothing changes."""
     axis = tensor(x).dims[place]
     e = x.expression if axis is None else make(x.expression, axis)

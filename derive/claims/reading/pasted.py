@@ -24,7 +24,7 @@ from derive.claims.reading.calling import Callee, arguments_of
 from derive.claims.reading.held import GRADIENT, is_cache, is_none, name_of
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.roles import is_gradients_name
-from derive.claims.reading.scopes import Result, Scope, spoken
+from derive.claims.reading.scopes import FunctionScope, Result, spoken
 
 BACKWARD = re.compile(r"_?(backward|backprop|bwd)(s|_pass|_propagation)?_?", re.IGNORECASE)
 FORWARD = re.compile(r"_?(forward|fwd)(_pass|_propagation)?_?", re.IGNORECASE)
@@ -70,7 +70,7 @@ def pasted_in(tree: ast.Module, with_forward: bool = True) -> Pasted:
     if functions and all(map(_is_setting, others)) and not called & {*known}:
         pasted = _of_functions(functions, known, with_forward)
         return replace(pasted, lines=(*others, *pasted.lines))
-    scope = Scope(functions=known)
+    scope = FunctionScope(functions=known)
     typed = scope.lines(others)
     last = [] if scope.result is None else [scope.result.statement]
     return Pasted((*typed, *last))
@@ -113,11 +113,11 @@ def _of_class(
         takes = tuple(n for n in [*arguments_of(forward)][first:] if n not in ("self", "cls"))
         if with_forward:
             own_context = {*[*arguments_of(forward)][:first]}
-            before = Scope("forward", own_context, saving=True, functions=known)
+            before = FunctionScope("forward", own_context, saving=True, functions=known)
             lines = before.lines(forward.body)
             if setup is not None:
                 lines += _set_up(setup, before, takes)
-    back = Scope("backward", {context}, parameters=arguments * is_layer, functions=known)
+    back = FunctionScope("backward", {context}, parameters=arguments * is_layer, functions=known)
     if before is not None:
         back.after(before)
     back.options(backward)
@@ -143,7 +143,7 @@ def _by_method(methods: Iterable[ast.FunctionDef], context: str) -> dict[str, Ca
     return found
 
 
-def _signature(function: ast.FunctionDef, scope: Scope, context: set[str]) -> dict:
+def _signature(function: ast.FunctionDef, scope: FunctionScope, context: set[str]) -> dict:
     """What is known of the arguments of a backward."""
     wanted = {n: d for n, d in arguments_of(function).items() if n not in context}
     read = scope.caches | {
@@ -160,7 +160,7 @@ def _signature(function: ast.FunctionDef, scope: Scope, context: set[str]) -> di
     return {"arguments": arguments, "defaults": numbers, "assumed": tuple(scope.assumed)}
 
 
-def _set_up(setup: ast.FunctionDef, scope: Scope, takes: Sequence[str]) -> list[ast.stmt]:
+def _set_up(setup: ast.FunctionDef, scope: FunctionScope, takes: Sequence[str]) -> list[ast.stmt]:
     """The lines of ``setup_context(ctx, inputs, output)``, after those of the forward."""
     context, inputs, output = (*arguments_of(setup), "", "", "")[:3]
     scope.context.add(context)
@@ -192,10 +192,10 @@ def _of_functions(
     stem = BACKWARD.sub("", back[0].name)
     ahead = [f for f in functions if f not in back and FORWARD.search(f.name)]
     ahead = [f for f in ahead if FORWARD.sub("", f.name) == stem]
-    scope, lines = Scope(parameters=arguments, functions=known), []
+    scope, lines = FunctionScope(parameters=arguments, functions=known), []
     takes: tuple[str, ...] = ()
     if ahead and with_forward:
-        before = Scope("forward", functions=known)
+        before = FunctionScope("forward", functions=known)
         takes = tuple(arguments_of(ahead[0]))
         lines = before.lines(ahead[0].body)
         scope.take(before.result, filter(is_cache, arguments))
@@ -208,7 +208,7 @@ def _of_functions(
 def _of_one(function: ast.FunctionDef, known: Mapping[str, Callee]) -> Pasted:
     """A function that computes both ways, or one that is called after the derivative it returns."""
     arguments = tuple(arguments_of(function))
-    scope = Scope(parameters=arguments, functions=known)
+    scope = FunctionScope(parameters=arguments, functions=known)
     scope.options(function)
     lines = scope.lines(function.body)
     takes = tuple(name for name in arguments if not is_gradients_name(name))
@@ -219,7 +219,7 @@ def _of_one(function: ast.FunctionDef, known: Mapping[str, Callee]) -> Pasted:
 
 def _returning(
     lines: list[ast.stmt],
-    scope: Scope,
+    scope: FunctionScope,
     takes: Sequence[str],
     arriving: Sequence[str],
     signature: Sequence[str] = (),

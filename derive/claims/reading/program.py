@@ -12,25 +12,25 @@ from collections.abc import Callable, Mapping
 from sympy import Expr, Integer
 
 from derive.claims.reading.blocks import pieces_of
-from derive.claims.reading.expressions import Expressions
-from derive.claims.reading.lines import Line, assigned_in, check_annotation, written_by
-from derive.claims.reading.loops import WHOLE, Loops
+from derive.claims.reading.expressions import ExpressionReader
+from derive.claims.reading.lines import TextLine, assigned_in, check_annotation, written_by
+from derive.claims.reading.loops import WHOLE, TextLoops
 from derive.claims.reading.memory import Cell, Memory, Version, as_if_right, stored_in
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.entries import Extremes
-from derive.claims.reading.parts import Entry, taken
+from derive.claims.reading.parts import EntryIndex, taken
 from derive.claims.reading.refusals import Mismatch, Refusal, printable
 from derive.claims.reading.source import Source
 from derive.claims.reading.unread import STATEMENTS
 from derive.claims.reading.unwritten import check_written
-from derive.claims.reading.values import NUMBER, Space, Value
+from derive.claims.reading.values import NUMBER, Space, TextValue
 from derive.claims.reading.writes import Writes, is_number
 from derive.language.symbols import Tensor, is_number_or_size
 
 MOST_PARTS = 16  # names on the left of one line
 
 
-class Program(Writes):
+class TextProgram(Writes):
     """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
     at the end, where they are known: a line that reads one of them is given the true gradient,
     times the number of ``names.scales``.
@@ -40,7 +40,7 @@ class Program(Writes):
         self,
         source: Source,
         space: Space,
-        names: Names,
+        names: TextNames,
         of: Tensor,
         finals: Mapping[str, Version] | None = None,
     ):
@@ -51,11 +51,11 @@ class Program(Writes):
         self.cells, self.bound = self.memory.cells, self.memory.bound
         self.upstream: Expr | None = None
         self.reads_upstream = False
-        self.expressions = Expressions(source, space, names, self.lookup, self.write_into)
-        self.loops = Loops(space)
+        self.expressions = ExpressionReader(source, space, names, self.lookup, self.write_into)
+        self.loops = TextLoops(space)
         self.assigned: dict[str, int] = {}
         self.typed: dict[str, str] = {}  # what the text calls its names
-        self.written: list[tuple[Version, Line]] = []  # all that names have held
+        self.written: list[tuple[Version, TextLine]] = []  # all that names have held
 
     # Names
 
@@ -105,7 +105,7 @@ class Program(Writes):
         self.last = statements[-1]
         self.run_all(statements)
         for own, cell in self.cells.items() if self.space.unwritten else ():
-            if own in self.names.adjoints and isinstance(cell.value, Value):
+            if own in self.names.adjoints and isinstance(cell.value, TextValue):
                 try:
                     check_written(cell.value.expression)
                 except Refusal as error:
@@ -116,7 +116,7 @@ class Program(Writes):
             self.statement = statement
             self.space.line = statement.lineno
             try:
-                RUNNERS.get(type(statement), Program._refuse)(self, statement)
+                RUNNERS.get(type(statement), TextProgram._refuse)(self, statement)
             except Refusal as error:
                 error.node = error.node or statement
                 raise
@@ -129,10 +129,10 @@ class Program(Writes):
         known = {version for version, _ in self.written}
         for own, cell in self.cells.items():
             is_new = cell.version not in known and not self.space.blocks
-            if is_new and isinstance(cell.value, Value):
+            if is_new and isinstance(cell.value, TextValue):
                 name = self.typed.get(own, own)
                 source = self.source.line_of(statement)
-                line = Line(name, statement.lineno, source, cell.value.expression)
+                line = TextLine(name, statement.lineno, source, cell.value.expression)
                 self.written.append((cell.version, line))
 
     def _refuse(self, node: ast.stmt) -> None:
@@ -169,7 +169,7 @@ class Program(Writes):
             value = self.expressions.read(node.value)
             if isinstance(value, Extremes):
                 value = (value.values, value.indices)
-            if isinstance(value, Value) and value.kind != NUMBER and value.dims:
+            if isinstance(value, TextValue) and value.kind != NUMBER and value.dims:
                 value = _along_first(self.space, value)
             if isinstance(value, tuple) and len(value) == count:
                 return [self.memory.new(part, node) for part in value]
@@ -197,7 +197,7 @@ class Program(Writes):
         own = self.names.ours(target.id)
         if own in self.names.upstreams:
             self._assign_upstream(own, cell, target)
-        if own in self.names.adjoints and not isinstance(cell.value, Value) and not cell.broken:
+        if own in self.names.adjoints and not isinstance(cell.value, TextValue) and not cell.broken:
             raise Refusal(f"{own} is a tensor, and this is none", "assign an expression", node)
         if self.loops.axes:
             before = self.cells.get(own)
@@ -211,7 +211,7 @@ class Program(Writes):
 
     def _assign_upstream(self, own: str, cell: Cell, target: ast.Name) -> None:
         value, several = cell.value, len(self.names.upstreams) > 1
-        is_number = isinstance(value, Value) and is_number_or_size(value.expression)
+        is_number = isinstance(value, TextValue) and is_number_or_size(value.expression)
         if several or not is_number:
             raise Refusal(
                 f"{own} is the upstream gradient: it is given, not computed",
@@ -242,7 +242,7 @@ class Program(Writes):
         own = f"d{self.of.name}"
         self.cells[own] = self._evaluated(value, node)
         self.bound[own] = node
-        if not isinstance(self.cells[own].value, Value) and not self.cells[own].broken:
+        if not isinstance(self.cells[own].value, TextValue) and not self.cells[own].broken:
             raise Refusal("this is not a tensor", "write one expression", value)
 
     def _appends(self, node: ast.expr) -> bool:
@@ -269,28 +269,28 @@ class Program(Writes):
         return own in self.cells and own in self.names.adjoints
 
 
-def _along_first(space: Space, x: Value) -> Value | tuple[Value, ...]:
+def _along_first(space: Space, x: TextValue) -> TextValue | tuple[TextValue, ...]:
     """The parts of a tensor along its first dimension, where their number is known."""
     count = space.fixed_size(x.dims[0])
     if count is None or count > MOST_PARTS:
         return x
-    return tuple(taken(space, x, [Entry(Integer(k))]) for k in range(count))
+    return tuple(taken(space, x, [EntryIndex(Integer(k))]) for k in range(count))
 
 
-def _readable(cell: Cell) -> Value:
+def _readable(cell: Cell) -> TextValue:
     if cell.broken is not None:
         raise Mismatch(cell.broken.problem, cell.broken.remedy)
-    if not isinstance(cell.value, Value):
+    if not isinstance(cell.value, TextValue):
         raise Refusal("this is neither a tensor nor a number", "write one expression")
     return cell.value
 
 
 RUNNERS: Mapping[type, Callable] = {
-    ast.Assign: Program._assign,
-    ast.AnnAssign: Program._assign,
-    ast.AugAssign: Program.augment,
-    ast.Expr: Program._expression,
-    ast.Return: Program._expression,
-    ast.For: Program.loop,
-    ast.If: Program.branch,
+    ast.Assign: TextProgram._assign,
+    ast.AnnAssign: TextProgram._assign,
+    ast.AugAssign: TextProgram.augment,
+    ast.Expr: TextProgram._expression,
+    ast.Return: TextProgram._expression,
+    ast.For: TextProgram.loop,
+    ast.If: TextProgram.branch,
 }

@@ -1,9 +1,9 @@
 """Reads a formula: text in, claims about gradients out, as expressions in named axes.
 
-The stages: `Source` bounds the text and parses it; `Program` runs its lines over the whitelist of
-`Expressions`; what every gradient holds at the end is laid on the gradient's own axes (`laid_on`).
-A text of several lines is run a second time, with every gradient that it assigned and reads again
-standing for the true one, so that a line is not blamed for those above it.
+The stages: `Source` bounds the text and parses it; `TextProgram` runs its lines over the whitelist
+of `Expressions`; what every gradient holds at the end is laid on the gradient's own axes
+(`laid_on`). A text of several lines is run a second time, with every gradient that it assigned and
+reads again standing for the true one, so that a line is not blamed for those above it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from sympy import Expr
 from derive.claims.reading.claims import Claim as Claim
 from derive.claims.reading.claims import as_written, claim_of, with_name
 from derive.claims.reading.memory import Version
-from derive.claims.reading.names import Names, exact
+from derive.claims.reading.names import TextNames, exact
 from derive.claims.reading.notation import uses_notation
 from derive.claims.reading.pasted import Pasted, pasted_in
-from derive.claims.reading.program import Program
+from derive.claims.reading.program import TextProgram
 from derive.claims.reading.refusals import Misaligned as Misaligned
 from derive.claims.reading.refusals import NotUnderstood as NotUnderstood
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.roles import upstream_arguments
 from derive.claims.reading.source import Source
 from derive.claims.reading.unknown import UnknownNames, check_known, lines_for
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 from derive.gradient.chain.chain import adjoint_of
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import shape
@@ -60,7 +60,7 @@ def read(
     text: str,
     definition: Definition,
     of: Tensor,
-    let: Mapping[str, str | Value] | None = None,
+    let: Mapping[str, str | TextValue] | None = None,
     source: str = "formula",
     sizes: Mapping[str, Expr] = {},
     only: str | None = None,
@@ -78,7 +78,7 @@ def read(
     text = Source(text, source)
     tree = text.parsed()
     try:
-        known = Known(definition, let or {}, sizes, scales)
+        known = KnownNames(definition, let or {}, sizes, scales)
         return _read_pasted(text, tree, known, of, only)
     except Refusal as error:
         raise text.placed(error) from None
@@ -100,22 +100,22 @@ def takes_in(text: str) -> tuple[set[str], set[str]]:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """What is known of the names of a text: the arguments of `read`."""
 
     definition: Definition
-    let: Mapping[str, str | Value]
+    let: Mapping[str, str | TextValue]
     sizes: Mapping[str, Expr]
     scales: Mapping[str, Expr]
 
-    def names(self, arriving: Mapping[str, str]) -> Names:
-        names = Names(self.definition, {**arriving, **self.let}, self.sizes)
+    def names(self, arriving: Mapping[str, str]) -> TextNames:
+        names = TextNames(self.definition, {**arriving, **self.let}, self.sizes)
         names.scales = self.scales
         return names
 
 
 def _read_pasted(
-    text: Source, tree: ast.Module, known: Known, of: Tensor, only: str | None
+    text: Source, tree: ast.Module, known: KnownNames, of: Tensor, only: str | None
 ) -> Reading:
     """The text with what it computes forward; where that is not read, what is saved there goes by
     its names.
@@ -145,7 +145,7 @@ def _read_pasted(
 
 
 def _in_fitting_layout(
-    text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor
+    text: Source, pasted: Pasted, notation: bool, names: TextNames, of: Tensor
 ) -> Reading:
     """The reading; where its shapes do not fit, and those of examples in columns all do, that."""
     reading = _read(text, pasted, notation, names, of)
@@ -179,7 +179,7 @@ def _both(tree: ast.Module) -> list[Pasted]:
     return [first] if same else [first, other]
 
 
-def _with_defaults(pasted: Pasted, names: Names) -> tuple[ast.stmt, ...]:
+def _with_defaults(pasted: Pasted, names: TextNames) -> tuple[ast.stmt, ...]:
     """The lines, with the numbers that arguments have as defaults and that nothing else says."""
     free = [t.name for t, _ in names.definition.scalars if t.name not in (pasted.arguments or ())]
     lines = []
@@ -190,7 +190,7 @@ def _with_defaults(pasted: Pasted, names: Names) -> tuple[ast.stmt, ...]:
     return (*lines, *pasted.lines)
 
 
-def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor) -> Reading:
+def _read(text: Source, pasted: Pasted, notation: bool, names: TextNames, of: Tensor) -> Reading:
     lines = list(pasted.lines)
     first = _first(text, names, of, lines, notation)
     space = first.space
@@ -228,17 +228,17 @@ def _read(text: Source, pasted: Pasted, notation: bool, names: Names, of: Tensor
     )
 
 
-def _roles(pasted: Pasted, names: Names) -> tuple[str, ...]:
+def _roles(pasted: Pasted, names: TextNames) -> tuple[str, ...]:
     """The arguments that are upstream gradients under names of their own."""
     pairs = ((own, names.ours(own)) for own in (*(pasted.arguments or ()), *pasted.arriving))
     return tuple(f"{own}={up}" for own, up in dict(pairs).items() if own != up in names.upstreams)
 
 
 def _first(
-    text: Source, names: Names, of: Tensor, lines: list[ast.stmt], notation: bool
-) -> Program:
+    text: Source, names: TextNames, of: Tensor, lines: list[ast.stmt], notation: bool
+) -> TextProgram:
     """The lines as they stand; of what sizes are taken to be multiples is known in all of them."""
-    first = Program(text, Space(names.definition, notation), names, of)
+    first = TextProgram(text, Space(names.definition, notation), names, of)
     first.run(lines)
     if not first.space.divided:
         return first
@@ -249,10 +249,13 @@ def _first(
 
 
 def _again(
-    first: Program, space: Space, lines: list[ast.stmt], finals: Mapping[str, Version] | None = None
-) -> Program:
+    first: TextProgram,
+    space: Space,
+    lines: list[ast.stmt],
+    finals: Mapping[str, Version] | None = None,
+) -> TextProgram:
     """The same lines under other assumptions; ``first`` where they cannot be read so."""
-    program = Program(first.source, space, first.names, first.of, finals)
+    program = TextProgram(first.source, space, first.names, first.of, finals)
     try:
         program.run(lines)
     except Refusal:
@@ -260,7 +263,7 @@ def _again(
     return program
 
 
-def _upstream(program: Program, pasted: Pasted) -> Expr | None:
+def _upstream(program: TextProgram, pasted: Pasted) -> Expr | None:
     """The number that arrives: one that the text says, or the default of an argument that nothing
     reads.
     """
@@ -268,10 +271,10 @@ def _upstream(program: Program, pasted: Pasted) -> Expr | None:
     if len(unread) == len(program.names.upstreams) == 1:
         return exact(str(pasted.defaults[unread[0]].value)).expression
     mapped = program.names.let.get(program.names.upstreams[0])
-    return mapped.expression if isinstance(mapped, Value) else program.upstream
+    return mapped.expression if isinstance(mapped, TextValue) else program.upstream
 
 
-def _no_claim(names: Names, lines: list[ast.stmt]) -> Refusal:
+def _no_claim(names: TextNames, lines: list[ast.stmt]) -> Refusal:
     return Refusal(
         "no line assigns a gradient",
         f"write the formula alone, or one of {', '.join(names.adjoints)} left of =; "

@@ -46,7 +46,7 @@ class Mismatch(Unplaced):
 
 
 @dataclass(frozen=True)
-class Spot:
+class Caret:
     """A place in a text: the line as it can be shown, and the column of the caret in it."""
 
     source: str
@@ -61,7 +61,7 @@ class Spot:
 class NotUnderstood(QuestionError):
     """A formula that is not read: the problem, the place with a caret, what is allowed there."""
 
-    def __init__(self, problem: str, remedy: str = "", spot: Spot | None = None):
+    def __init__(self, problem: str, remedy: str = "", spot: Caret | None = None):
         place = Place(spot.source, spot.line) if spot else None
         super().__init__(problem, remedy, place)
         self.spot = spot
@@ -85,7 +85,7 @@ class Misaligned:
 
     problem: str
     remedy: str = ""
-    spot: Spot | None = None
+    spot: Caret | None = None
     by_name: Expr | None = None
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ def printable(text: str, longest: int = SHOWN_NAME) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def spot_in(line: str, number: int, column: int, source: str) -> Spot:
+def spot_in(line: str, number: int, column: int, source: str) -> Caret:
     """The place before the character ``column`` of a line, with so much of it as fits a screen."""
     column = max(0, min(column, len(line)))
     first = max(0, column - 2 * WINDOW // 3) if len(line) > WINDOW else 0
@@ -109,7 +109,7 @@ def spot_in(line: str, number: int, column: int, source: str) -> Spot:
     before, after = ("..." if first else ""), ("..." if last < len(line) else "")
     shown = printable(line[first:last].replace("\t", " "), WINDOW)
     start = before + shown[: column - first]
-    return Spot(source, number, before + shown + after, sum(map(_columns, start)))
+    return Caret(source, number, before + shown + after, sum(map(_columns, start)))
 
 
 def _columns(character: str) -> int:

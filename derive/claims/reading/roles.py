@@ -1,7 +1,7 @@
 """The arguments of a pasted function: upstream gradients, and values under names of their own.
 
-In: names of arguments, and the mathematics' `Names`. Out: which of them are upstream gradients, as
-far as their names say so; an argument that is named like a value of the forward is that value.
+In: names of arguments, and the mathematics' `TextNames`. Out: which of them are upstream gradients,
+as far as their names say so; an argument that is named like a value of the forward is that value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 
 # What people call an upstream gradient, whatever it is the gradient of.
 UPSTREAM = re.compile(
@@ -69,7 +69,7 @@ def is_target(name: str) -> bool:
     return name.lower() in TARGETS
 
 
-def upstream_arguments(arguments: Sequence[str], names: Names) -> dict[str, str]:
+def upstream_arguments(arguments: Sequence[str], names: TextNames) -> dict[str, str]:
     """The arguments that are upstream gradients by their names, each with the gradient's own name.
 
     Empty where none is, and where it is not clear which ones are.
@@ -96,7 +96,7 @@ def upstream_arguments(arguments: Sequence[str], names: Names) -> dict[str, str]
     return found
 
 
-def meant_by_words(unknown: Iterable[str], names: Names) -> dict[str, str]:
+def meant_by_words(unknown: Iterable[str], names: TextNames) -> dict[str, str]:
     """The unknown names that are other words for one input, and no other name is one for that."""
     own = [t.name for t in names.definition.differentiable if not is_target(t.name)]
     inputs = [t.name for t in (*names.definition.inputs, *(t for t, _ in names.definition.scalars))]

@@ -73,7 +73,7 @@ class Result:
         return [(name_of_entry("grads", key.value), value) for key, value in pairs]
 
 
-class Scope(ast.NodeTransformer):
+class FunctionScope(ast.NodeTransformer):
     """The names of a function: ``name`` stands in front of what it assigns, ``forward§mean``, if
     another function is read beside it. ``context`` are the names of its ``ctx`` or ``self``, whose
     attributes are names; ``held`` is what the forward saved there, None where that is not known,
@@ -112,14 +112,14 @@ class Scope(ast.NodeTransformer):
             self.caches.discard(cache)
             self.parameters.discard(cache)
 
-    def beside(self, callee: str, name: str) -> Scope:
+    def beside(self, callee: str, name: str) -> FunctionScope:
         """The scope of a function that is called here."""
-        inner = Scope(name, self.context, functions=self.functions)
+        inner = FunctionScope(name, self.context, functions=self.functions)
         inner.calling = (*self.calling, callee)
         inner.attributes, inner.held = self.attributes, self.held
         return inner
 
-    def after(self, forward: Scope) -> None:
+    def after(self, forward: FunctionScope) -> None:
         """What a forward left in its attributes is there."""
         self.held, self.attributes = forward.saved, forward.attributes
         own = [name for name in forward.meant if name.partition(".")[0] in forward.context]

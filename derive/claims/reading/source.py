@@ -15,7 +15,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 
-from derive.claims.reading.refusals import NotUnderstood, Refusal, Spot, printable, spot_in
+from derive.claims.reading.refusals import Caret, NotUnderstood, Refusal, printable, spot_in
 
 LONGEST_TEXT = 2**16  # characters
 MOST_LINES = 2_000  # a backward written by hand has a hundred
@@ -93,11 +93,11 @@ class Source:
         placed.cause = error
         return placed
 
-    def spot(self, line: int, column: int) -> Spot:
+    def spot(self, line: int, column: int) -> Caret:
         line = max(1, min(line, len(self.lines)))
         return spot_in(self.lines[line - 1], line, column, self.name)
 
-    def spot_of(self, node: ast.AST | None) -> Spot:
+    def spot_of(self, node: ast.AST | None) -> Caret:
         """Where a node stands: of an operation its operator, of a method its name."""
         node = node.func if isinstance(node, ast.Call) else node
         if node is None:

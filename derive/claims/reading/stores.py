@@ -10,9 +10,17 @@ from sympy import Integer
 
 from derive.claims.reading.blocks import OWN_BLOCK, block_taken, is_block, of_whole, sum_of_blocks
 from derive.claims.reading.broadcasting import negated
-from derive.claims.reading.expressions import Expressions
+from derive.claims.reading.expressions import ExpressionReader
 from derive.claims.reading.indexing import advanced, from_front, items_of, rank_of, to_front
-from derive.claims.reading.loops import ADDS, OWN, Loops, axis_of, is_place, taken_at, written_at
+from derive.claims.reading.loops import (
+    ADDS,
+    OWN,
+    TextLoops,
+    axis_of,
+    is_place,
+    taken_at,
+    written_at,
+)
 from derive.claims.reading.memory import Cell
 from derive.claims.reading.operations.choosing import where
 from derive.claims.reading.operations.dtypes import converted, in_place
@@ -21,20 +29,24 @@ from derive.claims.reading.operations.picking import picked, written
 from derive.claims.reading.operations.shaping import expanded
 from derive.claims.reading.parts import by_dimension, put, taken
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import MASK, PLACE, Space, Value, entries
+from derive.claims.reading.values import MASK, PLACE, Space, TextValue, entries
 
 
 @dataclass(frozen=True)
-class Write:
+class Store:
     """How it is written: with an operator, what is there and what comes are ``combined``."""
 
     operate: Callable | None = None
-    combined: Callable[[Value], Value] | None = None
+    combined: Callable[[TextValue], TextValue] | None = None
 
 
 def stored(
-    expressions: Expressions, index: ast.AST, x: Value, value: Callable[[], Value], write: Write
-) -> Value:
+    expressions: ExpressionReader,
+    index: ast.AST,
+    x: TextValue,
+    value: Callable[[], TextValue],
+    write: Store,
+) -> TextValue:
     """``x`` after ``value`` was written into the part of it that ``index`` names."""
     space, combined = expressions.space, write.combined
     items = items_of(expressions, index)
@@ -42,7 +54,7 @@ def stored(
         if combined is not None:
             return combined(x)
         return expanded(space, converted(space, value(), x.dtype), x.dims, "what is written")
-    if len(items) == 1 and isinstance(items[0], Value) and items[0].kind == MASK:
+    if len(items) == 1 and isinstance(items[0], TextValue) and items[0].kind == MASK:
         if value().axes:
             raise Mismatch(
                 f"a mask picks entries in a row, which the shape {value().shape} does not fit",
@@ -50,7 +62,7 @@ def stored(
             )
         new = combined(x) if combined else converted(space, value(), x.dtype)
         return where(space, items[0], new, x)
-    if not any(isinstance(item, Value) for item in items):
+    if not any(isinstance(item, TextValue) for item in items):
         return _in_part(space, items, x, value, write)
     at, place = advanced(items, x)
     moved, rank = to_front(x, at, len(place)), rank_of(place)
@@ -68,8 +80,8 @@ def stored(
 
 
 def _in_part(
-    space: Space, items: list, x: Value, value: Callable[[], Value], write: Write
-) -> Value:
+    space: Space, items: list, x: TextValue, value: Callable[[], TextValue], write: Store
+) -> TextValue:
     """``x[:, 1:] = value``, ``x[:, 1:] += value``"""
     if write.combined is None:
         return put(space, x, items, value(), False)
@@ -79,26 +91,26 @@ def _in_part(
     return put(space, x, items, entries(new, x.dtype), False)
 
 
-def _added(space: Space, x: Value, more: Value, write: Write) -> Value:
+def _added(space: Space, x: TextValue, more: TextValue, write: Store) -> TextValue:
     """What is added to a part of ``x``."""
     in_place(x, write.operate(space, _entry(x), _entry(more)))
     return entries(more if write.operate is plus else negated(space, more), x.dtype)
 
 
-def _entry(x: Value) -> Value:
+def _entry(x: TextValue) -> TextValue:
     """Any entry of a tensor: what torch says of its dtype it says of all."""
     return replace(x, expression=Integer(1), dims=())
 
 
 def stored_in_blocks(
-    expressions: Expressions,
-    loops: Loops,
+    expressions: ExpressionReader,
+    loops: TextLoops,
     index: ast.AST,
-    x: Value,
-    value: Value,
+    x: TextValue,
+    value: TextValue,
     operate: Callable | None,
     cell: Cell,
-) -> Value:
+) -> TextValue:
     """``x`` after all rounds of loops over blocks have written ``value`` into their own.
 
     Long: what is written, where, how, and the tensor that it is written into.
@@ -124,14 +136,14 @@ def stored_in_blocks(
 
 
 def stored_in_loop(
-    expressions: Expressions,
-    loops: Loops,
+    expressions: ExpressionReader,
+    loops: TextLoops,
     index: ast.AST,
-    x: Value,
-    value: Value,
+    x: TextValue,
+    value: TextValue,
     operate: Callable | None,
     cell: Cell,
-) -> Value:
+) -> TextValue:
     """``x`` after all rounds of the loops around a line have written ``value`` into their part.
 
     Long: what is written, where, how, and the tensor that it is written into.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from derive.claims.reading.held import name_of
 from derive.claims.reading.lines import root_of, written_by
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.vocabulary import BUILTINS, MODULES
 from derive.claims.reading.pasted import Pasted
 from derive.claims.reading.refusals import Refusal, printable
@@ -27,7 +27,7 @@ class UnknownNames(Refusal):
     claims: Mapping[str | None, tuple[str, ...]] = {}
     without_forward: UnknownNames | None = None
 
-    def __init__(self, names: Sequence[str], all_names: Names, node: ast.AST):
+    def __init__(self, names: Sequence[str], all_names: TextNames, node: ast.AST):
         self.names = tuple(names)
         first = printable(names[0])
         if len(names) == 1:
@@ -42,7 +42,7 @@ class UnknownNames(Refusal):
         )
 
 
-def check_known(pasted: Pasted, names: Names) -> None:
+def check_known(pasted: Pasted, names: TextNames) -> None:
     """Raises `UnknownNames`."""
     stored = {node.id for node in _names_in(pasted.lines, ast.Store)}
     stored |= {own for name in stored if (own := names.ours(name))}
@@ -64,7 +64,7 @@ def check_known(pasted: Pasted, names: Names) -> None:
         raise error
 
 
-def _claimed(pasted: Pasted, names: Names) -> Iterator[tuple[str | None, set[str]]]:
+def _claimed(pasted: Pasted, names: TextNames) -> Iterator[tuple[str | None, set[str]]]:
     """The gradients that a text ends with, and the names that each is computed from."""
     stored = dict.fromkeys(n.id for n in _names_in(pasted.lines, ast.Store))
     claims = pasted.returned or [n for n in stored if names.adjoint(n) is not None]

@@ -1,7 +1,7 @@
 """What a part of a formula is: an expression in named axes that lies in torch's dimensions.
 
-A `Value` broadcasts by the *position* of its dimensions, as torch does; a value of the project's
-notation by the *names* of its axes (``broadcasting.py``).
+A `TextValue` broadcasts by the *position* of its dimensions, as torch does; a value of the
+project's notation by the *names* of its axes (``broadcasting.py``).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Value:
+class TextValue:
     """``expression`` along ``dims``, torch's dimensions by position; None is one of size 1.
 
     Every axis of the expression is one of ``dims``, which are distinct; along an axis of ``dims``
@@ -117,33 +117,33 @@ def shape_text(dims: Dims) -> str:
     return f"({inside},)" if len(dims) == 1 else f"({inside})"
 
 
-def promoted(values: Iterable[Value]) -> str:
+def promoted(values: Iterable[TextValue]) -> str:
     """The dtype of values that meet."""
     return max((value.dtype for value in values), key=DTYPES.index)
 
 
 def held_as(dtype: str, kind: str = TENSOR) -> dict[str, Any]:
-    """The fields of a `Value` of a dtype."""
+    """The fields of a `TextValue` of a dtype."""
     return {"kind": MASK if dtype == BOOL else kind, "whole": dtype == INT}
 
 
-def entries(x: Value, dtype: str) -> Value:
+def entries(x: TextValue, dtype: str) -> TextValue:
     """``x`` with its entries held as ``dtype``."""
     kept = x.kind if x.kind in (NUMBER, INDEX, COUNT) else TENSOR
     return replace(x, **held_as(dtype, kept))
 
 
-def number(e: int | Expr, whole: bool | None = None) -> Value:
+def number(e: int | Expr, whole: bool | None = None) -> TextValue:
     """A number, of Python's or of SymPy's; one with a decimal point is not ``whole``."""
     e = Integer(e) if isinstance(e, int) else e
     digits = sum(len(f"{part:x}") for part in (int(e.p), int(e.q))) // 4 if e.is_Rational else 1
     whole = e.is_integer is True if whole is None else whole
-    return Value(e, kind=NUMBER, extent=Extent(length=max(digits, 1)), whole=whole)
+    return TextValue(e, kind=NUMBER, extent=Extent(length=max(digits, 1)), whole=whole)
 
 
-def infinity(sign: int = 1) -> Value:
+def infinity(sign: int = 1) -> TextValue:
     """Python's ``inf``: the lower one may be what is masked."""
-    return Value(oo if sign > 0 else MINUS_INFINITY, kind=NUMBER)
+    return TextValue(oo if sign > 0 else MINUS_INFINITY, kind=NUMBER)
 
 
 class Space:
@@ -173,7 +173,7 @@ class Space:
         """The symbol of the size of an axis: of axes of one length, the first."""
         return Integer(1) if axis is None else sizes_of(self.definition).get(axis, axis)
 
-    def made(self, e: Expr, dims: Dims, extent: Extent, **other) -> Value:
+    def made(self, e: Expr, dims: Dims, extent: Extent, **other) -> TextValue:
         """The value, if it is one and can be held."""
         self.work += extent.length
         if extent.terms > MOST_TERMS or extent.length > LONGEST or extent.depth > DEEPEST:
@@ -184,9 +184,9 @@ class Space:
             raise Refusal("this is not a finite real number", "it divides by 0, or is a root of -1")
         if e.is_Rational and max(int(e.p).bit_length(), int(e.q).bit_length()) > LONGEST:
             raise Refusal("this number is too large", "check the exponents")
-        return Value(e, dims, extent=extent, **other)
+        return TextValue(e, dims, extent=extent, **other)
 
-    def seen(self, x: Value, e: Expr, dims: Dims) -> Value:
+    def seen(self, x: TextValue, e: Expr, dims: Dims) -> TextValue:
         """A view: some entries of ``x``, and what is written into them is written into it. One
         entry of numpy's is a number.
         """

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from derive.claims.reading.expressions import Expressions
+from derive.claims.reading.expressions import ExpressionReader
 from derive.claims.reading.lines import written_by
 from derive.claims.reading.operations.entries import position
 from derive.claims.reading.operations.reshaping import reshaped
 from derive.claims.reading.operations.vocabulary import ATTRIBUTES
-from derive.claims.reading.parts import Entry, Part, put
+from derive.claims.reading.parts import EntryIndex, WrittenSlice, put
 from derive.claims.reading.refusals import Refusal
-from derive.claims.reading.stores import Write, stored
-from derive.claims.reading.values import Value
+from derive.claims.reading.stores import Store, stored
+from derive.claims.reading.values import TextValue
 from derive.language.symbols import Axis
 
 SAME = ("data", "detach")
@@ -57,7 +57,9 @@ def _word(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def put_back(expressions: Expressions, node: ast.expr, new: Value, root: Value) -> Value:
+def put_back(
+    expressions: ExpressionReader, node: ast.expr, new: TextValue, root: TextValue
+) -> TextValue:
     """The tensor ``root`` of a name after ``new`` was written into its view."""
     node = _itself(node)
     if isinstance(node, ast.Name):
@@ -65,7 +67,7 @@ def put_back(expressions: Expressions, node: ast.expr, new: Value, root: Value) 
     inner = _itself(_inner(node))
     before = root if isinstance(inner, ast.Name) else expressions.value(inner)
     if isinstance(node, ast.Subscript):
-        whole = stored(expressions, node.slice, before, lambda: new, Write())
+        whole = stored(expressions, node.slice, before, lambda: new, Store())
     elif _word(node) in SAME:
         whole = new
     elif _word(node) in MOVED:
@@ -78,9 +80,9 @@ def put_back(expressions: Expressions, node: ast.expr, new: Value, root: Value) 
     return put_back(expressions, inner, whole, root)
 
 
-def _moved_back(expressions: Expressions, node: ast.expr, new: Value) -> Value:
+def _moved_back(expressions: ExpressionReader, node: ast.expr, new: TextValue) -> TextValue:
     """The dimensions where they were: the same is done to their numbers."""
-    places = Value(Integer(0), tuple(Axis(f"D{i}") for i in range(len(new.dims))))
+    places = TextValue(Integer(0), tuple(Axis(f"D{i}") for i in range(len(new.dims))))
     if isinstance(node, ast.Call):
         moved = expressions.method(node, places)
     else:
@@ -89,7 +91,9 @@ def _moved_back(expressions: Expressions, node: ast.expr, new: Value) -> Value:
     return replace(new, dims=tuple(new.dims[order.index(i)] for i in range(len(order))))
 
 
-def _in_part(expressions: Expressions, node: ast.Call, before: Value, new: Value) -> Value:
+def _in_part(
+    expressions: ExpressionReader, node: ast.Call, before: TextValue, new: TextValue
+) -> TextValue:
     """``x.narrow(0, 1, 2)``, ``x.select(0, 1)``"""
     space = expressions.space
     numbers = [expressions.value(argument) for argument in node.args]
@@ -98,5 +102,5 @@ def _in_part(expressions: Expressions, node: ast.Call, before: Value, new: Value
         raise Refusal(f"{_word(node)} takes {wanted} numbers", REMEDY, node)
     place = position(space, before, numbers[0])
     start, *length = (x.expression for x in numbers[1:])
-    item = Part(start, start + length[0], None) if length else Entry(start)
+    item = WrittenSlice(start, start + length[0], None) if length else EntryIndex(start)
     return put(space, before, [*[":"] * place, item], new, False)

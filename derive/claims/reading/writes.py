@@ -7,18 +7,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from derive.claims.reading.blocks import OWN_BLOCK, Named, range_of
-from derive.claims.reading.expressions import BINARY, Expressions
+from derive.claims.reading.expressions import BINARY, ExpressionReader
 from derive.claims.reading.lines import written_by, written_in
-from derive.claims.reading.loops import ADDS, WHOLE, Loops
+from derive.claims.reading.loops import ADDS, WHOLE, TextLoops
 from derive.claims.reading.memory import Cell, Memory
-from derive.claims.reading.names import Names
+from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.dtypes import in_place
 from derive.claims.reading.operations.entries import same_shape
 from derive.claims.reading.operations.functions import plus, subtracted
 from derive.claims.reading.refusals import Mismatch, Refusal, Unplaced
-from derive.claims.reading.stores import Write, stored, stored_in_blocks, stored_in_loop
+from derive.claims.reading.stores import Store, stored, stored_in_blocks, stored_in_loop
 from derive.claims.reading.unread import STATEMENTS
-from derive.claims.reading.values import INT, MASK, NUMBER, Space, Value, entries
+from derive.claims.reading.values import INT, MASK, NUMBER, Space, TextValue, entries
 from derive.claims.reading.views import put_back, viewed
 
 ROUNDS = f"write dx += ..., or {WHOLE}"
@@ -28,10 +28,10 @@ class Writes:
     """What a `Program` does with such statements; ``run_all`` runs those inside of others."""
 
     space: Space
-    names: Names
+    names: TextNames
     memory: Memory
-    loops: Loops
-    expressions: Expressions
+    loops: TextLoops
+    expressions: ExpressionReader
     statement: ast.stmt
 
     def run_all(self, statements: list[ast.stmt]) -> None:
@@ -58,20 +58,20 @@ class Writes:
         for name in [n for n, cell in self.memory.cells.items() if {*inside} & {*cell.loops}]:
             del self.memory.cells[name]  # what the last round left behind
 
-    def _blocks(self, node: ast.For, ends: list[ast.expr]) -> tuple[Named, Value]:
+    def _blocks(self, node: ast.For, ends: list[ast.expr]) -> tuple[Named, TextValue]:
         """The names of a loop over ``range(0, N, C)``, and N."""
         start, stop, step = map(self.expressions.value, ends)
         sizes = all(v.kind == NUMBER and v.dtype == INT for v in (start, stop, step))
         if not sizes or start.expression != 0 or not step.expression.is_positive:
             raise Refusal("blocks begin at 0, and are as long as the step", OWN_BLOCK, node.iter)
 
-        def means(known: Value) -> Callable[[ast.expr], bool]:
+        def means(known: TextValue) -> Callable[[ast.expr], bool]:
             def is_it(part: ast.expr) -> bool:
                 try:
                     found = self.expressions.read(part)
                 except Unplaced:
                     return False
-                return isinstance(found, Value) and found.expression == known.expression
+                return isinstance(found, TextValue) and found.expression == known.expression
 
             return is_it
 
@@ -99,10 +99,10 @@ class Writes:
         if operate is None:
             raise Refusal("this operator is not supported", "write dx += expression", node)
 
-        def combined(before: Value) -> Value:
+        def combined(before: TextValue) -> TextValue:
             return in_place(before, operate(self.space, before, self.expressions.value(node.value)))
 
-        def with_all_rounds(before: Value) -> Value:
+        def with_all_rounds(before: TextValue) -> TextValue:
             more = self._added(cell, operate, self.expressions.value(node.value))
             return in_place(before, operate(self.space, before, more))
 
@@ -125,7 +125,7 @@ class Writes:
         else:
             self.memory.write(cell, node.target, node, with_all_rounds)
 
-    def _added(self, cell: Cell, operate: Callable, value: Value) -> Value:
+    def _added(self, cell: Cell, operate: Callable, value: TextValue) -> TextValue:
         """What all rounds of the loops around a line add to a tensor."""
         if not self.loops.guards and not self.loops.outside(cell.loops):
             return value
@@ -139,21 +139,21 @@ class Writes:
         self,
         target: ast.Subscript,
         node: ast.stmt,
-        value: Callable[[], Value],
+        value: Callable[[], TextValue],
         operate: Callable | None = None,
         combined: Callable | None = None,
     ) -> None:
         """``x[index] = value``, or with an operator ``x[index] += value``."""
         if not isinstance(target.value, ast.Name):
             part = self.expressions.value(target.value)
-            how = Write(operate, combined)
+            how = Store(operate, combined)
             self.write_into(
                 target.value, part, stored(self.expressions, target.slice, part, value, how)
             )
             return
         cell = self.memory.own_cell(target.value)
 
-        def change(x: Value) -> Value:
+        def change(x: TextValue) -> TextValue:
             if self.space.blocks and self.loops.outside(cell.loops):
                 return stored_in_blocks(
                     self.expressions, self.loops, target.slice, x, value(), operate, cell
@@ -162,15 +162,15 @@ class Writes:
                 return stored_in_loop(
                     self.expressions, self.loops, target.slice, x, value(), operate, cell
                 )
-            return stored(self.expressions, target.slice, x, value, Write(operate, combined))
+            return stored(self.expressions, target.slice, x, value, Store(operate, combined))
 
         self.memory.write(cell, target, node, change)
 
-    def write_into(self, target: ast.expr, x: Value, new: Value) -> Value:
+    def write_into(self, target: ast.expr, x: TextValue, new: TextValue) -> TextValue:
         """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees. What is
         written into a view of a name is put back where it was read.
         """
-        if not isinstance(new, Value):
+        if not isinstance(new, TextValue):
             raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", target)
         new = entries(in_place(x, new), x.dtype)
         same_shape(self.space, x, new, "an in-place write cannot change the shape")
@@ -197,4 +197,4 @@ class Writes:
 
 
 def is_number(value) -> bool:
-    return not isinstance(value, Value) or value.kind == NUMBER
+    return not isinstance(value, TextValue) or value.kind == NUMBER

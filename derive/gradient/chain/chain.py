@@ -19,7 +19,7 @@ from derive.gradient.chain.rules import rules
 from derive.language.choices import almost_everywhere, without_gap
 from derive.language.errors import NotationError
 from derive.language.formulas.latex import latex_statements
-from derive.language.nodes import ArrayNode, OfMatrix, OneHot, renamed, summed
+from derive.language.nodes import ArrayNode, MatrixNode, OneHot, renamed, summed
 from derive.language.notation.definition import Definition, Statement
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 from derive.language.traversal import everywhere, read_otherwise
@@ -257,10 +257,10 @@ def in_terms_of_output(derivative: Expr, statement: Statement) -> Expr:
     a function and a constant, the function is eliminated too.
     """
     e, output = statement.expression, statement.tensor
-    if isinstance(e, OfMatrix):
+    if isinstance(e, MatrixNode):
         own = {e: output}.get
         return everywhere(
-            derivative, lambda n: read_otherwise(n, own) if isinstance(n, OfMatrix) else None
+            derivative, lambda n: read_otherwise(n, own) if isinstance(n, MatrixNode) else None
         )
     if derivative == 0 or not tensors_in(e) or isinstance(e, (Tensor, ArrayNode)):
         return derivative

@@ -41,7 +41,7 @@ from derive.gradient.closing.risks import Preference, preference
 from derive.gradient.closing.search import names_kept
 from derive.gradient.closing.simplifying import Simplifier
 from derive.gradient.closing.stages import Arrangement, arranged, safe
-from derive.gradient.closing.steps import Fact, Pairs, Record, Step
+from derive.gradient.closing.steps import Fact, Pairs, Record, RewriteStep
 from derive.gradient.values.relations import Relations, relations_of
 from derive.language.called import words_of
 from derive.language.formulas.latex import latex_statements
@@ -83,7 +83,7 @@ class ClosedForm:
     statements: tuple[ClosedStatement, ...]
     closed: Mapping[str, Expr]
     knowledge: Facts = field(compare=False, repr=False)
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
     facts: tuple[Fact, ...]
     cost: Cost
     again: Mapping[Tensor, Tensor] = field(default_factory=dict, compare=False)
@@ -154,7 +154,7 @@ class ClosedForm:
         pairs = [(s.tensor, s.expression) for s in self.statements]
         return preference(pairs, self.relations)
 
-    def steps_to(self, tensor: Tensor) -> tuple[Step, ...]:
+    def steps_to(self, tensor: Tensor) -> tuple[RewriteStep, ...]:
         """The recorded steps towards one gradient."""
         return tuple(step for step in self.steps if step.target == tensor)
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from sympy import Add, Basic, Expr, Mul
 
 from derive.gradient.closing.eager import Parts, entries, is_picked, lines_of, split
-from derive.gradient.closing.sweeps import Loop, Name, Read, moved
+from derive.gradient.closing.sweeps import Name, ReadTensor, SweptValue, moved
 from derive.language.nodes import ArgMax, Max, OneHot, Reduction, Reindexing, Sum, Whole
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
@@ -70,7 +70,7 @@ def _cost_of(
     results: frozenset[str],
     flattened: Parts,
 ) -> Cost:
-    loops: dict[Name, Loop] = {}
+    loops: dict[Name, SweptValue] = {}
     known: dict[Name, Name] = {}  # statements that are a reduction which is there already
     lines, once, saved = 0, {}, {}
     for tensor, e in statements:
@@ -82,7 +82,7 @@ def _cost_of(
         else:
             axes = split(tensor.axes, flattened)
             space = axes | split(axes_of(e), flattened)
-            loops[tensor.name] = Loop(tensor.name, axes, space, measured.read, entries(axes))
+            loops[tensor.name] = SweptValue(tensor.name, axes, space, measured.read, entries(axes))
         lines += measured.lines[0]
         once |= measured.lines[1]
         saved.update((name, size) for name, size in measured.values if name not in at_hand)
@@ -111,11 +111,11 @@ def _reshapings(e: Basic) -> int:
     return isinstance(e, Reindexing) + sum(map(_reshapings, e.args))
 
 
-def _under_one_name(loop: Loop, known: dict[Name, Name]) -> Loop:
+def _under_one_name(loop: SweptValue, known: dict[Name, Name]) -> SweptValue:
     if not any(read.name in known for read in loop.reads):
         return loop
     reads = tuple(read._replace(name=known.get(read.name, read.name)) for read in loop.reads)
-    return Loop(loop.name, loop.axes, loop.space, reads, loop.entries, loop.whole)
+    return SweptValue(loop.name, loop.axes, loop.space, reads, loop.entries, loop.whole)
 
 
 class _Measured(NamedTuple):
@@ -124,8 +124,8 @@ class _Measured(NamedTuple):
     forward in it, with their entries.
     """
 
-    loops: tuple[Loop, ...]
-    read: tuple[Read, ...]
+    loops: tuple[SweptValue, ...]
+    read: tuple[ReadTensor, ...]
     lines: tuple[int, Mapping[Basic, int]]
     values: tuple[tuple[str, int], ...]
 
@@ -139,7 +139,7 @@ def _measured(e: Expr, flattened: Parts) -> _Measured:
     )
 
 
-def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
+def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[SweptValue]:
     """The reductions in ``reduction``, that itself being the last; and before a matrix product what
     it multiplies, where that has to be computed.
     """
@@ -155,15 +155,15 @@ def _loops_of(reduction: Expr, flattened: Parts) -> Iterator[Loop]:
         computed = [f for f in factors if not isinstance(f, made)]
         for factor in computed:
             own = split(axes_of(factor), flattened)
-            yield Loop(factor, own, own, _read_around(factor, flattened), entries(own))
+            yield SweptValue(factor, own, own, _read_around(factor, flattened), entries(own))
         plain = [f for f in factors if f not in computed]
         lengths = ((f, split(axes_of(f), flattened)) for f in computed)
         read = _read_around(Mul(*plain), flattened)
-        read += tuple(Read(f, own, entries(own)) for f, own in lengths)
+        read += tuple(ReadTensor(f, own, entries(own)) for f, own in lengths)
     elif is_picked(reduction):
         read = tuple(r._replace(entries=min(r.entries, entries(axes))) for r in read)
     space = split(reduction.inside, flattened) | axes
-    yield Loop(reduction, axes, space, read, entries(axes), whole)
+    yield SweptValue(reduction, axes, space, read, entries(axes), whole)
 
 
 def _multiplied(reduction: Expr) -> tuple[Expr, ...]:
@@ -171,16 +171,16 @@ def _multiplied(reduction: Expr) -> tuple[Expr, ...]:
     return reduction.operands if isinstance(reduction, Whole) else reduction.operand.args
 
 
-def _read_around(e: Expr, flattened: Parts) -> tuple[Read, ...]:
+def _read_around(e: Expr, flattened: Parts) -> tuple[ReadTensor, ...]:
     """Tensors that ``e`` reads outside of its reductions, and these reductions."""
     tensors = sorted(tensors_around(e), key=str)
     read = []
     for t in tensors:
         same = frozenset(h for h, a in zip(t.home, t.axes, strict=True) if h == a)
-        read.append(Read(t.name, split(same, flattened), entries(split(t.home, flattened))))
+        read.append(ReadTensor(t.name, split(same, flattened), entries(split(t.home, flattened))))
     for node in _reductions(e):
         axes = split(axes_of(node), flattened)
-        read.append(Read(node, axes, entries(axes)))
+        read.append(ReadTensor(node, axes, entries(axes)))
     return tuple(read)
 
 

@@ -17,7 +17,7 @@ from derive.gradient.closing.rewriting import normal_form
 from derive.gradient.closing.steps import Fact, Record
 from derive.gradient.values.relations import Relations
 from derive.language.choices import written_in
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import Sum
 from derive.language.operations import operations_in
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, tensors_in
@@ -25,7 +25,7 @@ from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, te
 MOST_UNFOLDINGS = 16  # of definitions, one after the other, so that the search for a fact ends
 LARGEST = 150  # operations of a sum in which something is unfolded yet: a fact is short
 
-elementary: tuple[Identity, ...] = tuple(i for i in identities if i.name != "fact")
+elementary: tuple[IdentityRule, ...] = tuple(i for i in identities if i.name != "fact")
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Facts:
     relations: Relations
     found: dict[Expr, Fact | None] = field(default_factory=dict)
     centred: dict[str, list[Axis]] = field(default_factory=dict)
-    rewritten: dict[Identity, dict[Expr, Expr]] = field(default_factory=dict)
+    rewritten: dict[IdentityRule, dict[Expr, Expr]] = field(default_factory=dict)
 
     def fact(self, node: Sum) -> Expr | None:
         """The value of ``node``, or None where it is not made of the forward alone or nothing

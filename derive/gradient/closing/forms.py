@@ -16,10 +16,10 @@ from sympy import Add, Expr, Mul, Piecewise, exp
 from derive.gradient.closing.facts import Facts
 from derive.gradient.closing.recomputation import computed_from, times_read
 from derive.gradient.closing.risks import divisors, preference
-from derive.gradient.closing.steps import Pairs, Record, Step
+from derive.gradient.closing.steps import Pairs, Record, RewriteStep
 from derive.gradient.closing.sum_rules import reshaped_back
 from derive.gradient.range.exponential_quotients import one_exponential
-from derive.gradient.values.naming import Value, with_names
+from derive.gradient.values.naming import NamedValue, with_names
 from derive.gradient.values.relations import Relations
 from derive.language.choices import Compared, written_in
 from derive.language.nodes import along
@@ -39,9 +39,9 @@ class Form:
     value: Tensor
     equal: Expr
     whole: Expr | None = None
-    names: tuple[Value, ...] = ()
+    names: tuple[NamedValue, ...] = ()
 
-    def tried(self, pairs: Pairs) -> tuple[Pairs, list[Step]]:
+    def tried(self, pairs: Pairs) -> tuple[Pairs, list[RewriteStep]]:
         """The statements with this form used, and the steps."""
         trial = Record()
         tried = [(t, trial.add(t, self.rule, e, _using(self, e), self.why)) for t, e in pairs]

@@ -60,7 +60,7 @@ from derive.gradient.closing.sum_rules import (
     reshaped_total,
 )
 from derive.gradient.values.relations import Relations
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import Sum, along
 from derive.language.symbols import Tensor
 
@@ -86,36 +86,36 @@ def _invert(node, knowledge):
     return knowledge.relations.inversions.get(node)
 
 
-identities: tuple[Identity, ...] = (
-    Identity(
+identities: tuple[IdentityRule, ...] = (
+    IdentityRule(
         "f(Identity(N, M)) = f(0) + (f(1) - f(0))*Identity(N, M)",
         "f has exponentials of it, by definition too, and f(1) - f(0) has none",
         two_values,
         name="on the diagonal and beside it",
         why="an identity is 0 or 1",
     ),
-    Identity(
+    IdentityRule(
         "a*(b + c) = a*b + a*c",
         "always",
         distribute,
         name="distribute",
         why="a product of sums is the sum of the products",
     ),
-    Identity(
+    IdentityRule(
         "v*(a/v + b) = a + v*b",
         "v is not 0, where the left side has a value",
         cancel,
         name="cancelled divisor",
         why="a factor cancels its own divisor",
     ),
-    Identity(
+    IdentityRule(
         "(v - c)/v = 1 - c/v",
         "v is not 0",
         proper_fraction,
         name="proper fraction",
         why="the fraction is reduced first, so that neither side overflows",
     ),
-    Identity(
+    IdentityRule(
         "Piecewise((a, q), (b, True))*Piecewise((c, q), (d, True)) = "
         "Piecewise((a*c, q), (b*d, True))",
         "always",
@@ -123,28 +123,28 @@ identities: tuple[Identity, ...] = (
         name="one choice",
         why="both choices have the same condition",
     ),
-    Identity(
+    IdentityRule(
         "Piecewise((k*a, q), (k*b, r), (0, True)) = k*Piecewise((a, q), (b, r), (0, True))",
         "k is a number, or a scalar that is not divided by, or a value that is summed up in q",
         constant_of_choice,
         name="constant of a choice",
         why="the factor is common to all branches",
     ),
-    Identity(
+    IdentityRule(
         "Piecewise((Piecewise((a, q), (0, True)), r), (0, True)) = Piecewise((0, s), (a, True))",
         "s is one or two of the comparisons in q and r, and is proved to say the same",
         fewer_conditions,
         name="fewer conditions",
         why="the other conditions follow from it",
     ),
-    Identity(
+    IdentityRule(
         "v*Piecewise((a/v, q), (0, True)) = Piecewise((a, q), (0, True))",
         "v is not 0 where that is chosen",
         cancel_in_choice,
         name="divisor in a choice",
         why="a factor cancels its own divisor",
     ),
-    Identity(
+    IdentityRule(
         "a*Piecewise((u, q), (0, True)) + b*Piecewise((0, q), (v, r), (w, True)) = "
         "Piecewise((a*u, q), (b*v, r), (b*w, True))",
         "the conditions of one begin as those of the other; of two values one is 0",
@@ -152,98 +152,98 @@ identities: tuple[Identity, ...] = (
         name="one of the choices",
         why="wherever one choice is nonzero, the other is 0",
     ),
-    Identity(
+    IdentityRule(
         "exp(u + v)*exp(-u + w) = exp(v + w)",
         "always",
         exponents_cancel,
         name="opposite exponents",
         why="opposite exponents cancel before the exponential is taken",
     ),
-    Identity(
+    IdentityRule(
         "sinh(u)/cosh(u) = tanh(u)",
         "always",
         hyperbolic,
         name="hyperbolic quotient",
         why="tanh is computed directly; sinh and cosh overflow",
     ),
-    Identity(
+    IdentityRule(
         "Sum(a + b, N) = Sum(a, N) + Sum(b, N)",
         "always",
         linear,
         name="linear",
         why="a sum is linear",
     ),
-    Identity(
+    IdentityRule(
         "Sum(c*a, N) = c*Sum(a, N), and Sum(c, N) = N*c",
         "c does not vary along N",
         move_out,
         name="constant factor",
         why="what is constant along the axis moves out of the sum",
     ),
-    Identity(
+    IdentityRule(
         "Sum(Sum(a, C), N) = Sum(a, C, N)",
         "always: along C the inner sum has ended",
         nest,
         name="nested sums",
         why="nested sums become one",
     ),
-    Identity(
+    IdentityRule(
         "Sum(OneHot(i, C), C) = 1",
         "i is the index of an entry along C",
         one_hot_total,
         name="total of a one-hot",
         why="exactly one entry is 1",
     ),
-    Identity(
+    IdentityRule(
         "Piecewise((k, OneHot(i, C) > 0), (0, True)) = k*OneHot(i, C)",
         "k is a number",
         one_hot_chosen,
         name="choice by a one-hot",
         why="a one-hot is 1 where it is above 0",
     ),
-    Identity(
+    IdentityRule(
         "OneHot(i, C)**k = OneHot(i, C)",
         "k > 0",
         one_hot_power,
         name="power of a one-hot",
         why="0 and 1 are their own powers",
     ),
-    Identity(
+    IdentityRule(
         "Sum(Identity(N, M)*a, M) = a with M called N",
         "no tensor in a lies along both axes",
         identity_contracted,
         name="product with an identity",
         why="one entry of each row of an identity is 1",
     ),
-    Identity(
+    IdentityRule(
         "Identity(N, M)*a = Identity(N, M)*b",
         "a varies along one of the two, b is a along the other, with more tensors along their own",
         read_on_diagonal,
         name="read on the diagonal",
         why="on the diagonal both indices are the same",
     ),
-    Identity(
+    IdentityRule(
         "OneHot(i, C)*f(OneHot(i, C)) = OneHot(i, C)*f(1)",
         "f is no array node, and no condition other than that the two indices are the same",
         one_hot_inside,
         name="where a one-hot is 1",
         why="elsewhere the product is 0",
     ),
-    Identity(
+    IdentityRule(
         "OneHot(i, C)*Sum(OneHot(i, C)*a, C) = OneHot(i, C)*a",
         "always",
         one_hot_picks,
         name="one-hot picks",
         why="the sum is the entry where the one-hot is 1",
     ),
-    Identity(
+    IdentityRule(
         "OneHot(i, C)*a/s = OneHot(i, C)",
         "the forward defines s = Sum(OneHot(i, C)*a, C), and s is not 0",
         picked_over_itself,
         name="picked over itself",
         why="where the one-hot is 1, the divisor is the entry itself",
     ),
-    Identity(
+    IdentityRule(
         "Sum(OneHot(i, C)*a*p**k, N) = r**k*Sum(OneHot(i, C)*a, N)",
         "i lies along N, and p = Sum(OneHot(i, C)*r, C), by definition too; k > 0, or the forward "
         "divides by r",
@@ -251,7 +251,7 @@ identities: tuple[Identity, ...] = (
         name="picked by segment",
         why="all entries of a segment read the same entry, which moves out of its sum",
     ),
-    Identity(
+    IdentityRule(
         "Sum(OneHot(i, C)*Sum(OneHot(i, C)*a*p**k, N), C) = "
         "p**k*Sum(OneHot(i, C)*Sum(OneHot(i, C)*a, N), C)",
         "i lies along N, and p = Sum(OneHot(i, C)*r, C), by definition too",
@@ -259,84 +259,84 @@ identities: tuple[Identity, ...] = (
         name="read back",
         why="the entry that a segment reads is the one that its sum is read back at",
     ),
-    Identity(
+    IdentityRule(
         "Sum(OneHot(i, C)*a, N)*Sum(b, N) = k*Sum(OneHot(i, C)*a, N)",
         "i lies along N, and it is found that Sum(OneHot(i, C)*Sum(b, N), C) = k, a number",
         filled_segments,
         name="filled segments",
         why="it is that number wherever the segment has entries; where it has none, the sum is 0",
     ),
-    Identity(
+    IdentityRule(
         "n*Sum(OneHot(i, C)*a, N)*Piecewise((k, Eq(n, 0)), (b/n, True)) = b*Sum(OneHot(i, C)*a, N)",
         "n = Sum(OneHot(i, C), N), by definition too",
         counted_segments,
         name="counted segments",
         why="where the segment has no entries, the sum is 0 all the same",
     ),
-    Identity(
+    IdentityRule(
         "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",
         "the forward defines p = Sum(OneHot(i, C)*r, C)",
         picked_factor,
         name="picked factor",
         why="an entry of a product is the product of the entries",
     ),
-    Identity(
+    IdentityRule(
         "Unflatten(Flatten(a, T, E, into=I), I, into=(T, E)) = a, and the reverse",
         "always",
         reshaped_back,
         name="reshaped back",
         why="reshaping back restores it",
     ),
-    Identity(
+    IdentityRule(
         "Flatten(c*a, T, E, into=I) = c*Flatten(a, T, E, into=I)",
         "c does not vary along T and E",
         reshaped_outside,
         name="reshaping a product",
         why="what is constant along the axes need not be reshaped",
     ),
-    Identity(
+    IdentityRule(
         "At(c*a, T, i) = c*At(a, T, i)",
         "c does not vary along T, and a does",
         read_outside,
         name="reading a product",
         why="what is constant along the axis need not be read at an index",
     ),
-    Identity(
+    IdentityRule(
         "At(Sum(a, C), T, i) = Sum(At(a, T, i), C)",
         "C is neither T nor an axis of i",
         read_total,
         name="reading a sum",
         why="a sum of entries is read where each of them is",
     ),
-    Identity(
+    IdentityRule(
         "Sum(Flatten(a, T, E, into=I), I) = Sum(a, T, E)",
         "all of the new axes are summed",
         reshaped_total,
         name="total of a reshaped tensor",
         why="a sum does not depend on the shape",
     ),
-    Identity(
+    IdentityRule(
         "Scan(a, c*b, T) = c*Scan(a, b, T)",
         "c does not vary along T, and nothing comes before the first",
         constant_of_scan,
         name="constant of a scan",
         why="a recurrence is linear in its terms",
     ),
-    Identity(
+    IdentityRule(
         "CumSum(1, T) = Position(T) + 1, and CumSum(1, T, reverse=True) = T - Position(T)",
         "always; one less where the place itself does not count",
         counted,
         name="count",
         why="the places are counted",
     ),
-    Identity(
+    IdentityRule(
         "Sum(a, N) = s; of a recurrence too",
         "the forward defines s = Sum(a, N), up to a number or a size",
         recognise,
         name="definition",
         why="the forward has a name for it",
     ),
-    Identity(
+    IdentityRule(
         "Sum(f, N) = v",
         "f is made of forward values, and expanding their definitions gives v; also along one axis",
         known,
@@ -345,7 +345,7 @@ identities: tuple[Identity, ...] = (
     ),
 )
 
-elimination = Identity(
+elimination = IdentityRule(
     "u = (v/r)**(1/k)",
     "the forward defines v = r*u**k, and r is not zero",
     _eliminate,
@@ -353,7 +353,7 @@ elimination = Identity(
     why="the forward's later product replaces its factor",
 )
 
-inversion = Identity(
+inversion = IdentityRule(
     "f(u) = (v - c)/k",
     "the forward defines v = c + k*f(u), or its reciprocal, with numbers c and k that are not 0",
     _invert,

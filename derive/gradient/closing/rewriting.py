@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from sympy import Expr
 
 from derive.gradient.closing.steps import Record
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.symbols import Tensor
 from derive.language.traversal import everywhere
 
@@ -17,7 +17,7 @@ MOST_ROUNDS = 60  # of the identities, so that two which undo each other end
 
 
 def normal_form(
-    e: Expr, target: Tensor, identities: Iterable[Identity], knowledge, record: Record
+    e: Expr, target: Tensor, identities: Iterable[IdentityRule], knowledge, record: Record
 ) -> Expr:
     """``e`` rewritten until no identity changes it.
 

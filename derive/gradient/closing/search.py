@@ -31,10 +31,10 @@ from derive.running.limits import look
 
 def names_kept(simplifier: Simplifier) -> frozenset[str]:
     """The names of the gradients that are worth one."""
-    return Search(simplifier).names()
+    return ProgramSearch(simplifier).names()
 
 
-class Search:
+class ProgramSearch:
     """The search state: ``named`` are the gradients that still have a name."""
 
     def __init__(self, simplifier: Simplifier):

@@ -17,7 +17,7 @@ from derive.gradient.closing.identities import elimination, identities, inversio
 from derive.gradient.closing.rewriting import normal_form
 from derive.gradient.closing.risks import divisors, preference
 from derive.gradient.closing.stages import factored_out
-from derive.gradient.closing.steps import Record, Step
+from derive.gradient.closing.steps import Record, RewriteStep
 from derive.language.nodes import Sum
 from derive.language.symbols import Tensor
 
@@ -37,7 +37,9 @@ class Simplifier:
     spelled: Chain
     knowledge: Facts
     eliminate: bool
-    done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[Step, ...]]] = field(default_factory=dict)
+    done: dict[tuple[Expr, Tensor], tuple[Expr, tuple[RewriteStep, ...]]] = field(
+        default_factory=dict
+    )
     eliminated: bool = False
     arranged: dict[tuple, object] = field(default_factory=dict)
 

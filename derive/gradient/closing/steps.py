@@ -15,7 +15,7 @@ Pairs = list[tuple[Tensor, Expr]]  # statements: what is computed, in order
 
 
 @dataclass(frozen=True)
-class Step:
+class RewriteStep:
     """``before`` was rewritten as ``after`` by ``rule``, in the derivation of ``target``.
 
     The two sides are equal for the values that the forward computes (`why` says what makes them
@@ -40,7 +40,7 @@ class Fact:
 
     claim: Expr
     value: Expr
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
 
     def __str__(self) -> str:
         return f"{self.claim} = {self.value}"
@@ -50,11 +50,11 @@ class Fact:
 class Record:
     """Collects the steps towards one target; `facts` in the order of their discovery."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RewriteStep] = field(default_factory=list)
     facts: dict[Expr, Fact] = field(default_factory=dict)
 
     def add(self, target: Tensor, rule: str, before: Expr, after: Expr, why: str) -> Expr:
         """Note the step if it changed anything; returns ``after``."""
         if before != after:
-            self.steps.append(Step(target, rule, before, after, why))
+            self.steps.append(RewriteStep(target, rule, before, after, why))
         return after

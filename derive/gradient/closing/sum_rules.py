@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sympy import Add, Mul
 
-from derive.language.nodes import OfMatrix, Reshaping, Sum, Whole, summed
+from derive.language.nodes import MatrixNode, Reshaping, Sum, Whole, summed
 from derive.language.reading_at import At
 from derive.language.symbols import axes_of
 from derive.language.traversal import read_otherwise
@@ -92,7 +92,7 @@ def recognise(node, knowledge):
     if not isinstance(node, (Sum, Whole)):
         return None
     known = knowledge.relations.recognitions
-    return read_otherwise(node, known.get) if isinstance(node, OfMatrix) else known.get(node)
+    return read_otherwise(node, known.get) if isinstance(node, MatrixNode) else known.get(node)
 
 
 def known(node, knowledge):

@@ -1,7 +1,8 @@
 """Count the entries that the loops of a backward read and write, with as much as possible computed
 in one walk through memory.
 
-In: `Loop` records in the order of computation, one for each statement and each reduction in it.
+In: `SweptValue` records in the order of computation, one for each statement and each reduction in
+it.
 Out: the entries that move. A walk (a sweep) is parallel along some axes, its rows; what has one
 value for each row is at hand within it, however often the row is passed. What a sweep reads or
 writes of an array counts once. A matrix product is a library's, which reads and writes for itself.
@@ -20,7 +21,7 @@ Axes = frozenset[Axis]
 Name = object  # of a statement, or the reduction itself
 
 
-class Read(NamedTuple):
+class ReadTensor(NamedTuple):
     """An array that is read: its name, those of its axes along which it is met as it was made, and
     its number of entries.
     """
@@ -31,7 +32,7 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Loop:
+class SweptValue:
     """The loop of one value: the ``axes`` that it has, with so many ``entries``, the ``space`` that
     is walked for it, and its reads. ``whole``: a library computes it.
     """
@@ -39,7 +40,7 @@ class Loop:
     name: Name
     axes: Axes
     space: Axes
-    reads: tuple[Read, ...]
+    reads: tuple[ReadTensor, ...]
     entries: int
     whole: bool = False
 
@@ -56,7 +57,7 @@ class _Numbered(NamedTuple):
     whole: bool
 
 
-def moved(loops: Sequence[Loop], results: frozenset[Name]) -> int:
+def moved(loops: Sequence[SweptValue], results: frozenset[Name]) -> int:
     """The entries that are read and written for all ``loops``, of which ``results`` are asked for,
     with the rows for which that is least.
     """
@@ -78,7 +79,7 @@ def moved(loops: Sequence[Loop], results: frozenset[Name]) -> int:
     return min(_moved(numbered, asked, bits(rows)) for rows in _rows(loops))
 
 
-def _rows(loops: Sequence[Loop]) -> Iterator[Axes]:
+def _rows(loops: Sequence[SweptValue]) -> Iterator[Axes]:
     """Axes along which a sweep may be parallel, at least one; the choice does not matter where
     nothing is reduced.
     """

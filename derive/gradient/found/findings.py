@@ -23,7 +23,7 @@ from derive.gradient.chain.chain import Adjoint, Chain, derive_chain, up_to
 from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement, draft
 from derive.gradient.closing.identities import elimination, identities
 from derive.gradient.closing.rewriting import normal_form
-from derive.gradient.closing.steps import Fact, Record, Step
+from derive.gradient.closing.steps import Fact, Record, RewriteStep
 from derive.gradient.found.matrix_example import AxisSum, MatrixProduct, recognised_products
 from derive.language.errors import UnprovedError
 from derive.language.nodes import ArrayNode, Sum
@@ -41,7 +41,7 @@ class NoInfluence:
 
     of: Tensor
     by: Tensor
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
     facts: tuple[Fact, ...]
     proved: ProvedGradient
 
@@ -55,7 +55,7 @@ class Balance:
 
     gradient: Tensor
     axis: Axis
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
     facts: tuple[Fact, ...]
     proved: ProvedGradient
 
@@ -153,7 +153,7 @@ def _follows(statement: Statement, adjoint: Adjoint, unmoved, chain: Chain) -> b
     return name not in moving and all(name in unmoved.get(other, ()) for other in moving)
 
 
-def _total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> tuple[Step, ...]:
+def _total_vanishes(form: ClosedForm, adjoint: Adjoint, axis: Axis) -> tuple[RewriteStep, ...]:
     """The steps by which a gradient is found to sum to zero along ``axis``, if it is."""
     whole = Sum.over(adjoint.tensor, [axis])
     total, rules = Sum.over(form.closed[adjoint.name], [axis]), (elimination, *identities)

@@ -21,7 +21,7 @@ from derive.claims.reading import NotUnderstood
 from derive.derivation import derive
 from derive.gradient.orders import FIRST, SECOND
 from derive.gradient.orders.forwards import in_the_inputs
-from derive.gradient.orders.verdict import Said
+from derive.gradient.orders.verdict import VerdictWords
 from derive.language.errors import QuestionError
 from derive.language.notation.definition import Definition
 from derive.language.notation.forward import Forward
@@ -101,11 +101,11 @@ class SecondNames:
     vectors: Mapping[str, Tensor]
 
     @cached_property
-    def said(self) -> Said:
+    def said(self) -> VerdictWords:
         tangents = {
             self.upstreams[t.name].name: Tensor(f"v_{t.name}", t.home) for t in self.first.outputs
         }
-        return Said(self.first, f"d{self.whole.output.name}", tangents)
+        return VerdictWords(self.first, f"d{self.whole.output.name}", tangents)
 
     @cached_property
     def aliases(self) -> dict[str, str]:

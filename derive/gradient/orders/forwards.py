@@ -38,7 +38,7 @@ def behind_the_forward(form: ClosedForm) -> tuple[Definition, Mapping[str, Tenso
     same values as the first.
     """
     definition = form.definition
-    free = Names(definition.position, (f"d{name}" for name in form.relations.position))
+    free = FreeNames(definition.position, (f"d{name}" for name in form.relations.position))
     values = [t for t in form.saved if t.role == "statement"]
     outputs = definition.outputs
     tensors = [*outputs, *(t for t in values if t not in outputs)]
@@ -80,7 +80,7 @@ def behind_the_backward(
     values = [t for t in form.saved if t.role == "statement"]
     read = [t for t in form.saved if t not in values and t.role != "scalar"]
     met = [*form.saved, *definition.inputs, *(t for t, _ in definition.scalars)]
-    free = Names((t.name for t in met), (f"d{t.name}" for t in met))
+    free = FreeNames((t.name for t in met), (f"d{t.name}" for t in met))
     upstreams = _upstreams(definition, free)
     vectors = {
         x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable
@@ -102,7 +102,7 @@ def behind_the_backward(
     return behind, upstreams, vectors
 
 
-def _upstreams(definition: Definition, free: Names) -> dict[str, Tensor]:
+def _upstreams(definition: Definition, free: FreeNames) -> dict[str, Tensor]:
     """The upstream gradients as tensors of a forward, by the names of the outputs."""
     names = {t: f"g_{t.name}" for t in definition.outputs}
     if len(names) == 1:
@@ -130,7 +130,7 @@ def from_at_hand(
     )
 
 
-class Names:
+class FreeNames:
     """Names that are not taken yet."""
 
     def __init__(self, *taken: Iterable[str]):
@@ -180,7 +180,7 @@ def product(v: Tensor, gradient: Tensor) -> Expr:
     return Sum.over(v * gradient, gradient.home) if gradient.home else v * gradient
 
 
-def total_of(e: Expr, definition: Definition, free: Names) -> Statement:
+def total_of(e: Expr, definition: Definition, free: FreeNames) -> Statement:
     return Statement(Tensor(free("total"), (), role="statement"), e, definition.place)
 
 
@@ -199,7 +199,7 @@ def in_the_inputs(
     forward = pulled.statements[:-1]
     tensors = [*inputs, *(s.tensor for s in forward), *(t for t, _ in definition.scalars)]
     known = {t.name: t for t in tensors}
-    free = Names(known, form.relations.position, (f"d{name}" for name in known))
+    free = FreeNames(known, form.relations.position, (f"d{name}" for name in known))
     upstreams = _upstreams(definition, free)
     vectors = {
         x.name: Tensor(free(f"v_{x.name}"), x.home, role="given") for x in definition.differentiable

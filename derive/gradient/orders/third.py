@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sympy import Expr
 
 from derive.derivation import derive_definition
-from derive.gradient.orders.forwards import Names, from_at_hand, product, renamed, total_of
+from derive.gradient.orders.forwards import FreeNames, from_at_hand, product, renamed, total_of
 from derive.gradient.orders.kinks import made_smooth
 from derive.gradient.orders.second import Behind, SecondOrder, behind
 from derive.language.notation.definition import Definition, Statement
@@ -79,7 +79,7 @@ def behind_the_program(program: Behind) -> tuple[Definition, Mapping[str, Tensor
     made = {tensor.name for tensor, _ in lines}
     met = {t.name: t.at_home for _, e in lines for t in tensors_in(e) if t.name not in made}
     at_hand = [_differentiable(t) for t in met.values() if t.role != "scalar"]
-    free = Names(met, (f"d{name}" for name in met))
+    free = FreeNames(met, (f"d{name}" for name in met))
     known = {t.name: t for t in at_hand}
     smooth = made_smooth([e for _, e in lines])
     statements = []

@@ -15,7 +15,7 @@ from sympy import Integer
 from derive.claims.checking.answers import Answer, Explanations, Refutation
 from derive.claims.checking.explaining.edits import Edited
 from derive.claims.checking.explaining.neighbours import Neighbour
-from derive.claims.checking.explaining.terms import Comparison
+from derive.claims.checking.explaining.terms import TermComparison
 from derive.claims.checking.verdict import Verdict
 from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor
@@ -34,7 +34,7 @@ SUFFIX = ", second order"
 
 
 @dataclass(frozen=True)
-class Said:
+class VerdictWords:
     """In which words a verdict is given: ``arriving`` is the name of what arrives at the total and
     is 1, ``tangents`` are the gradients by the upstream ones, by the names of these.
     """
@@ -85,9 +85,9 @@ class Explained:
     """Explanations in the names of the first forward."""
 
     explanations: Explanations
-    said: Said
+    said: VerdictWords
 
-    def comparison(self) -> Comparison | None:
+    def comparison(self) -> TermComparison | None:
         found, formula = self.explanations.comparison(), self.said.renaming.formula
         if found is None:
             return None

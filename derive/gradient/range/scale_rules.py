@@ -13,7 +13,7 @@ from sympy import Abs, Add, Expr, Mul, Piecewise, Pow, S, cosh, exp, expand, log
 from derive.gradient.range.exponents import extreme, positive_picked
 from derive.gradient.range.following import Following, Scaled
 from derive.language.called import LONGEST_NAME, names_of, words_of
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import (
     LogCumSumExp,
     LogCumSumExpBack,
@@ -246,36 +246,36 @@ def _is_of_exponentials(e: Expr) -> bool:
 
 
 # The contract: ``rewrite(scales, e)`` gives factor and exponent with e = factor*exp(exponent).
-identities: dict[type, Identity] = {
-    Tensor: Identity("v = f*exp(k)", "that is the value v", _tensor),
-    exp: Identity("exp(u) = 1*exp(u)", "always", _exponential),
-    cosh: Identity("cosh(u) = (exp(u) + exp(-u))/2", "always", _hyperbolic),
-    Mul: Identity("a*exp(j) * b*exp(k) = a*b*exp(j + k)", "always", _product),
-    Pow: Identity("(a*exp(k))**r = a**r*exp(r*k)", "r is whole, or a is positive", _power),
-    Add: Identity(
+identities: dict[type, IdentityRule] = {
+    Tensor: IdentityRule("v = f*exp(k)", "that is the value v", _tensor),
+    exp: IdentityRule("exp(u) = 1*exp(u)", "always", _exponential),
+    cosh: IdentityRule("cosh(u) = (exp(u) + exp(-u))/2", "always", _hyperbolic),
+    Mul: IdentityRule("a*exp(j) * b*exp(k) = a*b*exp(j + k)", "always", _product),
+    Pow: IdentityRule("(a*exp(k))**r = a**r*exp(r*k)", "r is whole, or a is positive", _power),
+    Add: IdentityRule(
         "a*exp(j) + b*exp(k) = (a*exp(j - m) + b*exp(k - m))*exp(m)",
         "m is the larger of j and k; for a = b the bracket is a*(1 + exp(-|j - k|))",
         _sum_of_terms,
     ),
-    Sum: Identity(
+    Sum: IdentityRule(
         "Sum(a*exp(k), C) = Sum(a*exp(k - m), C)*exp(m)",
         "m = Max(k, C), or k where it does not vary along C; in a sum by label, which is a factor "
         "of a, m is the largest of the segment; what a label picks has the exponent of that entry",
         _sum_along,
     ),
-    Recurrence: Identity(
+    Recurrence: IdentityRule(
         "CumSum(exp(k), T) = exp(LogCumSumExp(k, T)); "
         "CumSum(a*exp(k), T) = Scan(exp(Previous(k, T) - k), a, T)*exp(k)",
         "always; the latter where k never decreases along T; from the end with -k in the factor",
         _cumulated,
     ),
-    Piecewise: Identity(
+    Piecewise: IdentityRule(
         "Piecewise((a*exp(k), c), (0, True)) = "
         "Piecewise((a, c), (0, True))*exp(Piecewise((k, c), (-oo, True)))",
         "always; where a is 1 it may stay 1, for exp(-oo) is 0",
         _choice,
     ),
-    log: Identity(
+    log: IdentityRule(
         "log(a*exp(k)) = log(a) + k; log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C)",
         "a is positive; i is the index of an entry along C",
         _logarithm,

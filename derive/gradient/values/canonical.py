@@ -31,7 +31,7 @@ from derive.gradient.values.logarithm_rules import (
     number_apart,
     picked_apart,
 )
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import Reduction
 from derive.language.traversal import everywhere
 from derive.proof.zero.positive import LARGEST_PRIME, is_positive, split_log
@@ -50,7 +50,7 @@ def canonical(e: Expr) -> Expr:
     return min(turned, _turned(e, others), key=lambda form: len(form.atoms(exp)))
 
 
-def _turned(e: Expr, table: Iterable[Identity]) -> Expr:
+def _turned(e: Expr, table: Iterable[IdentityRule]) -> Expr:
     def rewritten(node: Expr) -> Expr | None:
         results = (equation.rewrite(node) for equation in table)
         found = next((r for r in results if r is not None and r != node), None)
@@ -112,62 +112,64 @@ def _quotient(node: Expr) -> Expr | None:
 
 
 # The contract: ``rewrite(node)`` gives the right side, or None where the left side is not met.
-equations: tuple[Identity, ...] = (
-    Identity("a**u = exp(u*log(a))", "a is a positive number and u varies", _in_base_e),
-    Identity(
+equations: tuple[IdentityRule, ...] = (
+    IdentityRule("a**u = exp(u*log(a))", "a is a positive number and u varies", _in_base_e),
+    IdentityRule(
         "exp(k*u)/(a*exp(u) + b)**k = 1/(a + b*exp(-u))**k",
         "the divisor is a sum of positive terms",
         _share,
     ),
-    Identity(
+    IdentityRule(
         "(a - b)/(a + b) = tanh((log(a) - log(b))/2)",
         "a and b are positive and one of them holds an exponential",
         _tangent,
     ),
-    Identity(
+    IdentityRule(
         "1 + tanh(u) = 2/(1 + exp(-2*u)); 1 - tanh(u)**2 = cosh(u)**-2; 1 - erf(u) = erfc(u); "
         "1 - 2*a/(a + b) = (b - a)/(a + b)",
         "a is a number, b holds an exponential and a + b is positive",
         number_and_function,
     ),
-    Identity(
+    IdentityRule(
         "1 - a/(a + b) = b/(a + b)",
         "a is a number, b holds an exponential and a + b is positive",
         remainder,
     ),
-    Identity("sinh(u)/cosh(u) = tanh(u)", "always", _quotient),
-    Identity("exp(u) + exp(-u) = 2*cosh(u); exp(u) - exp(-u) = 2*sinh(u)", "always", even_and_odd),
-    Identity(
+    IdentityRule("sinh(u)/cosh(u) = tanh(u)", "always", _quotient),
+    IdentityRule(
+        "exp(u) + exp(-u) = 2*cosh(u); exp(u) - exp(-u) = 2*sinh(u)", "always", even_and_odd
+    ),
+    IdentityRule(
         "exp(u)/(a*exp(2*u) + a) = 1/(2*a*cosh(u)); exp(u)/cosh(u) = 2/(1 + exp(-2*u)); "
         "exp(u)*sinh(u) = (exp(2*u) - 1)/2",
         "always",
         beside_an_exponential,
     ),
-    Identity("tanh(u)*(exp(2*u) + 1) = exp(2*u) - 1", "always", tangent_times_whole),
-    Identity(
+    IdentityRule("tanh(u)*(exp(2*u) + 1) = exp(2*u) - 1", "always", tangent_times_whole),
+    IdentityRule(
         "log(a*exp(u)) = log(a) + u; log(a**k) = k*log(a)",
         "a is positive; in a power it is along an axis, or holds cosh",
         factors_apart,
     ),
-    Identity(
+    IdentityRule(
         "log(Sum(OneHot(i, C)*a, C)) = Sum(OneHot(i, C)*log(a), C)",
         "a is positive and holds an exponential; i is the index of an entry along C",
         picked_apart,
     ),
-    Identity(
+    IdentityRule(
         "Max(a, b) + log(1 + exp(-Abs(a - b))) = log(exp(a) + exp(b))",
         "Max is a choice",
         larger_inside,
     ),
-    Identity("cosh(Abs(u)) = cosh(u)", "u is real", of_magnitude),
-    Identity("log(n*a) = log(n) + log(a)", "n is a positive number", number_apart),
-    Identity(
+    IdentityRule("cosh(Abs(u)) = cosh(u)", "u is real", of_magnitude),
+    IdentityRule("log(n*a) = log(n) + log(a)", "n is a positive number", number_apart),
+    IdentityRule(
         "u + n*log(a + b*exp(v)) = n*log(a*exp(u/n) + b*exp(v + u/n))",
         "n is a number, the sum is positive, and the right side is no longer",
         exponent_inside,
     ),
-    Identity("log(u + sqrt(u**2 + 1)) = asinh(u)", "always", inverse_of_sine),
-    Identity(
+    IdentityRule("log(u + sqrt(u**2 + 1)) = asinh(u)", "always", inverse_of_sine),
+    IdentityRule(
         "log((1 + u)/(1 - u)) = 2*atanh(u), and log(1 + u) - log(1 - u)",
         "always where the left side has a value",
         inverse_of_tangent,

@@ -31,7 +31,7 @@ from sympy import (
 )
 
 from derive.gradient.range.exponential_quotients import constant_of
-from derive.gradient.values.naming import Value
+from derive.gradient.values.naming import NamedValue
 from derive.gradient.values.reductions import reduction, reduction_of_powers, state_before
 from derive.gradient.values.solving import Known, Solution, Solving
 from derive.language.divisors import divisors_in
@@ -56,7 +56,7 @@ BOUNDED = (atan, cos, erf, sin, tanh)
 # -- monomials ---------------------------------------------------------------------
 
 
-def _factor(value: Value, known: Known) -> Iterator[Solution]:
+def _factor(value: NamedValue, known: Known) -> Iterator[Solution]:
     """Solve a product for a factor, the nearest to the inputs first."""
     powers = value.expression.as_powers_dict()
     tensors = [base for base in powers if isinstance(base, Tensor)]
@@ -100,7 +100,7 @@ def _may_multiply(factor: Expr, power: Expr, product: Tensor, known: Known) -> b
 # -- what is affine in a function ----------------------------------------------------
 
 
-def _function(value: Value, known: Known) -> Iterator[Solution]:
+def _function(value: NamedValue, known: Known) -> Iterator[Solution]:
     """Solve for the one function that a value, or its reciprocal, is linear in."""
     if isinstance(value.expression, Function):
         if is_evaluated(value.expression):
@@ -139,7 +139,7 @@ def _may_divide_by(slope: Expr, function: Expr) -> bool:
     return all(is_number_or_size(factor) or factor in divisors for factor in Mul.make_args(slope))
 
 
-def _logarithm(value: Value, known: Known) -> Iterator[Solution]:
+def _logarithm(value: NamedValue, known: Known) -> Iterator[Solution]:
     """Solve for the argument of a logarithm, where it depends on other entries."""
     for term in Add.make_args(value.expression):
         logarithms = [f for f in Mul.make_args(term) if isinstance(f, log)]
@@ -164,7 +164,7 @@ def _depends_on_others(value: Tensor, known: Known) -> bool:
 # -- the definition itself -----------------------------------------------------------
 
 
-def _definition(value: Value, known: Known) -> Iterator[Solution]:
+def _definition(value: NamedValue, known: Known) -> Iterator[Solution]:
     named = value.tensor.name in known.definition.by_name
     evaluated = named and any(map(is_evaluated, value.expression.atoms(Function)))
     if is_safe(value.expression) and not evaluated:
@@ -187,7 +187,7 @@ def is_safe(e: Expr) -> bool:
 # -- what remains of a whole ----------------------------------------------------------
 
 
-def _remainder(value: Value, known: Known) -> Iterator[Solution]:
+def _remainder(value: NamedValue, known: Known) -> Iterator[Solution]:
     """The rest of a whole besides a share, which keeps its digits where the share is nearly all."""
     e = value.expression
     if isinstance(e, Pow) and isinstance(e.base, Tensor) and e.base.name in known.by_name:

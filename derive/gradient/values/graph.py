@@ -15,7 +15,7 @@ from sympy import Add, Basic, Expr, Mul, Piecewise, Pow, exp, preorder_traversal
 
 from derive.gradient.values.aliases import is_other_name, number_apart, resolved
 from derive.gradient.values.canonical import canonical
-from derive.gradient.values.moments import Moments, about_means
+from derive.gradient.values.moments import MomentValues, about_means
 from derive.gradient.values.read_back import read_at_entries
 from derive.language.called import names_of
 from derive.language.choices import Compared, written_in
@@ -26,7 +26,7 @@ from derive.language.notation.statements import known_signs
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
 
-class Names:
+class ForwardNames:
     """The names of a forward, and those that its parts are given: the gradient of a value has one
     of its own too.
     """
@@ -49,19 +49,19 @@ class Names:
         return Tensor(name, axes, role="statement", **known_signs(e))
 
 
-class Graph:
+class ValueGraph:
     """``spelled`` has every value by its name, ``aliases`` what is only another name for one, and
     ``made`` the values that nobody named, by the statement that needs them.
     """
 
-    def __init__(self, definition: Definition, names: Names):
+    def __init__(self, definition: Definition, names: ForwardNames):
         self.definition = definition
         self.names = names
         self.spelled: dict[str, Expr] = {}
         self.aliases: dict[str, Expr] = {}
         self.made: dict[str, dict[Expr, Tensor]] = {s.name: {} for s in definition.statements}
         known: dict[Tensor, Expr] = {}
-        self.moments = Moments(known, definition.size, self._mean)
+        self.moments = MomentValues(known, definition.size, self._mean)
         self.statement = ""
         for statement in definition.statements:
             self.statement = statement.name

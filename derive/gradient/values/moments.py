@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement, product
 from sympy import Add, Dummy, Expr, Mul, Pow, S, binomial, exp, expand
 
 from derive.language.divisors import divisors_in
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import Sum, along, summed, sums_in
 from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size
@@ -25,7 +25,7 @@ LARGEST = 80  # operations of a difference of sums that is multiplied out
 Powers = tuple[int, ...]  # of each entry, in a product of them
 
 
-def about_means(e: Expr, moments: Moments) -> Expr:
+def about_means(e: Expr, moments: MomentValues) -> Expr:
     """``e`` with every sum of products about the means where products of means cancel, and with
     means by exponentials as means by shares.
     """
@@ -44,7 +44,7 @@ def about_means(e: Expr, moments: Moments) -> Expr:
 
 
 @dataclass(frozen=True)
-class Moments:
+class MomentValues:
     """The values of a forward that are made of sums.
 
     ``known`` are the values so far, ``size`` is that of an axis, ``name`` gives a mean a name.
@@ -107,7 +107,7 @@ class Moments:
 class Family:
     """Sums along the same axes of products of ``entries``, all with the same weight."""
 
-    moments: Moments
+    moments: MomentValues
     axes: tuple[Axis, ...]
     weight: Expr
     entries: tuple[Expr, ...]
@@ -187,7 +187,7 @@ class Family:
         return self.moments.names.get(e, e)
 
 
-def _families(sums: Sequence[Sum], moments: Moments) -> Iterator[Family]:
+def _families(sums: Sequence[Sum], moments: MomentValues) -> Iterator[Family]:
     """Sum(w*a)*Sum(w*b) is to be subtracted from Sum(w*a*b): of these three follows w."""
     found: dict[tuple, dict[Expr, None]] = {}
     for whole in sums:
@@ -219,7 +219,7 @@ def _sums(e: Expr) -> list[Sum]:
     return []
 
 
-def _centred(moments: Moments, e: Expr) -> Expr | None:
+def _centred(moments: MomentValues, e: Expr) -> Expr | None:
     whole = moments.in_sums(e)
     if (
         not isinstance(e, (Add, Sum))
@@ -239,7 +239,7 @@ def _centred(moments: Moments, e: Expr) -> Expr | None:
     return None
 
 
-def _share(moments: Moments, e: Expr) -> Expr | None:
+def _share(moments: MomentValues, e: Expr) -> Expr | None:
     if not isinstance(e, Mul):
         return None
     powers = moments.in_sums(e).as_powers_dict()
@@ -260,13 +260,13 @@ def _share(moments: Moments, e: Expr) -> Expr | None:
 
 # The contract: ``rewrite(moments, e)`` gives the right side, ``e`` where that would be unsafe or
 # dearer, or None where the left side is not met.
-equations: tuple[Identity, ...] = (
-    Identity(
+equations: tuple[IdentityRule, ...] = (
+    IdentityRule(
         "Sum(w*a*b, N) - Sum(w*a, N)*Sum(w*b, N)/W = Sum(w*(a - m)*(b - k), N)",
         "W = Sum(w, N) is not 0, m = Sum(w*a, N)/W and k = Sum(w*b, N)/W; so too for more factors",
         _centred,
     ),
-    Identity(
+    IdentityRule(
         "Sum(e*v, N)/Sum(e, N) = Sum(p*v, N) with p = e/Sum(e, N)",
         "e is an exponential, and Sum(e*v, N) a matrix product: its gradients are named",
         _share,

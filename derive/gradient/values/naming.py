@@ -1,7 +1,7 @@
 """A value of the forward under its name, and an expression in which such values stand.
 
-In: an expression and `Value` records. Out: the expression with every value that is met in it under
-its name (`with_names`), or with what the names stand for written out (`in_full`).
+In: an expression and `NamedValue` records. Out: the expression with every value that is met in it
+under its name (`with_names`), or with what the names stand for written out (`in_full`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from derive.language.traversal import everywhere
 
 
 @dataclass(frozen=True)
-class Value:
+class NamedValue:
     """A value of the forward, named by the user or a part: its tensor and its definition in
     earlier values.
     """
@@ -28,7 +28,7 @@ class Value:
     expression: Expr
 
 
-def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> Expr:
+def with_names(e: Expr, parts: Iterable[NamedValue], among_others: bool = False) -> Expr:
     """``e`` with the parts in it under their names: a part, a multiple of it, or a whole power
     of it; if that is asked for, sums and products among other terms and factors too.
     """
@@ -65,7 +65,7 @@ def with_names(e: Expr, parts: Iterable[Value], among_others: bool = False) -> E
     return everywhere(e, named, opaque=())
 
 
-def in_full(e: Expr, parts: Iterable[Value]) -> Expr:
+def in_full(e: Expr, parts: Iterable[NamedValue]) -> Expr:
     """``e`` with ``parts`` written out."""
     return written_out(e, {part.tensor.name: part.expression for part in parts})
 
@@ -78,7 +78,7 @@ def written_out(e: Expr, known: Mapping[str, Expr]) -> Expr:
 
 
 @lru_cache(maxsize=64)
-def _by_form(parts: tuple[Value, ...]):
+def _by_form(parts: tuple[NamedValue, ...]):
     """The tensors of parts by what they are; those of sums, with their factors, by the sum without
     it; the parts that are powers by their base; and the sums by their tensors.
     """

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from sympy import Add, Basic, Dummy, Expr, Function, Mul, Piecewise, Pow, exp
 from sympy.core.relational import Relational
 
-from derive.gradient.values.graph import Graph, Names
-from derive.gradient.values.naming import Value, reductions_in, shortened, with_names
+from derive.gradient.values.graph import ForwardNames, ValueGraph
+from derive.gradient.values.naming import NamedValue, reductions_in, shortened, with_names
 from derive.language.called import names_of
 from derive.language.choices import Branches, Compared, as_choices
 from derive.language.nodes import Max, OneHot, Reduction, Reindexing, Sum, Whole
@@ -29,8 +29,8 @@ class Parts:
 
     def __init__(self, definition: Definition):
         self.definition = definition
-        self.names = Names(definition)
-        self.graph = Graph(definition, self.names)
+        self.names = ForwardNames(definition)
+        self.graph = ValueGraph(definition, self.names)
         self.found: dict[Expr, Tensor] = {}
         self.statement = ""
         met = Counter(f for e in self.graph.spelled.values() for f in _functions(e))
@@ -186,8 +186,8 @@ class Parts:
         tensor = self.found[e] = self.names.tensor(e, names)
         return tensor
 
-    def found_values(self) -> tuple[Value, ...]:
-        return tuple(Value(tensor, e) for e, tensor in self.found.items())
+    def found_values(self) -> tuple[NamedValue, ...]:
+        return tuple(NamedValue(tensor, e) for e, tensor in self.found.items())
 
 
 def _functions(e: Basic) -> list[Expr]:

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from sympy import Expr, Mul, Pow, S
 
-from derive.gradient.values.naming import Value
+from derive.gradient.values.naming import NamedValue
 from derive.gradient.values.solving import Known, Solution
 from derive.language.nodes import Max, Recurrence, RecurrenceBefore, Sum, Whole
 from derive.language.symbols import is_number_or_size, tensors_in
 
 
-def reduction(value: Value, known: Known) -> Iterator[Solution]:
+def reduction(value: NamedValue, known: Known) -> Iterator[Solution]:
     found = _lone_reduction(value)
     if found is not None:
         yield found[0], value.tensor / found[1]
 
 
-def reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
+def reduction_of_powers(value: NamedValue, known: Known) -> Iterator[Solution]:
     """Read the reduction of diff2 also as the reduction of diff**2."""
     found = _lone_reduction(value)
     if found is None:
@@ -36,7 +36,7 @@ def reduction_of_powers(value: Value, known: Known) -> Iterator[Solution]:
         yield reduction.on(reduction.operand.xreplace(powers)), value.tensor / rest
 
 
-def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
+def _lone_reduction(value: NamedValue) -> tuple[Expr, Expr] | None:
     """The only reduction or recurrence in a product with numbers and sizes, and their product."""
     kinds = Sum, Max, Whole
     reductions = [f for f in Mul.make_args(value.expression) if isinstance(f, kinds)]
@@ -46,7 +46,7 @@ def _lone_reduction(value: Value) -> tuple[Expr, Expr] | None:
     return (reductions[0], rest) if is_number_or_size(rest) and rest.is_zero is False else None
 
 
-def state_before(value: Value, known: Known) -> Iterator[Solution]:
+def state_before(value: NamedValue, known: Known) -> Iterator[Solution]:
     """The states before those of a recurrence."""
     found = _lone_reduction(value)
     if found is None or type(found[0]) is not Recurrence:

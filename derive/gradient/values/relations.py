@@ -22,7 +22,7 @@ from derive.gradient.range.bounds import Bounds
 from derive.gradient.range.scaled import Scales
 from derive.gradient.values.aliases import resolved
 from derive.gradient.values.equations import table
-from derive.gradient.values.naming import Value, in_full, with_names
+from derive.gradient.values.naming import NamedValue, in_full, with_names
 from derive.gradient.values.parts import Parts
 from derive.language.choices import branches_of, written_in
 from derive.language.divisors import divisors_in
@@ -40,8 +40,8 @@ class Relations:
     """
 
     definition: Definition
-    values: tuple[Value, ...]
-    parts: tuple[Value, ...]
+    values: tuple[NamedValue, ...]
+    parts: tuple[NamedValue, ...]
     scales: Scales
     aliases: Mapping[str, Expr]  # statements that are no values, with what they stand for
     about: Mapping[
@@ -62,11 +62,11 @@ class Relations:
         return found
 
     @cached_property
-    def known(self) -> tuple[Value, ...]:
+    def known(self) -> tuple[NamedValue, ...]:
         """Values, each under one name, in terms of values under one name."""
         other = {*self.aliases, *self.same, *self.behind}
         own = (v for v in self.values if v.tensor.name not in other)
-        return tuple(Value(v.tensor, resolved(v.expression, self.same)) for v in own)
+        return tuple(NamedValue(v.tensor, resolved(v.expression, self.same)) for v in own)
 
     @cached_property
     def results(self) -> frozenset[str]:
@@ -92,7 +92,7 @@ class Relations:
         return {}
 
     @cached_property
-    def by_name(self) -> dict[str, Value]:
+    def by_name(self) -> dict[str, NamedValue]:
         return {value.tensor.name: value for value in self.values}
 
     @cached_property
@@ -125,9 +125,9 @@ class Relations:
         return with_names(e, parts, among_others) if parts else e
 
     @cached_property
-    def _with_outputs(self) -> tuple[Value, ...]:
+    def _with_outputs(self) -> tuple[NamedValue, ...]:
         """The parts, also as they read with the names of the outputs."""
-        own = (Value(p.tensor, resolved(p.expression, self._returned)) for p in self.parts)
+        own = (NamedValue(p.tensor, resolved(p.expression, self._returned)) for p in self.parts)
         return tuple(dict.fromkeys([*self.parts, *own]))
 
     @cached_property
@@ -137,9 +137,9 @@ class Relations:
         return {s.renames.name: s.tensor for s in stated if s.renames is not None}
 
     @cached_property
-    def known_to_readers(self) -> tuple[Value, ...]:
+    def known_to_readers(self) -> tuple[NamedValue, ...]:
         """The values, also as they read with the names of the outputs."""
-        own = (Value(v.tensor, resolved(v.expression, self._returned)) for v in self.known)
+        own = (NamedValue(v.tensor, resolved(v.expression, self._returned)) for v in self.known)
         return tuple(dict.fromkeys([*self.known, *own]))
 
     def with_values(self, e: Expr) -> Expr:
@@ -171,7 +171,7 @@ class Relations:
         return along(resolved(resolved(value.expression, known), self.same), tensor)
 
     @cached_property
-    def solved(self) -> dict[str, dict[Expr, tuple[Expr, Value]]]:
+    def solved(self) -> dict[str, dict[Expr, tuple[Expr, NamedValue]]]:
         """Solved definitions, by the way in which they are solved (``equations.py``). Of several
         for one factor or function, the one nearer the output is used.
         """
@@ -256,19 +256,19 @@ class Relations:
 def relations_of(definition: Definition) -> Relations:
     """Name the parts of every statement and collect the values in order."""
     parts = Parts(definition)
-    values: list[Value] = []
+    values: list[NamedValue] = []
     scales = Scales(parts.scaled)
     for statement in definition.statements:
         first = len(values)
         before = len(parts.found)
         expression = parts.top(statement)
-        new = [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
-        for value in [*new, Value(statement.tensor, expression)]:
+        new = [NamedValue(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+        for value in [*new, NamedValue(statement.tensor, expression)]:
             before = len(parts.found)
             scales.learn(value.tensor, value.expression)
-            values += [Value(tensor, e) for e, tensor in list(parts.found.items())[before:]]
+            values += [NamedValue(tensor, e) for e, tensor in list(parts.found.items())[before:]]
             values.append(value)
-    named = tuple(Value(tensor, e) for e, tensor in parts.found.items())
+    named = tuple(NamedValue(tensor, e) for e, tensor in parts.found.items())
     last = frozenset(value.tensor.name for value in values[first:])
     at_hand = definition.at_hand.issuperset(t.name for t in definition.outputs)
     behind = frozenset() if at_hand else last

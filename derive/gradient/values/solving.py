@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sympy import Expr
 
-from derive.gradient.values.naming import Value
+from derive.gradient.values.naming import NamedValue
 from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor
 
@@ -19,7 +19,7 @@ class Known(Protocol):
     """The forward, as a way of solving sees it."""
 
     definition: Definition
-    by_name: dict[str, Value]
+    by_name: dict[str, NamedValue]
     position: dict[str, int]
 
     def unfolded(self, tensor: Tensor) -> Expr:
@@ -34,14 +34,14 @@ class Solving:
 
     statement: str
     holds: str
-    solve: Callable[[Value, Known], Iterable[Solution]]
+    solve: Callable[[NamedValue, Known], Iterable[Solution]]
     once: bool = False
 
-    def of(self, values: Iterable[Value], known: Known) -> dict[Expr, tuple[Expr, Value]]:
+    def of(self, values: Iterable[NamedValue], known: Known) -> dict[Expr, tuple[Expr, NamedValue]]:
         """Every member that is solved for, with its equal and the value that defines it: the first
         of ``values`` that does.
         """
-        found: dict[Expr, tuple[Expr, Value]] = {}
+        found: dict[Expr, tuple[Expr, NamedValue]] = {}
         for value in values:
             new = [(m, equal) for m, equal in self.solve(value, known) if m not in found]
             found |= {member: (equal, value) for member, equal in new[: 1 if self.once else None]}

@@ -13,7 +13,7 @@ class Chosen(Function):
     is_real = True
 
 
-class ArgMaxOf(Function):
+class ArgMaxOfEntries(Function):
     """The place of the largest of its arguments, counted from 1; of equals the first."""
 
     is_real = True

@@ -14,7 +14,7 @@ from sympy import Add, Expr, Function, Pow, Symbol
 from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
-from derive.language.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry_of
 from derive.language.formulas.latex_names import gradient_name, latex_name, named
 from derive.language.formulas.text import (
     LARGEST_DIVISOR,
@@ -24,7 +24,7 @@ from derive.language.formulas.text import (
     ordered_factors,
     signed_terms,
 )
-from derive.language.nodes import ArrayNode, GoneAlong, OfMatrix, Reduction
+from derive.language.nodes import ArrayNode, GoneAlong, MatrixNode, Reduction
 from derive.language.scans import said
 from derive.language.symbols import Axis, Tensor
 
@@ -166,7 +166,7 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         inside = ", ".join(map(self._print, operands))
         return rf"\mathrm{{{name}}}_{{{self._print(e.axis)}{words}}}\left({inside}\right)"
 
-    def _print_OfMatrix(self, e: OfMatrix) -> str:
+    def _print_OfMatrix(self, e: MatrixNode) -> str:
         along = ", ".join(map(self._print, e.axes))
         inside = ", ".join(map(self._print, e.operands))
         return rf"\mathrm{{{e.said}}}_{{{along}}}\left({inside}\right)"
@@ -200,7 +200,7 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         place, number = map(self._print, e.args)
         return rf"\mathbf{{1}}[\,{place} = {number}\,]"
 
-    def _print_ArgMaxOf(self, e: ArgMaxOf) -> str:
+    def _print_ArgMaxOf(self, e: ArgMaxOfEntries) -> str:
         return rf"\arg\max\left({', '.join(map(self._print, e.args))}\right)"
 
 

@@ -14,7 +14,7 @@ from sympy import Add, Basic, Expr, Function, Integer, Piecewise, Pow, Rational,
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE, precedence
 
-from derive.language.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry_of
 from derive.language.formulas.mathml_elements import (
     APPLY,
     ARROW,
@@ -129,7 +129,7 @@ class _MathML(OfChoices, ReadAt):
         place, number = map(self._print, e.args)
         return indicator(row(place, operator("="), number))
 
-    def _print_ArgMaxOf(self, e: ArgMaxOf) -> Element:
+    def _print_ArgMaxOf(self, e: ArgMaxOfEntries) -> Element:
         sign = leaf("mi", "arg\u2009max", mathvariant="normal")
         return row(sign, operator(APPLY), brackets(listed(map(self._print, e.args))))
 

@@ -13,7 +13,7 @@ from derive.language.formulas.mathml_elements import (
     row,
     subscript,
 )
-from derive.language.nodes import OfMatrix, Position
+from derive.language.nodes import MatrixNode, Position
 from derive.language.reading_at import At
 from derive.language.symbols import Tensor
 
@@ -35,5 +35,5 @@ class ReadAt:
         operand = operand if isinstance(e.operand, Tensor) else brackets(operand)
         return subscript(operand, row(*place))
 
-    def _print_OfMatrix(self, e: OfMatrix) -> Element:
+    def _print_OfMatrix(self, e: MatrixNode) -> Element:
         return applied(e.said, map(self._print, e.operands), listed(map(self._print, e.axes)))

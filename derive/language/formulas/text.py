@@ -16,7 +16,7 @@ from sympy.printing.str import StrPrinter
 
 from derive.language.formulas.order import is_subtracted, ordered_terms
 from derive.language.kept_labels import kept_label
-from derive.language.nodes import GoneAlong, LogCumSumExp, OfMatrix, Reduction
+from derive.language.nodes import GoneAlong, LogCumSumExp, MatrixNode, Reduction
 from derive.language.scans import written
 from derive.language.symbols import Tensor, axes_of, is_number_or_size
 
@@ -164,7 +164,7 @@ class Formula(OfChoices, StrPrinter):
     def _print_LogCumSumExp(self, e: LogCumSumExp) -> str:
         return self._print(e.in_full)
 
-    def _print_OfMatrix(self, e: OfMatrix) -> str:
+    def _print_OfMatrix(self, e: MatrixNode) -> str:
         of = ", ".join([*map(self._print, e.operands), *(axis.name for axis in e.axes)])
         return f"{type(e).__name__}({of})"
 

@@ -6,10 +6,10 @@ from sympy import Expr, Integer, Piecewise, Pow, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.precedence import PRECEDENCE
 
-from derive.language.formulas.entries import ArgMaxOf, Chosen, entry_of
+from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry_of
 from derive.language.formulas.text import RELATIONS, Formula
 from derive.language.formulas.words import Side, parts_of
-from derive.language.nodes import ArrayNode, GoneAlong, OfMatrix, Reduction
+from derive.language.nodes import ArrayNode, GoneAlong, MatrixNode, Reduction
 from derive.language.scans import said
 from derive.language.symbols import Tensor
 
@@ -59,7 +59,7 @@ class _Unicode(Formula):
         along = "; ".join([e.axis.name, *notes])
         return f"{name}[{along}]({', '.join(map(self._print, operands))})"
 
-    def _print_OfMatrix(self, e: OfMatrix) -> str:
+    def _print_OfMatrix(self, e: MatrixNode) -> str:
         along = ", ".join(axis.name for axis in e.axes)
         return f"{e.said}[{along}]({', '.join(map(self._print, e.operands))})"
 
@@ -108,7 +108,7 @@ class _Unicode(Formula):
         place, number = e.args
         return f"[{self._print(place)} = {number}]"
 
-    def _print_ArgMaxOf(self, e: ArgMaxOf) -> str:
+    def _print_ArgMaxOf(self, e: ArgMaxOfEntries) -> str:
         return f"argmax({', '.join(map(self._print, e.args))})"
 
     def _print_Pow(self, e: Pow, rational=False) -> str:

@@ -18,7 +18,7 @@ from derive.language.errors import Place
 from derive.language.float_range import exact_number
 from derive.language.names import snake_case
 from derive.language.notation.made_axes import derived_in, known_sizes
-from derive.language.notation.slope import Slope
+from derive.language.notation.slope import TotalGradient
 from derive.language.symbols import Axis, Tensor, tensors_in
 
 IGNORE_INDEX = "ignore_index"  # as torch calls the argument
@@ -295,4 +295,4 @@ class InnerGradient:
     """The differentiated lines, up to their total, with a slope for each from the last."""
 
     definition: Definition
-    slopes: tuple[Slope, ...]
+    slopes: tuple[TotalGradient, ...]

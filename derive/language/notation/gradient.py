@@ -28,7 +28,7 @@ from derive.language.nodes import OneHot, Sum, along, summed
 from derive.language.notation.definition import Definition, InnerGradient, Statement
 from derive.language.notation.made_axes import flattened_in, twins_in
 from derive.language.notation.placing import placed_in
-from derive.language.notation.slope import Slope
+from derive.language.notation.slope import TotalGradient
 from derive.language.notation.statements import known_signs
 from derive.language.pending import Pending
 from derive.language.symbols import Axis, Tensor, axes_of, is_constant, ordered, tensors_in
@@ -82,7 +82,7 @@ class _Slopes:
         lines = self.lines
         chain = derive_chain(_as_input(lines, self.by))
         self.known[lines.output.name] = Integer(1)
-        steps = [Slope(lines.output, Integer(1), Integer(1))]
+        steps = [TotalGradient(lines.output, Integer(1), Integer(1))]
         own = {s.name for s in lines.statements}
         adjoints = [a for a in chain.adjoints if a.of.name in own]
         (last,) = (a for a in chain.adjoints if a.of.name == self.by.name)
@@ -91,14 +91,14 @@ class _Slopes:
             later = (a.expression for a in (*adjoints[k:], last))
             whole = any(_is_reshaped(e, adjoint.name) for e in later)
             read = self.known[adjoint.of.name] = self._slope(adjoint.of, value, whole)
-            steps.append(Slope(adjoint.of, read, value))
+            steps.append(TotalGradient(adjoint.of, read, value))
         value = self._written(last.expression)
         if is_constant(value):
             raise NotationError(
                 f"Gradient({self.of}, {self.by}) is {value} everywhere", f"write {value}"
             )
         found = self._state(self.name, self.by.home, value)
-        steps.append(Slope(self.by, found, value))
+        steps.append(TotalGradient(self.by, found, value))
         self.body.differentiated.inner.append(InnerGradient(lines, tuple(steps)))
         return found
 

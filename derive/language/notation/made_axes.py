@@ -15,7 +15,7 @@ from sympy import Add, Expr, postorder_traversal
 from derive.language.diagonals import Identity
 from derive.language.errors import NotationError
 from derive.language.matrices import spare_axes
-from derive.language.nodes import ArrayNode, Flatten, OfMatrix, Position, Reshaping
+from derive.language.nodes import ArrayNode, Flatten, MatrixNode, Position, Reshaping
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, ordered, tensors_in
 
@@ -26,7 +26,7 @@ def twins_in(expressions) -> dict[Axis, Axis]:
     """
     expressions = list(expressions)
     twins = _renamed_in(expressions)
-    matrices = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, OfMatrix)]
+    matrices = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, MatrixNode)]
     for node in matrices:
         rows, columns = (twins.get(axis, axis) for axis in node.axes)
         if rows != columns:
@@ -38,7 +38,7 @@ def twins_in(expressions) -> dict[Axis, Axis]:
 
 def check_spare(expressions, inputs: Iterable[Tensor]) -> None:
     """Refuse an input along an axis that a product of matrices may need. Raises `NotationError`."""
-    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, OfMatrix)]
+    nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, MatrixNode)]
     spare = {axis: node for node in nodes for axis in spare_axes(node.axes)}
     for tensor in inputs:
         for axis in spare.keys() & {*tensor.axes}:

@@ -10,7 +10,7 @@ from derive.language.symbols import Tensor
 
 
 @dataclass(frozen=True)
-class Slope:
+class TotalGradient:
     """The gradient of a total ``by`` a tensor is ``value``; for those before it, it is ``read``:
     a tensor that has this value, or the value itself.
     """

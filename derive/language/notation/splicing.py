@@ -15,8 +15,8 @@ from derive.language.errors import NotationError
 from derive.language.nodes import (
     ArrayNode,
     GoneAlong,
+    MatrixNode,
     Max,
-    OfMatrix,
     OneHot,
     Reshaping,
     Sum,
@@ -73,7 +73,7 @@ def taken_along(node: ArrayNode, operands: Sequence[Expr], bound: Bound) -> Expr
     operand, axes = operands[0], spliced(node.axes, bound)
     if isinstance(node, GoneAlong):
         return type(node).over(*operands, (the_one(node.axis, bound, f"{node} goes along it"),))
-    if isinstance(node, OfMatrix):
+    if isinstance(node, MatrixNode):
         why = f"{node} is of a matrix"
         return type(node).over(*operands, [the_one(axis, bound, why) for axis in node.axes])
     if isinstance(node, Identity):

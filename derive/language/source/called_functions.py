@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 
 from derive.language.source.class_source import file_tree
-from derive.language.source.line_reader import Reader
+from derive.language.source.line_reader import LineReader
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -26,7 +26,7 @@ def lines_of(function: FunctionType) -> list[ast.AST]:
 
 
 def arguments_of(
-    function: FunctionType, call: ast.Call, reader: Reader
+    function: FunctionType, call: ast.Call, reader: LineReader
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The parameters that are tensors in a call, and those that are collections of them."""
     parameters = function.__code__.co_varnames
@@ -47,7 +47,7 @@ def arguments_of(
     return frozenset(tensors), frozenset(collections)
 
 
-def spread(lines: list[ast.AST], reader: Reader) -> tuple[frozenset[str], frozenset[str]]:
+def spread(lines: list[ast.AST], reader: LineReader) -> tuple[frozenset[str], frozenset[str]]:
     """The tensors and the collections in a function, of which ``reader`` knows the parameters:
     names assigned from them are included.
     """
@@ -74,7 +74,7 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         yield target, ast.Subscript(entries, ast.Constant(0), ast.Load())
 
 
-def _spread_to(target: ast.AST, value: ast.AST, reader: Reader) -> None:
+def _spread_to(target: ast.AST, value: ast.AST, reader: LineReader) -> None:
     both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
     if both and len(target.elts) == len(value.elts):
         for one, its in zip(target.elts, value.elts, strict=True):

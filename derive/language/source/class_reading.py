@@ -15,7 +15,7 @@ from derive.language.extremes import SYMPYS
 from derive.language.float_range import IN_LOGARITHMS
 from derive.language.source.class_source import (
     MISSING,
-    Scope,
+    ClassScope,
     assigned_in,
     class_tree,
     decides_in_python,
@@ -24,11 +24,11 @@ from derive.language.source.class_source import (
     statements_by_line,
     written_out,
 )
-from derive.language.source.line_reader import COMPREHENSIONS, Body, Reader
+from derive.language.source.line_reader import COMPREHENSIONS, BodySoFar, LineReader
 from derive.language.source.lost_domain import TypedLine
 from derive.language.source.python_on_tensors import check_line
 from derive.language.source.unknown_names import unknown_name
-from derive.language.source.written import Written, written_in
+from derive.language.source.written import NamesWritten, written_in
 from derive.language.symbols import Axis, Tensor, ordered
 
 
@@ -40,7 +40,7 @@ class ClassReading:
 
     def __init__(self, frame: FrameType, body: dict):
         self.code, self.file = frame.f_code, frame.f_code.co_filename
-        self.scope = Scope(frame, body)
+        self.scope = ClassScope(frame, body)
         self.tree = class_tree(self.code, frame.f_globals)
         if self.tree is None and decides_in_python(self.code):
             raise NotationError(
@@ -53,7 +53,7 @@ class ClassReading:
         self.assigned = assigned_in(self.tree)
         self.loops = loops_in(self.tree)
         inside = frozenset(line for loop in self.loops for line in loop.lines)
-        self.body = Body(self.file, body.tensors, body.statements, self.assigned, inside)
+        self.body = BodySoFar(self.file, body.tensors, body.statements, self.assigned, inside)
         self.line = 0
         self.read: set[str] = set()  # the names that were looked up
 
@@ -156,7 +156,7 @@ class ClassReading:
         return (
             frozenset()
             if statement is None
-            else written_in(statement, Reader(value_of, self.body)).axes
+            else written_in(statement, LineReader(value_of, self.body)).axes
         )
 
     def outside(self, name: str, line: int) -> type | None:
@@ -177,12 +177,12 @@ class ClassReading:
         known = [n for n, v in module if isinstance(v, (type, Axis)) and not n.startswith("_")]
         return unknown_name(name, Place(self.file, line), self.assigned, known)
 
-    def written(self, name: str, line: int) -> Written:
+    def written(self, name: str, line: int) -> NamesWritten:
         """The tensors and axes in the statement of ``name`` on ``line``."""
         statement = self._statement(name, line)
         if statement is None:
-            return Written()
-        return written_in(statement, Reader(self.scope.__getitem__, self.body))
+            return NamesWritten()
+        return written_in(statement, LineReader(self.scope.__getitem__, self.body))
 
     def lost(self, name: str, line: int, value: Expr) -> list[str]:
         """The conditions under which the statement of ``name``, as it is typed, is ``value``, where
@@ -191,7 +191,7 @@ class ClassReading:
         statement = self._statement(name, line)
         if statement is None:
             return []
-        return TypedLine(statement, value, Reader(self.scope.__getitem__, self.body)).lost()
+        return TypedLine(statement, value, LineReader(self.scope.__getitem__, self.body)).lost()
 
     def _statement(self, name: str, line: int) -> ast.expr | None:
         """The right-hand side of the statement of ``name`` on ``line``, or None."""

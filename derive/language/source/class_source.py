@@ -25,7 +25,7 @@ DECISIONS = ("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "FOR_ITER", "TO_
 read_already: dict[str, ast.Module] = {}  # by file, of those that are being loaded
 
 
-class Scope:
+class ClassScope:
     """Name lookup in a class body: there, in the functions around it, in its module, in Python."""
 
     def __init__(self, frame: FrameType, body: dict):
@@ -63,7 +63,7 @@ class OutsideNames:
     values: Mapping[str, object]
 
     @classmethod
-    def of(cls, code: CodeType, scope: Scope) -> OutsideNames:
+    def of(cls, code: CodeType, scope: ClassScope) -> OutsideNames:
         around = {**scope.module, **scope.outer}
         return cls(code, {name: around[name] for name in names_in(code) if name in around})
 
@@ -132,7 +132,7 @@ def assigned_in(tree: ast.ClassDef | None) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Loop:
+class WrittenLoop:
     """The head and body lines of a loop, and the names that it binds."""
 
     head: range
@@ -140,7 +140,7 @@ class Loop:
     names: frozenset[str]
 
 
-def loops_in(tree: ast.ClassDef | None) -> list[Loop]:
+def loops_in(tree: ast.ClassDef | None) -> list[WrittenLoop]:
     """The loops that a class body runs itself."""
     found = []
     for node in statements_in(tree.body) if tree else ():
@@ -149,7 +149,7 @@ def loops_in(tree: ast.ClassDef | None) -> list[Loop]:
             targets = ast.walk(node.target) if isinstance(node, ast.For) else ()
             names = frozenset(n.id for n in targets if isinstance(n, ast.Name))
             lines = range(node.body[0].lineno, node.body[-1].end_lineno + 1)
-            found.append(Loop(range(node.lineno, head.end_lineno + 1), lines, names))
+            found.append(WrittenLoop(range(node.lineno, head.end_lineno + 1), lines, names))
     return found
 
 

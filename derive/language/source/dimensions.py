@@ -14,7 +14,7 @@ from itertools import combinations
 
 from derive.language.nodes import Sum
 from derive.language.source.class_source import MISSING
-from derive.language.source.line_reader import Reader, package_of
+from derive.language.source.line_reader import LineReader, package_of
 from derive.language.source.shown import (
     NOTES,
     OF_TWO,
@@ -37,7 +37,7 @@ EVERY = ast.Constant(None)  # instead of dimensions: all of them
 View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of size 1
 
 
-def dimensions_named(call: ast.Call, function: object, reader: Reader) -> str:
+def dimensions_named(call: ast.Call, function: object, reader: LineReader) -> str:
     """The rewrite of a call along dimensions, with its axes by name; '' for any other call.
     ``function`` is `MISSING` for a method of a tensor.
     """
@@ -83,7 +83,7 @@ def _line(name, x: ast.AST, views: list[View], axes, given, torchs: bool) -> str
     return along(name, x, real, axes, given, torchs)
 
 
-def _axes(dims: ast.AST, views: list[View], x: str, reader: Reader) -> tuple[str, ...]:
+def _axes(dims: ast.AST, views: list[View], x: str, reader: LineReader) -> tuple[str, ...]:
     """The names of the axes that dimensions mean, in the order of the tensor."""
     real = [axis for axis in max(views, key=len) if axis is not None]
     if isinstance(dims, (ast.Tuple, ast.List)) and dims.elts:
@@ -101,7 +101,7 @@ def _axes(dims: ast.AST, views: list[View], x: str, reader: Reader) -> tuple[str
     return tuple(axis.name for axis in real if axis in found)
 
 
-def _meant(dim: ast.AST, views: list[View], x: str, reader: Reader) -> Axis:
+def _meant(dim: ast.AST, views: list[View], x: str, reader: LineReader) -> Axis:
     """The axis of one dimension. Raises `Unclear`."""
     named = _axis_of(dim, reader)
     number = _number(dim, reader)
@@ -160,7 +160,7 @@ def _move(node: ast.AST) -> tuple[str, ast.AST, list[ast.AST]] | None:
     return name, node.func.value, given
 
 
-def views_of(x: ast.AST, reader: Reader) -> list[View]:
+def views_of(x: ast.AST, reader: LineReader) -> list[View]:
     """The layouts that a part of a line may have in torch, that without dimensions of size 1 first.
     Raises `Unclear`.
     """
@@ -209,7 +209,7 @@ ORDERS = {
 MOVES = (*ORDERS, "squeeze", "movedim", "moveaxis", "adjoint", "rollaxis")
 
 
-def _unmoved_views(x: ast.AST, reader: Reader) -> list[View]:
+def _unmoved_views(x: ast.AST, reader: LineReader) -> list[View]:
     """Layouts of an operand whose dimensions nothing moved."""
     if not is_all_known(x, reader):
         raise Unclear(f"which axes {ast.unparse(x)} has is not known here")
@@ -229,7 +229,7 @@ def _unmoved_views(x: ast.AST, reader: Reader) -> list[View]:
     return views
 
 
-def _order(tensors: list[Tensor], axes: frozenset[Axis], reader: Reader) -> list[Axis]:
+def _order(tensors: list[Tensor], axes: frozenset[Axis], reader: LineReader) -> list[Axis]:
     """The order of dimensions among which the axes of a part of a line are."""
     several = [t for t in tensors if t.role != "statement" and len(t.axes) > 1]
     if len(tensors) == 1 and several:
@@ -244,7 +244,7 @@ def _order(tensors: list[Tensor], axes: frozenset[Axis], reader: Reader) -> list
     return order
 
 
-def _behind(tensor: Tensor, reader: Reader) -> frozenset[Axis]:
+def _behind(tensor: Tensor, reader: LineReader) -> frozenset[Axis]:
     """The axes of a tensor, and of the tensors it was computed from."""
     found, unread = frozenset(), [tensor]
     known = set()
@@ -262,7 +262,7 @@ def _along(views: list[View], x: str) -> str:
     return f"{x} lies along ({names})" if views[0] else f"{x} is along no axis"
 
 
-def _axis_of(node: ast.AST, reader: Reader) -> Axis | None:
+def _axis_of(node: ast.AST, reader: LineReader) -> Axis | None:
     value = reader.value(node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):  # torch's named tensors
         tensors = reader.body.tensors.values()
@@ -270,7 +270,7 @@ def _axis_of(node: ast.AST, reader: Reader) -> Axis | None:
     return value if isinstance(value, Axis) else None
 
 
-def _number(node: ast.AST, reader: Reader) -> int | None:
+def _number(node: ast.AST, reader: LineReader) -> int | None:
     """A whole number, typed or by name, or None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _number(node.operand, reader)
@@ -279,7 +279,7 @@ def _number(node: ast.AST, reader: Reader) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def numbered(call: ast.Call, function: object, reader: Reader) -> bool:
+def numbered(call: ast.Call, function: object, reader: LineReader) -> bool:
     """Whether a node of the notation's is taken along dimensions, as torch's are; a number alone
     is an operand of a `Max`.
     """
@@ -290,7 +290,7 @@ def numbered(call: ast.Call, function: object, reader: Reader) -> bool:
     )
 
 
-def axis_gone_through(node: ast.AST, reader: Reader) -> str:
+def axis_gone_through(node: ast.AST, reader: LineReader) -> str:
     """The axis that is meant by who goes through ``N``, ``range(N)`` or ``range(x.shape[1])``; the
     first of a tensor's.
     """

@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Sequence
 
-from derive.language.source.line_reader import Reader
+from derive.language.source.line_reader import LineReader
 from derive.language.source.python_operators import is_number
 from derive.language.source.shown import ALONE, Typed, Unclear, Unsaid, line, typed
 from derive.language.torch_ops import table, trees
@@ -38,7 +38,7 @@ def beside(parts: Sequence[ast.AST]) -> str:
     return f'write {code}, with State = Axis("State", {len(parts)})'
 
 
-def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: Reader) -> str:
+def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: LineReader) -> str:
     """The line for a call of an operation, on the tensor in ``x`` where it is a method; '' where it
     is none of them, or not called as they are.
     """
@@ -61,7 +61,7 @@ def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: Reader) -> st
         return ""
 
 
-def _operand(name: str, node: ast.AST, reader: Reader):
+def _operand(name: str, node: ast.AST, reader: LineReader):
     if name in CONDITIONS:
         tree = typed(node).tree
         return Typed(trees.compared("!=", tree, trees.ZERO) if is_number(node, reader) else tree)

@@ -7,7 +7,7 @@ import ast
 from derive.language.errors import NotationError
 from derive.language.source.class_source import MISSING
 from derive.language.source.dimensions import dimensions_named, views_of
-from derive.language.source.line_reader import Reader
+from derive.language.source.line_reader import LineReader
 from derive.language.source.python_operators import written
 from derive.language.source.shown import Unclear
 from derive.language.source.spellings import spellings
@@ -19,7 +19,7 @@ PICK = (
 )
 
 
-def indexed(node: ast.Subscript, reader: Reader) -> None:
+def indexed(node: ast.Subscript, reader: LineReader) -> None:
     """Refuse an index of a tensor, and a size by its number. Of torch's tuple of gradients it is
     said what to write for the call.
     """
@@ -35,13 +35,13 @@ def indexed(node: ast.Subscript, reader: Reader) -> None:
         raise NotationError(f"{written(node)}: tensors are not indexed by number", remedy)
 
 
-def size_named(x: ast.AST, dim: ast.AST, reader: Reader) -> str:
+def size_named(x: ast.AST, dim: ast.AST, reader: LineReader) -> str:
     """The rewrite of ``x.shape[dim]`` in the notation."""
     call = ast.Call(ast.Attribute(x, "size", ast.Load()), [dim], [])
     return dimensions_named(call, MISSING, reader)
 
 
-def _picked(x: ast.AST, parts: list[ast.AST], reader: Reader) -> str:
+def _picked(x: ast.AST, parts: list[ast.AST], reader: LineReader) -> str:
     """The rewrite of ``x[parts]`` in the notation. Raises `Unclear`."""
     text = ast.unparse(x)
     operand = text if isinstance(x, (ast.Name, ast.Call)) else f"({text})"
@@ -75,7 +75,7 @@ def _is_whole(part: ast.AST) -> bool:
     return isinstance(part, ast.Constant) and part.value is ...
 
 
-def _label(part: ast.AST, reader: Reader) -> Tensor | None:
+def _label(part: ast.AST, reader: LineReader) -> Tensor | None:
     value = reader.value(part)
     return value if isinstance(value, Tensor) and value.role == "label" else None
 

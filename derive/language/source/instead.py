@@ -12,7 +12,7 @@ from derive.language.source.class_source import MISSING
 from derive.language.source.dimensions import dimensions_named, goes_along, unmoved
 from derive.language.source.entrywise import beside, entrywise
 from derive.language.source.line_reader import (
-    Reader,
+    LineReader,
     arguments,
     is_library,
     is_pythons,
@@ -38,7 +38,7 @@ ALIKE = ("inplace", "training")  # arguments that change no value
 DRAWS = ("random", "numpy.random")
 
 
-def instead(call: ast.Call, function: object, reader: Reader) -> str:
+def instead(call: ast.Call, function: object, reader: LineReader) -> str:
     """The line, or the words where no line is known; '' for a call that the notation has.
     ``function`` is `MISSING` for a method, and for an undefined name.
     """
@@ -76,7 +76,7 @@ def _gradient(of: ast.AST, by: ast.AST) -> str:
     return f"write {' and '.join(written)}"
 
 
-def in_sympy(name: str, operands: str, reader: Reader) -> str:
+def in_sympy(name: str, operands: str, reader: LineReader) -> str:
     """The call of a function of SymPy's, and its import where that is missing."""
     known = package_of(reader.value_of(name)) == "sympy"
     return f"write {name}({operands})" + ("" if known else f", with: from sympy import {name}")
@@ -87,7 +87,7 @@ def _is_parameter(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
 
-def is_method(call: ast.Call, reader: Reader) -> bool:
+def is_method(call: ast.Call, reader: LineReader) -> bool:
     """Whether it is called as a method of a tensor."""
     function = call.func
     return isinstance(function, ast.Attribute) and reader.is_tensor(unmoved(function.value))
@@ -127,7 +127,7 @@ def works_on(function: object) -> str:
     return "that computes with numbers, and a tensor is a formula here"
 
 
-def works_on_numbers(node: ast.Call, function: object, reader: Reader) -> bool:
+def works_on_numbers(node: ast.Call, function: object, reader: LineReader) -> bool:
     """Whether a function of numbers alone is called with formulas, alone or in a list."""
     if makes_formulas(function, reader.body.file):
         return False
@@ -138,7 +138,7 @@ def works_on_numbers(node: ast.Call, function: object, reader: Reader) -> bool:
     )
 
 
-def no_formula(function: object, call: ast.Call, reader: Reader) -> tuple[str, str] | None:
+def no_formula(function: object, call: ast.Call, reader: LineReader) -> tuple[str, str] | None:
     """The problem and the remedy for a library call without mathematics: it draws a number, or
     makes an array. None for any other call.
     """

@@ -41,7 +41,7 @@ INFORMATION = ("name", "length", "axes", "home", "role")
 
 
 @dataclass(frozen=True)
-class Body:
+class BodySoFar:
     """A class body as far as it has run: its file, its tensors and statements in their order, the
     names that it assigns anywhere, and the lines that stand in loops.
     """
@@ -58,7 +58,7 @@ class Body:
         return [] if found is None else [*tensors_in(found)]
 
 
-class Reader:
+class LineReader:
     """Classifies parts of a line: of a ``body``, where all names have values, or of a function that
     it calls, where some names are known to be ``tensors``, or ``collections`` of them.
     """
@@ -66,7 +66,7 @@ class Reader:
     def __init__(
         self,
         value_of: Callable[[str], object],
-        body: Body,
+        body: BodySoFar,
         tensors: frozenset[str] = frozenset(),
         collections: frozenset[str] = frozenset(),
         depth: int = 0,

@@ -25,7 +25,7 @@ from derive.language.float_range import exact_number
 from derive.language.formulas.text import formula
 from derive.language.nodes import Broadcast, Max, Min, Rename, Sum
 from derive.language.source.class_source import MISSING, children, nodes_in
-from derive.language.source.line_reader import Reader
+from derive.language.source.line_reader import LineReader
 from derive.language.symbols import Axis, Tensor
 
 NUMBERS = (S(0), S(-1), S.Half, S(2), -S.Half, S(1))
@@ -61,7 +61,7 @@ Need = tuple[str, Expr]
 class TypedLine:
     """``line``, an expression of Python's that gave ``value``; ``reader`` knows its names."""
 
-    def __init__(self, line: ast.expr, value: Expr, reader: Reader):
+    def __init__(self, line: ast.expr, value: Expr, reader: LineReader):
         self.line, self.value, self.reader = line, value, reader
         self.values: dict[int, Basic | None] = {}
 

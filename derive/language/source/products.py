@@ -10,7 +10,7 @@ import ast
 
 from derive.language.axes_meant import declared
 from derive.language.source.dimensions import View, unmoved, views_of
-from derive.language.source.line_reader import Reader
+from derive.language.source.line_reader import LineReader
 from derive.language.source.shown import Unclear
 from derive.language.symbols import Axis
 
@@ -18,7 +18,7 @@ MATRIX = ("matmul", "mm", "bmm", "mv", "dot", "vdot")
 GENERAL = "a matrix product is Sum(a * b, K), with the axis K that both have"
 
 
-def product(name: str, operands: list[ast.AST], reader: Reader) -> str:
+def product(name: str, operands: list[ast.AST], reader: LineReader) -> str:
     """The rewrite of a matrix product or its kin; '' for any other call."""
     makers = {"einsum": _einsum, "outer": _outer, "inner": _inner, "linear": _linear}
     make = _matrix if name in MATRIX else makers.get(name)
@@ -30,17 +30,17 @@ def product(name: str, operands: list[ast.AST], reader: Reader) -> str:
         return GENERAL
 
 
-def _matrix(operands: list[ast.AST], reader: Reader) -> str:
+def _matrix(operands: list[ast.AST], reader: LineReader) -> str:
     a, b = operands
     left, right = views_of(a, reader)[0], views_of(b, reader)[0]
     return _contracted(a, b, left[-1], left, right)
 
 
-def _inner(operands: list[ast.AST], reader: Reader) -> str:
+def _inner(operands: list[ast.AST], reader: LineReader) -> str:
     return _matrix(operands, reader)
 
 
-def _linear(operands: list[ast.AST], reader: Reader) -> str:
+def _linear(operands: list[ast.AST], reader: LineReader) -> str:
     code = _matrix(operands[:2], reader)
     if len(operands) == 2:
         return code
@@ -70,7 +70,7 @@ def _is_batch(axis: Axis, left: View, right: View) -> bool:
     return axis in left[:-2] and axis in right[:-2]
 
 
-def _outer(operands: list[ast.AST], reader: Reader) -> str:
+def _outer(operands: list[ast.AST], reader: LineReader) -> str:
     a, b = operands
     (first,), (second,) = views_of(a, reader)[0], views_of(b, reader)[0]
     if first != second:
@@ -80,7 +80,7 @@ def _outer(operands: list[ast.AST], reader: Reader) -> str:
     return f"write {_operand(a)} * {renamed}, with {declared([new])}"
 
 
-def _einsum(operands: list[ast.AST], reader: Reader) -> str:
+def _einsum(operands: list[ast.AST], reader: LineReader) -> str:
     subscripts, *tensors = operands
     inputs, arrow, output = str(ast.literal_eval(subscripts)).replace(" ", "").partition("->")
     letters = inputs.split(",")

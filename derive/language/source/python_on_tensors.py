@@ -6,8 +6,8 @@ an answer at once, and a statement that is made of it is not what was meant. So 
 before it is run, with the values that its names have then: what is said of plain numbers is Python
 and none of our business.
 
-An entry of `checks` receives the node and its `Reader`, and raises `NotationError` where what it
-stands for would be asked of a tensor, a condition or an axis.
+An entry of `checks` receives the node and its `LineReader`, and raises `NotationError` where what
+it stands for would be asked of a tensor, a condition or an axis.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from derive.language.source.instead import (
 from derive.language.source.line_reader import (
     COMPREHENSIONS,
     INFORMATION,
-    Body,
-    Reader,
+    BodySoFar,
+    LineReader,
     arguments,
     function_of,
     is_library,
@@ -77,30 +77,30 @@ METHODS = "tensors have no methods here"
 DEEPEST = 8  # functions that call each other
 
 
-class Placed(NotationError):
+class PlacedError(NotationError):
     """A mistake with the exact line that it stands on."""
 
 
-def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: Body) -> None:
+def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: BodySoFar) -> None:
     """Refuse Python that would decide about a tensor in a statement; raises `NotationError` with
     the line.
 
     Of a statement that holds others, such as a loop, its head is looked at.
     """
-    _check(_own_nodes(statement), Reader(value_of, body), body.file)
+    _check(_own_nodes(statement), LineReader(value_of, body), body.file)
 
 
-def _check(nodes: Iterable[ast.AST], reader: Reader, file: str) -> None:
+def _check(nodes: Iterable[ast.AST], reader: LineReader, file: str) -> None:
     for node in nodes:
         check = checks.get(type(node))
         if check is None:
             continue
         try:
             check(node, reader)
-        except Placed:  # in a function that was called
+        except PlacedError:  # in a function that was called
             raise
         except NotationError as error:
-            raise Placed(error.problem, error.remedy, Place(file, node.lineno)) from None
+            raise PlacedError(error.problem, error.remedy, Place(file, node.lineno)) from None
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
@@ -120,7 +120,7 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
-def _attribute(node: ast.Attribute, reader: Reader) -> None:
+def _attribute(node: ast.Attribute, reader: LineReader) -> None:
     if node.attr in INFORMATION or not reader.is_tensor(node.value):
         return
     if is_pointwise(node.attr) and node.attr not in spellings:
@@ -134,7 +134,7 @@ def _attribute(node: ast.Attribute, reader: Reader) -> None:
     raise NotationError(f"{written(node)}: {METHODS}", remedy)
 
 
-def _called(node: ast.Call, reader: Reader) -> None:
+def _called(node: ast.Call, reader: LineReader) -> None:
     _check_passed(node, reader)
     plain = as_plain(node)
     function = reader.value(plain.func if plain is node else node.func.func)
@@ -161,7 +161,7 @@ def _called(node: ast.Call, reader: Reader) -> None:
         _refuse(function, node, reader)
 
 
-def _refuse(function: object, node: ast.Call, reader: Reader) -> None:
+def _refuse(function: object, node: ast.Call, reader: LineReader) -> None:
     """Refuse a function of a library's, with what to write in its place."""
     name = getattr(function, "__name__", type(function).__name__)
     if package_of(function) == "sympy" and name in NODES:
@@ -174,7 +174,7 @@ def _refuse(function: object, node: ast.Call, reader: Reader) -> None:
     raise NotationError(f"{written(node)}: {works_on(function)}", remedy)
 
 
-def _called_unknown(node: ast.Call, reader: Reader) -> None:
+def _called_unknown(node: ast.Call, reader: LineReader) -> None:
     """Refuse an unknown method of a tensor or function, if its meaning is known."""
     _check_parts(node, reader)
     function = node.func
@@ -192,7 +192,7 @@ def _called_unknown(node: ast.Call, reader: Reader) -> None:
         raise NotationError(f"{written(node)}: {said}", remedy)
 
 
-def _check_parts(node: ast.Call, reader: Reader) -> None:
+def _check_parts(node: ast.Call, reader: LineReader) -> None:
     """Check the operands first: the rewrite of the whole call contains theirs."""
     of = [node.func.value] if isinstance(node.func, ast.Attribute) else []
     for part in (part for each in (*of, *arguments(node)) for part in ast.walk(unmoved(each))):
@@ -200,7 +200,7 @@ def _check_parts(node: ast.Call, reader: Reader) -> None:
             checks[type(part)](part, reader)
 
 
-def _check_passed(call: ast.Call, reader: Reader) -> None:
+def _check_passed(call: ast.Call, reader: LineReader) -> None:
     """Check a lambda that is called at once, and functions passed together with tensors."""
     passed = [a for a in (call.func, *call.args) if isinstance(a, ast.Lambda)]
     functions = [function_of(reader.value(a)) for a in call.args if not reader.is_tensor(a)]
@@ -212,13 +212,13 @@ def _check_passed(call: ast.Call, reader: Reader) -> None:
     for node in passed:
         names = frozenset(a.arg for a in node.args.args)
         tensors = reader.tensors | names
-        inner = Reader(reader.value_of, reader.body, tensors, reader.collections, reader.depth)
+        inner = LineReader(reader.value_of, reader.body, tensors, reader.collections, reader.depth)
         for part in ast.walk(node.body):
             if type(part) in checks:
                 checks[type(part)](part, inner)
 
 
-def _check_function(function: FunctionType, call: ast.Call, reader: Reader) -> None:
+def _check_function(function: FunctionType, call: ast.Call, reader: LineReader) -> None:
     """Check the lines of a user's own function, some of whose arguments are tensors."""
     tensors, collections = arguments_of(function, call, reader)
     if tensors | collections:
@@ -226,7 +226,7 @@ def _check_function(function: FunctionType, call: ast.Call, reader: Reader) -> N
 
 
 def _check_lines_of(
-    function: FunctionType, tensors: frozenset[str], collections: frozenset[str], reader: Reader
+    function: FunctionType, tensors: frozenset[str], collections: frozenset[str], reader: LineReader
 ) -> None:
     if reader.depth >= DEEPEST:
         return
@@ -248,7 +248,7 @@ def _check_lines_of(
             return _content(names[name])
         return function.__globals__.get(name, getattr(builtins, name, MISSING))
 
-    inner = Reader(value_of, reader.body, tensors, collections, reader.depth + 1)
+    inner = LineReader(value_of, reader.body, tensors, collections, reader.depth + 1)
     inner.tensors, inner.collections = spread(lines, inner)
     _check((node for line in lines for node in ast.walk(line)), inner, code.co_filename)
 

@@ -1,7 +1,7 @@
 """Refuse Python's operators on tensors, with what to write.
 
-Every check receives the node and its `Reader`, and raises `NotationError` where what it stands for
-would be asked of a tensor, a condition or an axis.
+Every check receives the node and its `LineReader`, and raises `NotationError` where what it stands
+for would be asked of a tensor, a condition or an axis.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sympy.logic.boolalg import BooleanFunction
 from derive.language.declarations import Declaration, is_array
 from derive.language.errors import NotationError
 from derive.language.source.class_source import MISSING
-from derive.language.source.line_reader import Reader, is_symbolic
+from derive.language.source.line_reader import LineReader, is_symbolic
 from derive.language.source.products import product
 from derive.language.symbols import Axis, Tensor
 
@@ -25,7 +25,7 @@ LOGICAL = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
 LONGEST = 60  # characters of a part of a line in a message
 
 
-def compared(node: ast.Compare, reader: Reader) -> None:
+def compared(node: ast.Compare, reader: LineReader) -> None:
     sides = [node.left, *node.comparators]
     for (left, right), compare in zip(pairwise(sides), node.ops, strict=True):
         if not (reader.holds(left) or reader.holds(right)) or _is_none(left) or _is_none(right):
@@ -54,7 +54,7 @@ def compared(node: ast.Compare, reader: Reader) -> None:
         )
 
 
-def joined(node: ast.BoolOp, reader: Reader) -> None:
+def joined(node: ast.BoolOp, reader: LineReader) -> None:
     if any(map(reader.is_tensor, node.values)):
         word, name = ("and", "And") if isinstance(node.op, ast.And) else ("or", "Or")
         parts = ", ".join(map(as_condition, node.values))
@@ -73,7 +73,7 @@ def as_condition(node: ast.AST) -> str:
     return f"Ne({written(node)}, 0)"
 
 
-def negated(node: ast.UnaryOp, reader: Reader) -> None:
+def negated(node: ast.UnaryOp, reader: LineReader) -> None:
     if isinstance(node.op, ast.Invert) and is_number(node.operand, reader):
         raise NotationError(
             f"{written(node)}: this works on conditions, and a tensor is not one",
@@ -88,7 +88,7 @@ def negated(node: ast.UnaryOp, reader: Reader) -> None:
         )
 
 
-def chosen(node: ast.IfExp, reader: Reader) -> None:
+def chosen(node: ast.IfExp, reader: LineReader) -> None:
     if reader.is_tensor(node.test):
         a, b = written(node.body), written(node.orelse)
         raise NotationError(
@@ -97,7 +97,7 @@ def chosen(node: ast.IfExp, reader: Reader) -> None:
         )
 
 
-def operated(node: ast.BinOp, reader: Reader) -> None:
+def operated(node: ast.BinOp, reader: LineReader) -> None:
     sides = (node.left, node.right)
     if isinstance(node.op, ast.MatMult) and any(map(reader.is_tensor, sides)):
         raise NotationError(
@@ -118,7 +118,7 @@ def operated(node: ast.BinOp, reader: Reader) -> None:
         )
 
 
-def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
+def _check_operand(node: ast.BinOp, side: ast.AST, reader: LineReader) -> None:
     """Refuse a side of arithmetic that is a condition, a function or an array."""
     value = reader.value(side)
     is_logical = isinstance(node.op, LOGICAL)
@@ -143,7 +143,7 @@ def _check_operand(node: ast.BinOp, side: ast.AST, reader: Reader) -> None:
         )
 
 
-def is_condition(side: ast.AST, value: object, reader: Reader) -> bool:
+def is_condition(side: ast.AST, value: object, reader: LineReader) -> bool:
     """Whether a part of a line, which has that value where it is a name, is a condition."""
     if isinstance(side, ast.Compare):
         return reader.is_tensor(side)
@@ -153,7 +153,7 @@ def is_condition(side: ast.AST, value: object, reader: Reader) -> bool:
     return isinstance(value, (Relational, BooleanFunction))
 
 
-def is_number(node: ast.AST, reader: Reader) -> bool:
+def is_number(node: ast.AST, reader: LineReader) -> bool:
     """Whether it is a tensor or made of one by arithmetic: no condition."""
     value = reader.value(node)
     if isinstance(value, (Tensor, Axis)) or (is_symbolic(value) and isinstance(value, Add | Mul)):

@@ -11,7 +11,7 @@ from derive.language.errors import NotationError
 from derive.language.source.class_source import MISSING
 from derive.language.source.dimensions import axis_gone_through
 from derive.language.source.entrywise import beside
-from derive.language.source.line_reader import Reader, package_of
+from derive.language.source.line_reader import LineReader, package_of
 from derive.language.source.python_operators import as_condition, written
 
 OURS = ("derive", "sympy")
@@ -23,7 +23,7 @@ ROUNDS = "a loop has as many rounds as a number says: for i in range(3)"
 ENTRIES = "nothing goes through the entries of a tensor or the indices of an axis"
 
 
-def branched(node, reader: Reader) -> None:
+def branched(node, reader: LineReader) -> None:
     asked = [n for n in ast.walk(node.test) if isinstance(n, ast.Attribute)]
     about_shapes = any(n.attr in SHAPES and reader.is_tensor(n.value) for n in asked)
     if isinstance(node, ast.Assert) and about_shapes:
@@ -59,7 +59,7 @@ def _target(node: ast.Assign) -> str:
     return ", ".join(map(ast.unparse, node.targets))
 
 
-def looped(node, reader: Reader) -> None:
+def looped(node, reader: LineReader) -> None:
     calls = [n for n in ast.walk(node.iter) if isinstance(n, ast.Call) and n.args]
     if reader.is_tensor(node.iter) or any(reader.is_tensor(n.args[0]) for n in calls):
         axis = axis_gone_through(node.iter, reader)
@@ -70,7 +70,7 @@ def looped(node, reader: Reader) -> None:
         )
 
 
-def defined(node, reader: Reader) -> None:
+def defined(node, reader: LineReader) -> None:
     """Refuse a method: a class body may define a function, but nobody calls a method."""
     first = next((a.arg for a in (*node.args.posonlyargs, *node.args.args)), "")
     if reader.depth or not (first in METHODS or node.decorator_list or node.name in TORCHS):
@@ -89,7 +89,7 @@ def _calls(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Name) and n.id in METHODS for n in ast.walk(node))
 
 
-def assigned(node: ast.Assign, reader: Reader) -> None:
+def assigned(node: ast.Assign, reader: LineReader) -> None:
     """Refuse a tuple or list of several tensors: a statement is one tensor."""
     one = isinstance(node.targets[0], ast.Name)
     parts = getattr(node.value, "elts", ()) if isinstance(node.value, SEVERAL) else ()
@@ -108,12 +108,12 @@ def assigned(node: ast.Assign, reader: Reader) -> None:
     )
 
 
-def _is_declared(node: ast.AST, reader: Reader) -> bool:
+def _is_declared(node: ast.AST, reader: LineReader) -> bool:
     function = reader.value(node.func) if isinstance(node, ast.Call) else None
     return isinstance(function, type) and issubclass(function, Declaration)
 
 
-def matched(node: ast.Match, reader: Reader) -> None:
+def matched(node: ast.Match, reader: LineReader) -> None:
     if reader.holds(node.subject):
         raise NotationError(
             f"match {written(node.subject)}: Python decides once, not for every entry",
@@ -121,7 +121,7 @@ def matched(node: ast.Match, reader: Reader) -> None:
         )
 
 
-def assigned_again(node: ast.AugAssign, reader: Reader) -> None:
+def assigned_again(node: ast.AugAssign, reader: LineReader) -> None:
     if node.lineno not in reader.body.looped and not reader.depth and reader.is_tensor(node.target):
         name = written(node.target)
         raise NotationError(
@@ -131,7 +131,7 @@ def assigned_again(node: ast.AugAssign, reader: Reader) -> None:
         )
 
 
-def named_inside(node: ast.NamedExpr, reader: Reader) -> None:
+def named_inside(node: ast.NamedExpr, reader: LineReader) -> None:
     if reader.depth == 0 and reader.is_tensor(node.value):
         raise NotationError(
             f"{written(node.target)} is defined inside of another line",
@@ -139,7 +139,7 @@ def named_inside(node: ast.NamedExpr, reader: Reader) -> None:
         )
 
 
-def only_annotated(node: ast.AnnAssign, reader: Reader) -> None:
+def only_annotated(node: ast.AnnAssign, reader: LineReader) -> None:
     if reader.depth == 0 and node.value is None:
         raise NotationError(
             f"{written(node)} defines nothing in Python: it is an annotation",
@@ -154,7 +154,7 @@ def only_annotated(node: ast.AnnAssign, reader: Reader) -> None:
         )
 
 
-def unnamed(node: ast.Expr, reader: Reader) -> None:
+def unnamed(node: ast.Expr, reader: LineReader) -> None:
     value = node.value
     calls = isinstance(value, ast.Call) and package_of(reader.value(value.func)) in OURS
     formula = calls or isinstance(value, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Name))
@@ -165,6 +165,6 @@ def unnamed(node: ast.Expr, reader: Reader) -> None:
         )
 
 
-def comprehended(node, reader: Reader) -> None:
+def comprehended(node, reader: LineReader) -> None:
     for generator in node.generators:
         looped(generator, reader)

@@ -78,7 +78,7 @@ def typed(node: ast.AST, axes: Sequence[str] = ()) -> Typed:
     return Typed(Tree("typed", (ast.unparse(node), holds), frozenset(axes)), tuple(axes))
 
 
-class Lines:
+class Hints:
     """`Arrays` over typed text, as far as named axes can say it."""
 
     def value(self, x: Any) -> Typed:
@@ -167,7 +167,7 @@ def line(row: Op, given: Mapping[str, Any]) -> str:
     needed = [p.name for p in row.arguments if p.default is Parameter.empty]
     if not set(needed) <= given.keys() <= set(names):
         raise Unsaid(f"{row.names[0]} takes {', '.join(names)}")
-    found = row.meaning(Lines(), **given)
+    found = row.meaning(Hints(), **given)
     found = found[0] if isinstance(found, tuple) else found
     return text(found.tree, lambda axis: f"{axis}2")
 

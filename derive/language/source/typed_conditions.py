@@ -10,11 +10,11 @@ from sympy import Piecewise
 from sympy.logic.boolalg import BooleanFunction
 
 from derive.language.errors import NotationError
-from derive.language.source.line_reader import Reader
+from derive.language.source.line_reader import LineReader
 from derive.language.source.python_operators import is_condition, is_number, written
 
 
-def check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
+def check_conditions(function: object, node: ast.Call, reader: LineReader) -> None:
     """Refuse a tensor instead of a condition, and a branch of a choice that is no pair."""
     conditions: list[ast.AST] = []
     if function is Piecewise:
@@ -31,7 +31,7 @@ def check_conditions(function: object, node: ast.Call, reader: Reader) -> None:
             )
 
 
-def _check_branches(node: ast.Call, reader: Reader) -> None:
+def _check_branches(node: ast.Call, reader: LineReader) -> None:
     """Check that every branch is a pair of a value and a condition, in that order."""
     found, is_wrong = [], False
     for i, branch in enumerate(node.args):
@@ -59,13 +59,13 @@ def _check_branches(node: ast.Call, reader: Reader) -> None:
         )
 
 
-def _is_unread(branch: ast.AST, reader: Reader) -> bool:
+def _is_unread(branch: ast.AST, reader: LineReader) -> bool:
     """Whether a branch may be a pair that stands elsewhere."""
     value = reader.value(branch)
     return isinstance(branch, (ast.Starred, ast.Call)) or isinstance(value, (tuple, list))
 
 
-def _holds(node: ast.AST, reader: Reader) -> bool:
+def _holds(node: ast.AST, reader: LineReader) -> bool:
     """Whether it is a condition, or True."""
     value = getattr(node, "value", None) if isinstance(node, ast.Constant) else reader.value(node)
     return value is True or is_condition(node, value, reader)

@@ -33,23 +33,23 @@ from derive.language.reading_at import At
 from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS, Gather
 from derive.language.source.class_source import MISSING, children
-from derive.language.source.line_reader import Reader, makes_formulas, package_of
+from derive.language.source.line_reader import LineReader, makes_formulas, package_of
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
 
 
 @dataclass(frozen=True)
-class Written:
+class NamesWritten:
     """The names of tensors, and the axes, that a formula surely has."""
 
     names: frozenset[str] = frozenset()
     axes: frozenset[Axis] = frozenset()
 
-    def __or__(self, other: Written) -> Written:
-        return Written(self.names | other.names, self.axes | other.axes)
+    def __or__(self, other: NamesWritten) -> NamesWritten:
+        return NamesWritten(self.names | other.names, self.axes | other.axes)
 
 
-def is_all_known(node: ast.AST, reader: Reader) -> bool:
+def is_all_known(node: ast.AST, reader: LineReader) -> bool:
     """Whether the axes of a part of a line can be read from it: it is made of tensors and numbers
     by the notation and by functions of SymPy's.
     """
@@ -67,7 +67,7 @@ def is_all_known(node: ast.AST, reader: Reader) -> bool:
     return isinstance(node, ast.Constant)
 
 
-def written_in(node: ast.AST, reader: Reader) -> Written:
+def written_in(node: ast.AST, reader: LineReader) -> NamesWritten:
     """Tensors and axes in a part of a line; anything unknown, such as the effect of the user's own
     function on its arguments, is left out.
     """
@@ -77,29 +77,29 @@ def written_in(node: ast.AST, reader: Reader) -> Written:
         return _of_call(node, reader)
     if isinstance(node, PLAIN):
         return _all(children(node), reader)
-    return Written()
+    return NamesWritten()
 
 
 PLAIN = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Tuple, ast.List)
 
 
-def _all(nodes, reader: Reader) -> Written:
-    result = Written()
+def _all(nodes, reader: LineReader) -> NamesWritten:
+    result = NamesWritten()
     for node in nodes:
         result |= written_in(node, reader)
     return result
 
 
-def _of_value(value: object) -> Written:
+def _of_value(value: object) -> NamesWritten:
     if not isinstance(value, Basic):
-        return Written()
-    return Written(frozenset(t.name for t in tensors_in(value)), axes_of(value))
+        return NamesWritten()
+    return NamesWritten(frozenset(t.name for t in tensors_in(value)), axes_of(value))
 
 
-def _of_call(call: ast.Call, reader: Reader) -> Written:
+def _of_call(call: ast.Call, reader: LineReader) -> NamesWritten:
     function = reader.value(call.func)
     if function is MISSING:
-        return Written()
+        return NamesWritten()
     if function in SEGMENTS.values():
         return _by_label(call, reader, function is Gather)
     rule = rules.get(function) if isinstance(function, type) or callable(function) else None
@@ -111,108 +111,108 @@ def _of_call(call: ast.Call, reader: Reader) -> Written:
         into = next((k.value for k in call.keywords if k.arg == "into"), None)
         new = [_axis(a, reader) for a in getattr(into, "elts", [into] if into else [])]
         given = axes if rule is not _joined else []
-        return rule(call, reader, axes, new) if None not in (*given, *new) else Written()
+        return rule(call, reader, axes, new) if None not in (*given, *new) else NamesWritten()
     if isinstance(function, type) and hasattr(function, "definition"):
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
-        return Written(names)
+        return NamesWritten(names)
     if isinstance(function, FunctionType) and package_of(function) not in ("sympy", "derive"):
-        return Written()  # it may reduce them
+        return NamesWritten()  # it may reduce them
     if makes_formulas(function, reader.body.file):
         return _all(call.args, reader)
-    return Written()
+    return NamesWritten()
 
 
-def _axis(node: ast.AST, reader: Reader) -> Axis | None:
+def _axis(node: ast.AST, reader: LineReader) -> Axis | None:
     value = reader.value(node)
     return value if isinstance(value, Axis) else None
 
 
-def _reduced(call, reader, axes, new) -> Written:
+def _reduced(call, reader, axes, new) -> NamesWritten:
     operand = _all(call.args[:1], reader)
-    return Written(operand.names, operand.axes - set(axes))
+    return NamesWritten(operand.names, operand.axes - set(axes))
 
 
-def _brought(call, reader, axes, new) -> Written:
+def _brought(call, reader, axes, new) -> NamesWritten:
     operand = _all(call.args[:1], reader)
-    return Written(operand.names, operand.axes | set(axes))
+    return NamesWritten(operand.names, operand.axes | set(axes))
 
 
-def _reshaped(call, reader, axes, new) -> Written:
+def _reshaped(call, reader, axes, new) -> NamesWritten:
     operand = _all(call.args[:1], reader)
-    return Written(operand.names, (operand.axes - set(axes)) | set(new))
+    return NamesWritten(operand.names, (operand.axes - set(axes)) | set(new))
 
 
-def _renamed(call, reader, axes, new) -> Written:
+def _renamed(call, reader, axes, new) -> NamesWritten:
     operand = _all(call.args[:1], reader)
     if len(axes) != 2 or axes[0] not in operand.axes:
-        return Written(operand.names)
-    return Written(operand.names, (operand.axes - {axes[0]}) | {axes[1]})
+        return NamesWritten(operand.names)
+    return NamesWritten(operand.names, (operand.axes - {axes[0]}) | {axes[1]})
 
 
-def _on_diagonal(call, reader, axes, new) -> Written:
+def _on_diagonal(call, reader, axes, new) -> NamesWritten:
     operand = _all(call.args[:1], reader)
-    return Written(operand.names, operand.axes - {*axes[1:]})
+    return NamesWritten(operand.names, operand.axes - {*axes[1:]})
 
 
-def _index(call, reader, axes, new) -> Written:
-    return Written(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
+def _index(call, reader, axes, new) -> NamesWritten:
+    return NamesWritten(frozenset(), frozenset(filter(None, (_axis(a, reader) for a in call.args))))
 
 
-def _by_label(call: ast.Call, reader: Reader, picks: bool) -> Written:
+def _by_label(call: ast.Call, reader: LineReader, picks: bool) -> NamesWritten:
     """A row read at its labels has their axes; a sum by label has a row."""
     if len(call.args) != 3 or (axis := _axis(call.args[2], reader)) is None:
-        return Written()
+        return NamesWritten()
     operand, labels = (_all([arg], reader) for arg in call.args[:2])
     gone, come = ({axis}, labels.axes) if picks else (labels.axes, {axis})
-    return Written(operand.names, (operand.axes - gone) | come)
+    return NamesWritten(operand.names, (operand.axes - gone) | come)
 
 
-def _carried(call, reader, axes, new) -> Written:
+def _carried(call, reader, axes, new) -> NamesWritten:
     return _all(call.args[:1], reader)
 
 
-def _scanned(call, reader, axes, new) -> Written:
+def _scanned(call, reader, axes, new) -> NamesWritten:
     operands = _all(call.args[:2], reader)
-    return Written(operands.names, operands.axes | set(axes))
+    return NamesWritten(operands.names, operands.axes | set(axes))
 
 
-def _solved(call, reader, axes, new) -> Written:
+def _solved(call, reader, axes, new) -> NamesWritten:
     operands = _all(call.args[:2], reader)
-    return Written(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
+    return NamesWritten(operands.names, operands.axes - set(axes[:1]) | set(axes[1:]))
 
 
-def _read(call, reader, axes, new) -> Written:
+def _read(call, reader, axes, new) -> NamesWritten:
     """A tensor read at an index: the axis becomes those of the index; in place it stays."""
     operand, index = (_all(args, reader) for args in (call.args[:1], call.args[2:3]))
     if reader.value(call.func) in (Flip, Shift):
         return operand
-    return Written(operand.names, operand.axes - {*axes} | index.axes | {*new})
+    return NamesWritten(operand.names, operand.axes - {*axes} | index.axes | {*new})
 
 
-def _joined(call, reader, axes, new) -> Written:
+def _joined(call, reader, axes, new) -> NamesWritten:
     """Parts of which each comes with the axis that ends."""
-    found = Written(frozenset(), frozenset(new))
+    found = NamesWritten(frozenset(), frozenset(new))
     for part in call.args:
         x, *along = getattr(part, "elts", [part])
         of = _all([x], reader)
         ends = {_axis(a, reader) for a in along}
-        found |= Written(of.names, of.axes - ends if along else frozenset())
+        found |= NamesWritten(of.names, of.axes - ends if along else frozenset())
     return found
 
 
-def _gradient(call, reader, axes, new) -> Written:
+def _gradient(call, reader, axes, new) -> NamesWritten:
     of, by = (_all([arg], reader) for arg in call.args[:2])
-    return Written(of.names | by.names, by.axes)
+    return NamesWritten(of.names | by.names, by.axes)
 
 
-def _kept(call, reader, axes, new) -> Written:
+def _kept(call, reader, axes, new) -> NamesWritten:
     label = reader.value(call.args[0]) if call.args else None
-    return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else Written()
+    return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else NamesWritten()
 
 
 # For each node of the notation the axes of what it is written for: receives the call, the axes
 # that are named in it, and those that it makes.
-rules: dict[Callable, Callable[..., Written]] = {
+rules: dict[Callable, Callable[..., NamesWritten]] = {
     Sum: _reduced,
     Max: _reduced,
     Min: _reduced,

@@ -52,10 +52,10 @@ def length_text(size: Expr) -> str:
 
 def text(e: Tree, spare: Spare) -> str:
     """``spare`` is asked for an axis where two axes change places."""
-    return _Writer(spare).text(e)
+    return _TextWriter(spare).text(e)
 
 
-class _Writer:
+class _TextWriter:
     def __init__(self, spare: Spare):
         self.spare = spare
 

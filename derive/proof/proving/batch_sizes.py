@@ -8,7 +8,7 @@ from math import prod
 from sympy import Integer
 
 from derive.language.errors import UnprovedError
-from derive.language.nodes import OfMatrix
+from derive.language.nodes import MatrixNode
 from derive.language.notation.definition import Definition
 from derive.language.symbols import Axis, axes_of
 
@@ -67,7 +67,7 @@ def _batches(definition: Definition, more: int) -> list[dict[Axis, int]]:
 
 def _fit_matrices(definition: Definition, sizes: dict[Axis, int]) -> None:
     """Few rows, and more entries along what a matrix may be a sum over: of fewer it is singular."""
-    nodes = [node for s in definition.statements for node in s.expression.atoms(OfMatrix)]
+    nodes = [node for s in definition.statements for node in s.expression.atoms(MatrixNode)]
     rows = {definition.size(axis) for node in nodes for axis in node.axes} & sizes.keys()
     batch = {axis for node in nodes for axis in axes_of(node.matrix)}
     for axis in rows:

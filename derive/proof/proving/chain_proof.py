@@ -1,7 +1,7 @@
 """The proof of the atomic chain: every step of it is the derivative of one statement.
 
-In: a `Chain`. Out: what is `Shown` of each of its adjoints, or an `UnprovedError` that names the
-step.
+In: a `Chain`. Out: what is `ShownClaims` of each of its adjoints, or an `UnprovedError` that names
+the step.
 
 What is proved. A tensor ``t`` receives ``dt``, the sum over the statements ``s`` that read it of
 the derivative of ``Sum(ds * s)`` by ``t``, with everything else that ``s`` reads held fixed: that
@@ -22,10 +22,10 @@ from derive.language.errors import UnprovedError
 from derive.language.nodes import along
 from derive.language.notation.definition import Statement
 from derive.language.symbols import tensors_in
-from derive.proof.proving.claim import Batch, Derivative, Shown, needed_on
+from derive.proof.proving.claim import Batch, Derivative, ShownClaims, needed_on
 
 
-def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> Shown:
+def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> ShownClaims:
     """Prove one adjoint of ``chain`` on these batches.
 
     Raises `UnprovedError` with the first step that is not the derivative of its statement.
@@ -36,7 +36,7 @@ def shown_adjoint(chain: Chain, adjoint: Adjoint, batches: Sequence[Batch]) -> S
         if needed is None:
             raise UnprovedError(_failure(chain, statement, claim))
         claims.append((claim, needed))
-    return Shown(adjoint.tensor, claims)
+    return ShownClaims(adjoint.tensor, claims)
 
 
 def _claims(chain: Chain, adjoint: Adjoint) -> Iterator[tuple[Statement, Derivative]]:

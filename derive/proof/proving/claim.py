@@ -168,7 +168,7 @@ class ProvedGradient:
     every_size: bool
 
 
-class Shown:
+class ShownClaims:
     """A proof on the small batches: ``claims``, each with the statements that it needed. Whether it
     holds for every size too is decided later, on the same ``grounds``.
     """
@@ -177,7 +177,7 @@ class Shown:
         self,
         tensor: Tensor,
         claims: Sequence[tuple[Claim, Collection[str]]],
-        grounds: Sequence[Shown] = (),
+        grounds: Sequence[ShownClaims] = (),
     ):
         self.tensor, self.claims, self.grounds = tensor, claims, grounds
         self.every_size: bool | None = None  # not decided yet

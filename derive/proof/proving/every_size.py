@@ -32,9 +32,9 @@ from derive.language.nodes import (
     Inverse,
     LargestSoFar,
     LogCumSumExp,
+    MatrixNode,
     Max,
     NewMax,
-    OfMatrix,
     OneHot,
     Position,
     Recurrence,
@@ -136,7 +136,7 @@ class IndexedForward:
             return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)
         if isinstance(e, Reshaping):
             return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
-        if isinstance(e, (At, OfMatrix)):
+        if isinstance(e, (At, MatrixNode)):
             return (self._read if isinstance(e, At) else self._of_matrix)(e, at, values)
         if isinstance(e, Max):
             return LargestAlong(*self._row(e, at, values))
@@ -216,7 +216,7 @@ class IndexedForward:
             return IsNewLargest(here, size, operand, bound)
         return LargestUpTo(here, size, operand, bound, place)
 
-    def _of_matrix(self, e: OfMatrix, at: Mapping[Axis, Index], values) -> Expr:
+    def _of_matrix(self, e: MatrixNode, at: Mapping[Axis, Index], values) -> Expr:
         """By the entry of the matrix at two indices of its own."""
         if any(len(self.parts(axis)) > 1 for axis in e.axes):
             raise NotShown(f"an axis of {e} is made of several")

@@ -21,7 +21,7 @@ from derive.language.nodes import Peak
 from derive.language.notation.definition import Definition, Statement
 from derive.language.symbols import Tensor, axes_of, tensors_in
 from derive.proof.proving.alike import shown_by_parts
-from derive.proof.proving.claim import Batch, Equality, Shown
+from derive.proof.proving.claim import Batch, Equality, ShownClaims
 
 
 class ForwardInParts:
@@ -40,12 +40,12 @@ class ForwardInParts:
         return self._respelled[0]
 
     @property
-    def respelled(self) -> list[Shown]:
+    def respelled(self) -> list[ShownClaims]:
         """The statements that `definition` says in other words, each shown to be equal."""
         return self._respelled[1]
 
     @cached_property
-    def _respelled(self) -> tuple[Definition, list[Shown]]:
+    def _respelled(self) -> tuple[Definition, list[ShownClaims]]:
         definition, values, equal = self.form.definition, [], []
         in_words = {part.tensor.name: part.expression for part in self.form.relations.parts}
         for value in self.form.relations.values:
@@ -58,7 +58,7 @@ class ForwardInParts:
                 if None in found:
                     expression = written.expression
                 else:
-                    equal.append(Shown(value.tensor, [c for claims in found for c in claims]))
+                    equal.append(ShownClaims(value.tensor, [c for claims in found for c in claims]))
             if value.tensor.name in self.form.relations.scales.made:
                 expression = self._unmasked(expression)
             values.append(Statement(value.tensor, expression, definition.place))

@@ -20,7 +20,7 @@ from sympy import Add, Expr, Mul
 
 from derive.gradient.closing.closed_form import ClosedForm
 from derive.gradient.closing.facts import Facts
-from derive.gradient.values.naming import Value, in_full
+from derive.gradient.values.naming import NamedValue, in_full
 from derive.gradient.values.relations import Relations
 from derive.language.choices import written_in
 from derive.language.errors import UnprovedError
@@ -28,10 +28,10 @@ from derive.language.nodes import ArrayNode, OneHot, Peak, Reduction, Subtracted
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import layouts_of
 from derive.language.symbols import Tensor, tensors_in
-from derive.proof.proving.line_proof import UNPROVED, Line, proved_lines
+from derive.proof.proving.line_proof import UNPROVED, ForwardLine, proved_lines
 
 
-def forward_plan(form: ClosedForm) -> tuple[Line, ...]:
+def forward_plan(form: ClosedForm) -> tuple[ForwardLine, ...]:
     """The statements that the forward function computes, the outputs among them.
 
     Each is proved; where one is not, it and the parts that it is made of stay as they are written.
@@ -62,7 +62,7 @@ def _parts_of(names: Iterable[str], relations: Relations) -> frozenset[str]:
     return frozenset(found)
 
 
-def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
+def _planned(form: ClosedForm, written: frozenset[str]) -> list[NamedValue]:
     """The lines of the forward; the values of the names ``written`` as they are written."""
     relations = form.relations
     facts = Facts(relations)
@@ -89,7 +89,9 @@ def _planned(form: ClosedForm, written: frozenset[str]) -> list[Value]:
     ]
 
 
-def _returned_at_once(values: list[Value], needed: set[str], definition: Definition) -> list[Value]:
+def _returned_at_once(
+    values: list[NamedValue], needed: set[str], definition: Definition
+) -> list[NamedValue]:
     """``values`` with an output that is another name for one under that name from the start, where
     it lies in the same dimensions.
     """
@@ -104,7 +106,7 @@ def _returned_at_once(values: list[Value], needed: set[str], definition: Definit
     for value in values:
         if value.tensor not in outer.values():
             e = written_in(value.expression, _met(value.expression, outer))
-            found.append(Value(outer.get(value.tensor.name, value.tensor), e))
+            found.append(NamedValue(outer.get(value.tensor.name, value.tensor), e))
     return found
 
 
@@ -112,18 +114,18 @@ def _met(e: Expr, outer: Mapping[str, Tensor]) -> dict[Tensor, Expr]:
     return {t: along(outer[t.name], t) for t in tensors_in(e) if t.name in outer}
 
 
-def _as_written(value: Value, definition: Definition) -> Value:
+def _as_written(value: NamedValue, definition: Definition) -> NamedValue:
     statement = definition.by_name.get(value.tensor.name)
-    return value if statement is None else Value(value.tensor, statement.expression)
+    return value if statement is None else NamedValue(value.tensor, statement.expression)
 
 
-def _with_its_readers(value: Value, values: list[Value]) -> Value:
+def _with_its_readers(value: NamedValue, values: list[NamedValue]) -> NamedValue:
     """The value; a peak that none of ``values`` adds is one that is subtracted."""
     if not isinstance(value.expression, Peak):
         return value
     if any(_adds(v.expression, value.tensor.name) for v in values):
         return value
-    return Value(value.tensor, SubtractedPeak(*value.expression.args))
+    return NamedValue(value.tensor, SubtractedPeak(*value.expression.args))
 
 
 def _adds(e: Expr, name: str) -> bool:
@@ -134,12 +136,12 @@ def _adds(e: Expr, name: str) -> bool:
     return any(_adds(a, name) for a in terms)
 
 
-def _stable(value: Value, facts: Facts) -> Value:
+def _stable(value: NamedValue, facts: Facts) -> NamedValue:
     """The value in a form that neither overflows nor loses digits."""
-    return Value(value.tensor, facts.relations.scales.safe(value.expression))
+    return NamedValue(value.tensor, facts.relations.scales.safe(value.expression))
 
 
-def _centred(value: Value, facts: Facts) -> list[Value]:
+def _centred(value: NamedValue, facts: Facts) -> list[NamedValue]:
     """The value, and a second line that centres it again where its sum is found to be zero."""
     e, tensor = value.expression, value.tensor
     if not isinstance(e, Add):
@@ -148,11 +150,11 @@ def _centred(value: Value, facts: Facts) -> list[Value]:
     if not missing:
         return [value]
     count = Mul(*(facts.relations.size(axis) for axis in missing))
-    return [value, Value(tensor, tensor - Sum.over(tensor, missing) / count)]
+    return [value, NamedValue(tensor, tensor - Sum.over(tensor, missing) / count)]
 
 
-def _needed(values: list[Value], needed: set[str]) -> list[Value]:
-    kept: list[Value] = []
+def _needed(values: list[NamedValue], needed: set[str]) -> list[NamedValue]:
+    kept: list[NamedValue] = []
     needed = set(needed)
     for value in reversed(values):
         if value.tensor.name in needed:
@@ -161,7 +163,7 @@ def _needed(values: list[Value], needed: set[str]) -> list[Value]:
     return kept[::-1]
 
 
-def _inlined(values: list[Value], wanted, needed: set[str]) -> list[Value]:
+def _inlined(values: list[NamedValue], wanted, needed: set[str]) -> list[NamedValue]:
     """``values`` with those that are ``wanted`` (by value and number of uses) written where they
     are used.
     """
@@ -174,7 +176,7 @@ def _inlined(values: list[Value], wanted, needed: set[str]) -> list[Value]:
     result = []
     for value in values:
         if value.tensor.name not in gone:
-            result.append(Value(value.tensor, in_full(value.expression, gone.values())))
+            result.append(NamedValue(value.tensor, in_full(value.expression, gone.values())))
     return result
 
 
@@ -182,7 +184,7 @@ def _occurrences(e: Expr) -> list[Tensor]:
     return [e] if isinstance(e, Tensor) else [t for arg in e.args for t in _occurrences(arg)]
 
 
-def _only_picked(tensor: Tensor, values: list[Value]) -> bool:
+def _only_picked(tensor: Tensor, values: list[NamedValue]) -> bool:
     """Whether only one entry in each row is ever read: then the others need not be computed."""
     readers = [v.expression for v in values if tensor in tensors_in(v.expression)]
     definition = next(v.expression for v in values if v.tensor == tensor)

@@ -1,7 +1,7 @@
 """The proof of the gradients inside of a forward: every slope of them obeys the chain rule.
 
-In: a `Definition`. Out: what is `Shown` of each gradient in it, or an `UnprovedError` that names
-the slope.
+In: a `Definition`. Out: what is `ShownClaims` of each gradient in it, or an `UnprovedError` that
+names the slope.
 
 A slope by ``t`` is the sum over all statements ``s`` that read ``t`` of the derivative of ``s`` by
 ``t`` times the slope by ``s``, with everything else held fixed.
@@ -16,10 +16,10 @@ from sympy import Add, Expr
 
 from derive.language.errors import UnprovedError
 from derive.language.notation.definition import Definition, InnerGradient
-from derive.language.notation.slope import Slope
+from derive.language.notation.slope import TotalGradient
 from derive.language.symbols import Tensor, tensors_in
 from derive.proof.proving.batch_sizes import batches_of
-from derive.proof.proving.claim import Batch, Shown, needed_on
+from derive.proof.proving.claim import Batch, ShownClaims, needed_on
 from derive.proof.proving.every_size import IndexedForward
 from derive.proof.proving.small_batch import SmallBatch, TotalDerivative
 
@@ -58,12 +58,12 @@ class ThroughReaders:
         return Add(*terms) - forward.written(self.expression, at)
 
 
-def shown_gradients(definition: Definition) -> list[Shown]:
+def shown_gradients(definition: Definition) -> list[ShownClaims]:
     """Prove the gradients inside of a forward on small batches. Raises `UnprovedError`."""
     return [_shown(inner) for inner in definition.inner]
 
 
-def _shown(inner: InnerGradient) -> Shown:
+def _shown(inner: InnerGradient) -> ShownClaims:
     definition = inner.definition
     batches = [Batch(definition, sizes) for sizes in batches_of(definition)]
     read = {slope.by.name: slope.read for slope in inner.slopes}
@@ -78,10 +78,12 @@ def _shown(inner: InnerGradient) -> Shown:
                 f"{slope.value}; nothing was emitted"
             )
         claims.append((claim, needed))
-    return Shown(inner.slopes[-1].read, claims)
+    return ShownClaims(inner.slopes[-1].read, claims)
 
 
-def _claim(definition: Definition, slope: Slope, read: Mapping[str, Expr]) -> ThroughReaders:
+def _claim(
+    definition: Definition, slope: TotalGradient, read: Mapping[str, Expr]
+) -> ThroughReaders:
     readers = tuple(
         (s.tensor, read[s.name])
         for s in definition.statements

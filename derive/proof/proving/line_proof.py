@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sympy import Add, Expr, Mul, exp
 
 from derive.gradient.closing.closed_form import ClosedForm
-from derive.gradient.values.naming import Value, in_full
+from derive.gradient.values.naming import NamedValue, in_full
 from derive.gradient.values.relations import Relations
 from derive.language.choices import without_minus_infinity, written_in
 from derive.language.nodes import Peak, Sum, along
@@ -33,7 +33,7 @@ WRITTEN, PROVED, STEP, UNPROVED = "as it is written", "proved equal", "a step", 
 
 
 @dataclass(frozen=True)
-class Line(Value):
+class ForwardLine(NamedValue):
     """A line of the forward, with the way in which it was proved.
 
     `WRITTEN`: it is the user's, up to the names of parts; `PROVED`: with the lines that it is made
@@ -43,7 +43,7 @@ class Line(Value):
     how: str
 
 
-def proved_lines(values: Iterable[Value], form: ClosedForm) -> tuple[Line, ...]:
+def proved_lines(values: Iterable[NamedValue], form: ClosedForm) -> tuple[ForwardLine, ...]:
     """The lines, each with the way in which it was proved; one that was not is `UNPROVED`."""
     values, relations = list(values), form.relations
     statements = form.definition.by_name
@@ -69,7 +69,7 @@ def proved_lines(values: Iterable[Value], form: ClosedForm) -> tuple[Line, ...]:
                 how = _how(whole, claim, relations, computed)
             if isinstance(e, Peak):
                 inside.pop(tensor.name, None)
-        lines.append(Line(tensor, e, how if in_order else UNPROVED))
+        lines.append(ForwardLine(tensor, e, how if in_order else UNPROVED))
     return tuple(lines)
 
 

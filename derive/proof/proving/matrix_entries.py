@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from sympy import Dummy, Expr, Piecewise, Symbol
 
-from derive.language.nodes import Cholesky, Inverse, LogDet, OfMatrix
+from derive.language.nodes import Cholesky, Inverse, LogDet, MatrixNode
 from derive.proof.proving.indexed_sum import IndexedSum, OverIndices
 from derive.proof.proving.total_derivative import TotalDerivative
 
 ROW, COLUMN = "row", "column"  # names of the indices of a matrix of its own
 
 
-class OfEntries(OverIndices, Expr):
+class OfMatrixEntries(OverIndices, Expr):
     """Its args are the entry of the matrix, the two indices in it, how long each axis is, and then
     the place in what is made of it. The indices are named by how deep such entries are nested, so
     that equal ones are written alike.
@@ -27,7 +27,7 @@ class OfEntries(OverIndices, Expr):
     is_commutative = True
 
     def __new__(cls, entry: Expr, row: Expr, column: Expr, *more: Expr) -> Expr:
-        inner = [int(node.args[1].name.removeprefix(ROW)) for node in entry.atoms(OfEntries)]
+        inner = [int(node.args[1].name.removeprefix(ROW)) for node in entry.atoms(OfMatrixEntries)]
         depth = max(inner, default=0) + 1
         own = [Symbol(f"{kind}{depth}", integer=True) for kind in (ROW, COLUMN)]
         entry = entry.xreplace(dict(zip((row, column), own, strict=True)))
@@ -66,7 +66,7 @@ class OfEntries(OverIndices, Expr):
         return derivative.xreplace(dict(zip(own, (row, column), strict=True)))
 
 
-class InverseEntry(OfEntries):
+class InverseEntry(OfMatrixEntries):
     """An entry of the inverse. The inverses of a matrix and its transpose share entries: of both
     the matrix that sorts first is taken.
     """
@@ -85,7 +85,7 @@ class InverseEntry(OfEntries):
         return -self.total(left * self.change(variable, i, j) * right, *indices)
 
 
-class LogDetOf(OfEntries):
+class LogDetOf(OfMatrixEntries):
     """log|det A|."""
 
     def _eval_derivative(self, variable):
@@ -93,7 +93,7 @@ class LogDetOf(OfEntries):
         return self.total(self.inverse(j, i) * self.change(variable, i, j), *indices)
 
 
-class FactorEntry(OfEntries):
+class FactorEntry(OfMatrixEntries):
     """An entry of the lower triangular factor of (A + A^T)/2."""
 
     def _eval_derivative(self, variable):
@@ -122,7 +122,7 @@ def _indices() -> tuple[Dummy, Dummy]:
     return Dummy(ROW, integer=True), Dummy(COLUMN, integer=True)
 
 
-ENTRIES: dict[type[OfMatrix], type[OfEntries]] = {
+ENTRIES: dict[type[MatrixNode], type[OfMatrixEntries]] = {
     Inverse: InverseEntry,
     LogDet: LogDetOf,
     Cholesky: FactorEntry,

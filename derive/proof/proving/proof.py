@@ -36,7 +36,14 @@ from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.proof.proving.alike import shown_by_parts
 from derive.proof.proving.batch_sizes import batches_of
 from derive.proof.proving.chain_proof import shown_adjoint
-from derive.proof.proving.claim import Batch, Equality, ProvedGradient, Shown, may_hold, needed_on
+from derive.proof.proving.claim import (
+    Batch,
+    Equality,
+    ProvedGradient,
+    ShownClaims,
+    may_hold,
+    needed_on,
+)
 from derive.proof.proving.forward_in_parts import ForwardInParts
 from derive.proof.proving.inner_gradients import shown_gradients
 from derive.proof.proving.proved import Proved, cut_short, failure, out_of_time
@@ -107,8 +114,8 @@ class Proofs:
             s.of.name for s in form.statements if s.of is not None and s.of.role == "statement"
         }
         self.parts = ForwardInParts(form, self.batches)
-        self._steps: dict[Adjoint, Shown] = {}
-        self._closed: dict[str, Shown] = {}
+        self._steps: dict[Adjoint, ShownClaims] = {}
+        self._closed: dict[str, ShownClaims] = {}
 
     @property
     def proved(self) -> list[str]:
@@ -121,7 +128,7 @@ class Proofs:
         """
         return self.parts.chain if name in self.parts.chain.by_name else self.form.chain
 
-    def step(self, adjoint: Adjoint) -> Shown:
+    def step(self, adjoint: Adjoint) -> ShownClaims:
         """Prove that ``adjoint`` is the derivative of the statements that read its tensor."""
         if adjoint not in self._steps:
             chain, batches = self.form.chain, self.batches
@@ -131,7 +138,7 @@ class Proofs:
             self._steps[adjoint] = shown
         return self._steps[adjoint]
 
-    def _step_by_parts(self, adjoint: Adjoint) -> Shown | None:
+    def _step_by_parts(self, adjoint: Adjoint) -> ShownClaims | None:
         """The same of a gradient that the forward has otherwise with its parts, where it is equal
         to what the steps through the parts come to, each of which is small. None where that is not
         shown.
@@ -152,7 +159,7 @@ class Proofs:
         ]
         found = shown_by_parts(claim, self.parts.batches, unnamed)
         grounds = [*map(self.step, dict.fromkeys(steps)), *self.parts.respelled]
-        return None if found is None else Shown(adjoint.tensor, found, grounds)
+        return None if found is None else ShownClaims(adjoint.tensor, found, grounds)
 
     def _is_as_written(self, adjoint: Adjoint) -> bool:
         """Whether the chain of the forward as written has this step."""
@@ -163,7 +170,7 @@ class Proofs:
             return True
         return _readers(adjoint.of, written) == _readers(adjoint.of, parts)
 
-    def closed(self, name: str) -> Shown:
+    def closed(self, name: str) -> ShownClaims:
         """The closed form of an adjoint of the chain, under its name or inserted where it is
         read.
         """
@@ -173,7 +180,7 @@ class Proofs:
             self._closed[name] = self.gradient(self.form.by_name.get(name) or inserted)
         return self._closed[name]
 
-    def gradient(self, statement: ClosedStatement) -> Shown:
+    def gradient(self, statement: ClosedStatement) -> ShownClaims:
         """Prove that ``statement`` follows from the chain, with the proved closed form of every
         adjoint that is read.
         """
@@ -183,7 +190,7 @@ class Proofs:
         met = {t.name for e in (adjoint.expression, written) for t in adjoints_in(e)}
         read = [a.name for a in chain.adjoints if a.name in met and a is not adjoint]
         grounds = [self.step(adjoint), *map(self.closed, read), *self.parts.respelled]
-        return Shown(statement.tensor, self._equality(adjoint, statement), grounds)
+        return ShownClaims(statement.tensor, self._equality(adjoint, statement), grounds)
 
     def _equality(
         self, adjoint: Adjoint, statement: ClosedStatement

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement
 from derive.language.notation.definition import Definition
-from derive.proof.proving.claim import ProvedGradient, Shown
+from derive.proof.proving.claim import ProvedGradient, ShownClaims
 from derive.running.limits import Doing
 
 LONGER = "give a longer --limit, or name parts of long statements: each is proved on its own"
@@ -108,7 +108,7 @@ def out_of_time(form: ClosedForm, proved: Collection[str], doing: Doing) -> str:
     return "\n".join(lines)
 
 
-def cut_short(form: ClosedForm, shown: Iterable[Shown]) -> str:
+def cut_short(form: ClosedForm, shown: Iterable[ShownClaims]) -> str:
     """Parts of a usable proof that the time limit left undone, in words."""
     undecided = dict.fromkeys(s.tensor.name for s in shown if s.every_size is None)
     undone = [f"whether {', '.join(undecided)} hold for every size"] if undecided else []

@@ -60,7 +60,7 @@ COMPARED: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True)
-class Rounded:
+class Approximate:
     """A value, with a bound on its rounding error."""
 
     value: complex
@@ -72,7 +72,7 @@ class RandomPoint:
 
     def __init__(self, seed: int, definitions: Mapping[Symbol, Expr]):
         self.seed, self.definitions = seed, definitions
-        self.known: dict[Expr, Rounded] = {}
+        self.known: dict[Expr, Approximate] = {}
         self.asked: dict[Symbol, list[float]] = {}
 
     def may_vanish(self, e: Expr) -> bool:
@@ -89,29 +89,29 @@ class RandomPoint:
         if asked != self.asked:
             self.asked, self.known = asked, {}
 
-    def number(self, e: Expr) -> Rounded | None:
+    def number(self, e: Expr) -> Approximate | None:
         """The value of ``e``, or None where it has none that can be told."""
         try:
             return self.value(e)
         except (ArithmeticError, AttributeError, ValueError, TypeError, RecursionError):
             return None
 
-    def value(self, e: Expr) -> Rounded:
+    def value(self, e: Expr) -> Approximate:
         """The value of ``e``. Raises an error of arithmetic where it has none."""
         if e not in self.known:
             self.known[e] = self._value(e)
         return self.known[e]
 
-    def _value(self, e: Expr) -> Rounded:
+    def _value(self, e: Expr) -> Approximate:
         if isinstance(e, Indicator):
-            return Rounded(float(e.place == self._place_of_one(e)), 0.0)
+            return Approximate(float(e.place == self._place_of_one(e)), 0.0)
         if e == MINUS_INFINITY:
-            return Rounded(-inf, 0.0)
+            return Approximate(-inf, 0.0)
         if e.is_Symbol:
             known = e in self.definitions
-            return self.value(self.definitions[e]) if known else Rounded(self._drawn(e), 0.0)
+            return self.value(self.definitions[e]) if known else Approximate(self._drawn(e), 0.0)
         if e.is_number and not e.args:
-            return Rounded(float(e), abs(float(e)) * ROUNDING)
+            return Approximate(float(e), abs(float(e)) * ROUNDING)
         if isinstance(e, Piecewise):
             return self._first_that_holds(e.args)
         if isinstance(e, Branches):
@@ -120,7 +120,7 @@ class RandomPoint:
         if isinstance(e, sign):
             operands = [_without_rounding(o) for o in operands]
         value = _computed(e, [o.value for o in operands])
-        return Rounded(value, _error(e, value, operands))
+        return Approximate(value, _error(e, value, operands))
 
     def _real(self, e: Expr) -> float:
         return _real(self.value(e).value)
@@ -143,7 +143,7 @@ class RandomPoint:
         values = [self._real(value) for value in indicator.values]
         return values.index(max(values))
 
-    def _first_that_holds(self, pairs) -> Rounded:
+    def _first_that_holds(self, pairs) -> Approximate:
         return next(self.value(value) for value, condition in pairs if self._holds(condition))
 
     def _holds(self, condition: Basic) -> bool:
@@ -156,7 +156,7 @@ class RandomPoint:
             return every(map(self._holds, condition.args))
         if isinstance(condition, Relational):
             left, right = map(self.value, condition.args)
-            gap = Rounded(left.value - right.value, left.error + right.error)
+            gap = Approximate(left.value - right.value, left.error + right.error)
             if _without_rounding(gap).value == 0:
                 left = right
             return COMPARED[condition.rel_op](_real(left.value), _real(right.value))
@@ -218,7 +218,7 @@ def _computed(e: Expr, values: Sequence[complex]) -> complex:
     return complex(e.func(*(Float(_real(value)) for value in values)).evalf())
 
 
-def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
+def _error(e: Expr, value: complex, operands: Sequence[Approximate]) -> float:
     """A bound of the rounding of ``value``, to first order."""
     own = ROUNDING * abs(value)
     if isinstance(e, Add):
@@ -239,10 +239,10 @@ def _error(e: Expr, value: complex, operands: Sequence[Rounded]) -> float:
     return own + sum(o.error for o in operands)  # at moderate numbers, slopes are about 1 at most
 
 
-def _without_rounding(number: Rounded) -> Rounded:
+def _without_rounding(number: Approximate) -> Approximate:
     """0 for the rounding error left by equal numbers, whose sign means nothing."""
     rounded = abs(number.value) <= SAFE * number.error < inf
-    return Rounded(0.0, 0.0) if rounded else number
+    return Approximate(0.0, 0.0) if rounded else number
 
 
 def _real(value: complex) -> float:

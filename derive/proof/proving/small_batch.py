@@ -30,9 +30,9 @@ from derive.language.nodes import (
     LargestSoFar,
     LogCumSumExp,
     LogDet,
+    MatrixNode,
     Max,
     NewMax,
-    OfMatrix,
     OneHot,
     Peak,
     Position,
@@ -216,7 +216,7 @@ class SmallBatch:
             return self._one_hot(e, at, values)
         if isinstance(e, GoneAlong):
             return self._state(e, at, values)
-        if isinstance(e, OfMatrix):
+        if isinstance(e, MatrixNode):
             return self._of_matrix(e, at, values)
         return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
 
@@ -243,7 +243,7 @@ class SmallBatch:
             self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
         )
 
-    def _of_matrix(self, e: OfMatrix, at, values) -> Expr:
+    def _of_matrix(self, e: MatrixNode, at, values) -> Expr:
         """A function of a matrix from its entries: by minors, or by its factor's entries."""
         rows, columns = e.axes
         places, by = range(self.sizes[rows]), OfScalars()

@@ -37,7 +37,7 @@ from sympy import (
 from derive.language.choices import without_masks
 from derive.language.traversal import parts_of
 from derive.proof.zero.cases import SignTest, vanishes_by_cases
-from derive.proof.zero.fractions import Budget, Fractions, TooLarge
+from derive.proof.zero.fractions import Fractions, TermBudget, TooLarge
 from derive.proof.zero.independent_parts import count_of_terms, independent
 from derive.proof.zero.indeterminates import INFINITE, Indeterminates
 from derive.proof.zero.indicator import Indicator
@@ -68,7 +68,7 @@ class ZeroTest(Indeterminates):
     def __init__(self):
         super().__init__()
         self.most: int | None = None
-        self.budget = Budget()
+        self.budget = TermBudget()
         self.zeros: set[Expr] = set()
         self.solutions: dict[Symbol, Expr] = {}
         self.count_solved = 0
@@ -80,7 +80,7 @@ class ZeroTest(Indeterminates):
             return True
         if not self._note_shares(e):
             return False
-        self.budget = Budget(self.most)
+        self.budget = TermBudget(self.most)
         rational = self.rational(e)
         if rational in self.zeros or self._vanishes_in_one_way(e, rational):
             self.zeros.add(rational)
@@ -106,7 +106,7 @@ class ZeroTest(Indeterminates):
         for most in WITHIN if self.most is None else (self.most,):
             left = []
             for way in ways:
-                self.budget = Budget(most)
+                self.budget = TermBudget(most)
                 try:
                     if way():
                         return True

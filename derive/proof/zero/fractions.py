@@ -25,7 +25,7 @@ class TooLarge(ArithmeticError):
     """More products of terms were needed than allowed."""
 
 
-class Budget:
+class TermBudget:
     """Number of products of two terms that may still be made: any where ``left`` is None."""
 
     def __init__(self, left: int | None = None):
@@ -44,7 +44,7 @@ class Fractions:
     within a ``budget``.
     """
 
-    def __init__(self, symbols: Sequence[Symbol], budget: Budget):
+    def __init__(self, symbols: Sequence[Symbol], budget: TermBudget):
         self.budget = budget
         self.ring, *_ = ring(symbols, QQ)
         self.generator = dict(zip(self.ring.symbols, self.ring.gens, strict=True))

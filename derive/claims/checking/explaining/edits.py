@@ -21,12 +21,12 @@ from derive.claims.checking.explaining.guesses import (
     FACTOR,
     ITSELF,
     PROJECTION,
-    Edit,
+    GuessedEdit,
     Guesses,
 )
-from derive.claims.checking.explaining.known import Known
+from derive.claims.checking.explaining.known import KnownValues
 from derive.claims.checking.explaining.needs import Needs
-from derive.claims.checking.explaining.written import Written
+from derive.claims.checking.explaining.written import WrittenClaim
 from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.comparison import difference_at
 from derive.claims.checking.numbers.doubles import Doubles
@@ -67,16 +67,19 @@ class Edited:
 
 
 def smallest_edit(
-    names: ValueNames, of: Tensor, written: Written, original: Definition
+    names: ValueNames, of: Tensor, written: WrittenClaim, original: Definition
 ) -> Edited | None:
     """The cheapest edit that holds; once one is short, no further phase looks for another."""
     needs = _needs(names, of, written)
     if needs is None:
         return None
-    known, holding = Known(needs.at, base_of(written, names, original)), Holding(names, of, written)
-    best: Edit | None = None
+    known, holding = (
+        KnownValues(needs.at, base_of(written, names, original)),
+        Holding(names, of, written),
+    )
+    best: GuessedEdit | None = None
     for phase in Guesses(needs, known, names.chain.definition).phases():
-        found: list[Edit] = []
+        found: list[GuessedEdit] = []
         with suppress(Unevaluable):  # too much work: what was found is what there is
             found += phase
         cheaper = [e for e in found if best is None or e.cost < best.cost]
@@ -86,7 +89,7 @@ def smallest_edit(
     return best and in_words(best, written)
 
 
-def _needs(names: ValueNames, of: Tensor, written: Written) -> Needs | None:
+def _needs(names: ValueNames, of: Tensor, written: WrittenClaim) -> Needs | None:
     """Values that the claim needs, at the first random point where it is defined; else None."""
     definition = names.chain.definition
     for point in random_points(definition, patterns=UNLIKE_NUMBERS):
@@ -101,12 +104,12 @@ def _needs(names: ValueNames, of: Tensor, written: Written) -> Needs | None:
     return None
 
 
-def _best(found: Iterable[Edit], holding: Holding) -> Edit | None:
+def _best(found: Iterable[GuessedEdit], holding: Holding) -> GuessedEdit | None:
     """The first that holds. Of the factors of a product, which often hold alike, one is tried
     first.
     """
-    held: list[Edit] = []
-    first: dict[tuple, Edit] = {}
+    held: list[GuessedEdit] = []
+    first: dict[tuple, GuessedEdit] = {}
     cheapest = sorted(found, key=lambda e: e.cost)
     again = [e for e in cheapest if first.setdefault(e.key, e) is not e]
     for edit in (*list(first.values())[:MOST_TRIED], *again[:MOST_TRIED]):
@@ -121,10 +124,10 @@ def _best(found: Iterable[Edit], holding: Holding) -> Edit | None:
 class Holding:
     """Test edits of one claim at random points, with fifty digits."""
 
-    def __init__(self, names: ValueNames, of: Tensor, written: Written):
+    def __init__(self, names: ValueNames, of: Tensor, written: WrittenClaim):
         self.names, self.of, self.written = names, of, written
 
-    def settled(self, edit: Edit) -> Edit | None:
+    def settled(self, edit: GuessedEdit) -> GuessedEdit | None:
         """The edit if it holds, with a function of the sizes where its number is one: a half may be
         1/sqrt(D), at D = 4.
         """
@@ -133,7 +136,7 @@ class Holding:
         exact = self._exact(edit)
         return exact if exact is not None and self._holds(exact) else None
 
-    def _holds(self, edit: Edit) -> bool:
+    def _holds(self, edit: GuessedEdit) -> bool:
         e = self.written.plain(self.written.with_other(edit.spot, edit.value))
         if not axes_of(e) <= set(self.of.home):
             return False
@@ -143,7 +146,7 @@ class Holding:
             return False
 
     @in_full_precision
-    def _exact(self, edit: Edit) -> Edit | None:
+    def _exact(self, edit: GuessedEdit) -> GuessedEdit | None:
         ratios = []
         for at in self.names.evaluations:
             try:
@@ -159,7 +162,7 @@ class Holding:
         size = self.written.size(exact) if exact.args else 0
         return replace(edit, number=exact, cost=edit.cost + size)
 
-    def _number(self, edit: Edit, needs: Needs):
+    def _number(self, edit: GuessedEdit, needs: Needs):
         """The number of the edit at one point."""
         factors, _ = needs.factors(edit.spot) if needs.is_defined else (None, False)
         if factors is None:
@@ -174,7 +177,7 @@ class Holding:
         return None
 
 
-def base_of(written: Written, names: ValueNames, original: Definition) -> list[Expr]:
+def base_of(written: WrittenClaim, names: ValueNames, original: Definition) -> list[Expr]:
     """The values that a missing one is looked for among: those that the text names first, then
     those of the forward, and short parts of both.
     """
@@ -208,13 +211,13 @@ def slopes_of(definition: Definition) -> Iterator[Expr]:
 # In words
 
 
-def in_words(edit: Edit, written: Written) -> Edited:
+def in_words(edit: GuessedEdit, written: WrittenClaim) -> Edited:
     line = written.line(edit.spot)
     words = _words(edit, written)
     return Edited(edit.kind, line.number, line.source.strip(), words, edit.cost)
 
 
-def _words(edit: Edit, written: Written) -> str:
+def _words(edit: GuessedEdit, written: WrittenClaim) -> str:
     node, by, value = edit.spot.node, edit.by, edit.value
     if edit.kind == PROJECTION:
         itself = _called(edit, written)
@@ -236,7 +239,7 @@ def _words(edit: Edit, written: Written) -> str:
     return f"{what}: {written.text(node)} must be {written.text(value)}{where}"
 
 
-def _lacks(edit: Edit, written: Written) -> str:
+def _lacks(edit: GuessedEdit, written: WrittenClaim) -> str:
     """``the factor w is missing``, or one is there that must not be."""
     if edit.kind != FACTOR:
         return f"the term {written.text(edit.by)} is missing"
@@ -248,7 +251,7 @@ def _lacks(edit: Edit, written: Written) -> str:
     return f"the factor {written.text(edit.by)} is missing"
 
 
-def _called(edit: Edit, written: Written) -> Expr:
+def _called(edit: GuessedEdit, written: WrittenClaim) -> Expr:
     """The value at a spot by its name; a long one gets a letter."""
     node = edit.spot.node
     if not node.args or node.func in written.lines:

@@ -1,8 +1,8 @@
 """Guess edits that make a claim right: look up the values that its spots need among known ones.
 
 In: what a claim needs at one point (``needs.py``), and the values that are known there
-(``known.py``). Out: `Edit` records, in phases, the likely and quick ones first. No mistake is
-listed here: a value is compared with a value.
+(``known.py``). Out: `GuessedEdit` records, in phases, the likely and quick ones first. No mistake
+is listed here: a value is compared with a value.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from operator import mul, truediv
 
 from sympy import Dummy, Expr, Float, Integer, Mul, Rational, S
 
-from derive.claims.checking.explaining.known import Known, Multiple, joined, varying
+from derive.claims.checking.explaining.known import KnownValues, Multiple, joined, varying
 from derive.claims.checking.explaining.needs import SCALES, Needs
-from derive.claims.checking.explaining.written import Spot, Written
+from derive.claims.checking.explaining.written import Spot, WrittenClaim
 from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.tables import UNDEFINED, Table, projection
 from derive.language.array_node import ArrayNode
@@ -37,7 +37,7 @@ ITSELF = Dummy("itself", real=True)
 
 
 @dataclass(frozen=True)
-class Edit:
+class GuessedEdit:
     """At a ``spot``, ``number * rest`` as a missing 'factor', as a missing 'term', as what a
     'projection' takes away, or as 'another' value instead of ``old``. In ``rest`` the value
     at the spot is called `ITSELF`.
@@ -76,14 +76,14 @@ class Edit:
 class Guesses:
     """Edits of one claim, guessed in float64."""
 
-    def __init__(self, needs: Needs, known: Known, definition: Definition):
+    def __init__(self, needs: Needs, known: KnownValues, definition: Definition):
         self.needs, self.known, self.definition = needs, known, definition
-        self.written: Written = needs.written
+        self.written: WrittenClaim = needs.written
         self.home = needs.of.home
         self.spots: list[tuple[Spot, Table]] = []
         self.summed: list[Spot] = []  # where what is needed cannot be told
 
-    def phases(self) -> Iterator[Iterator[Edit]]:
+    def phases(self) -> Iterator[Iterator[GuessedEdit]]:
         yield self._of_one_value()
         yield self._of_sums()
         yield self._one_by_one()
@@ -91,7 +91,7 @@ class Guesses:
 
     # Where the entries that are needed can be told
 
-    def _of_one_value(self) -> Iterator[Edit]:
+    def _of_one_value(self) -> Iterator[GuessedEdit]:
         """A factor, a term or another value."""
         for spot in self.written.spots:
             if not axes_of(spot.node) and is_number_or_size(spot.node):
@@ -118,7 +118,7 @@ class Guesses:
         marked = self.written.with_other(spot, spot.node * SCALES[0])
         return any(node.has(SCALES[0]) for node in marked.atoms(ArrayNode))
 
-    def _of_some(self, spot: Spot, factors) -> Iterator[Edit]:
+    def _of_some(self, spot: Spot, factors) -> Iterator[GuessedEdit]:
         """Factors, where some entries do not depend on the spot, as in a branch of a choice."""
         there = {i: v for i, v in factors.items() if v is not None}
         for e, table in ((S.One, Table((), {(): float(1)})), *self.known.singles):
@@ -129,7 +129,9 @@ class Guesses:
                 if number and all(abs(v - number * b) < CLOSE * abs(v) for v, b in pairs):
                     yield self._edit(spot, FACTOR, Multiple(number, e))
 
-    def _values(self, spot: Spot, factors: Table, look: Callable, more: int = 0) -> Iterator[Edit]:
+    def _values(
+        self, spot: Spot, factors: Table, look: Callable, more: int = 0
+    ) -> Iterator[GuessedEdit]:
         """Edits that replace the value at the spot, or add a term to it."""
         value = self._value(spot.node)
         if value is not None:
@@ -139,7 +141,7 @@ class Guesses:
                 for known in look(table) if table else ():
                     yield self._edit(spot, kind, known, more)
 
-    def _two_factors(self, spot: Spot, factors: Table) -> Iterator[Edit]:
+    def _two_factors(self, spot: Spot, factors: Table) -> Iterator[GuessedEdit]:
         """Edits that replace two factors of the product at the spot."""
         parts = [a for a in spot.node.args if axes_of(a)] if isinstance(spot.node, Mul) else []
         for a, b in combinations(parts[:MOST_FACTORS], 2):
@@ -151,7 +153,7 @@ class Guesses:
     def _value(self, node: Expr) -> Table | None:
         return self.known.table(node) if axes_of(node) <= set(self.home) else None
 
-    def _of_two_values(self) -> Iterator[Edit]:
+    def _of_two_values(self) -> Iterator[GuessedEdit]:
         """A product or a quotient of two values."""
         for spot, factors in self.spots:
             for known in self.known.of_two(factors):
@@ -160,7 +162,7 @@ class Guesses:
 
     # Sums
 
-    def _of_sums(self) -> Iterator[Edit]:
+    def _of_sums(self) -> Iterator[GuessedEdit]:
         """A sum along another axis or one that is added, and a matrix transposed."""
         for spot in self.written.spots:
             for other in (*_along_others(spot.node), *self._transposed(spot.node)):
@@ -169,7 +171,7 @@ class Guesses:
         for spot, factors in self.spots:
             yield from self._less_a_sum(spot, factors)
 
-    def _less_a_sum(self, spot: Spot, factors: Table) -> Iterator[Edit]:
+    def _less_a_sum(self, spot: Spot, factors: Table) -> Iterator[GuessedEdit]:
         """``v + a*Sum(b*v)``: what a normalisation takes away."""
         value = self._value(spot.node)
         if value is None or not any(t.role == "adjoint" for t in tensors_in(spot.node)):
@@ -199,7 +201,7 @@ class Guesses:
 
     # Guesses
 
-    def _one_by_one(self) -> Iterator[Edit]:
+    def _one_by_one(self) -> Iterator[GuessedEdit]:
         """A factor, or another value, under a sum or in a function, where none can be told."""
         left = MOST_GUESSES / self._size(self.written.whole)
         for spot in self.summed:
@@ -232,11 +234,11 @@ class Guesses:
 
     def _edit(
         self, spot: Spot, kind: str, known: Multiple, more: int = 0, old: Expr | None = None
-    ) -> Edit:
+    ) -> GuessedEdit:
         number = _number(known.number)
         effort = EFFORT[kind] if spot.node.args else 1
         cost = effort + more + 2 * isinstance(number, Float) + spot.uses - 1 + self._size(known.e)
-        return Edit(spot, kind, number, known.e, old or spot.node, cost)
+        return GuessedEdit(spot, kind, number, known.e, old or spot.node, cost)
 
 
 def _number(number: float) -> Expr:

@@ -76,7 +76,7 @@ def numbers(table: Table) -> bool:
     return all(v is not UNDEFINED and v is not BELOW for v in table.entries.values())
 
 
-class Known:
+class KnownValues:
     """The values of ``base`` and what formulas make of them, by their entries."""
 
     def __init__(self, at: Evaluation, base: Iterable[Expr]):

@@ -14,7 +14,7 @@ from typing import Any
 
 from sympy import Expr, Integer
 
-from derive.claims.checking.explaining.written import Spot, Written
+from derive.claims.checking.explaining.written import Spot, WrittenClaim
 from derive.claims.checking.numbers.evaluation import Evaluation
 from derive.claims.checking.numbers.tables import UNDEFINED, Index, projection
 from derive.gradient.chain.chain import adjoint_of
@@ -30,7 +30,7 @@ Entries = Mapping[Index, Any]
 class Needs:
     """Values that a claim about the gradient of ``of`` needs, in the numbers of ``at``."""
 
-    def __init__(self, at: Evaluation, of: Tensor, written: Written, plain: bool = False):
+    def __init__(self, at: Evaluation, of: Tensor, written: WrittenClaim, plain: bool = False):
         self.at, self.of, self.written, self.plain = at, of, written, plain
         for t, k in zip(SCALES, (0, 2, 3), strict=True):
             at.give(t, Integer(k))

@@ -99,7 +99,7 @@ def neighbours(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
                 yield _neighbour(replace(both, change=change, tensors=_one_by_one(a, both)))
 
 
-def _one_by_one(a: Edit, both: Edit) -> tuple[tuple[Tensor, Tensor], ...]:
+def _one_by_one(a: EditedDefinition, both: EditedDefinition) -> tuple[tuple[Tensor, Tensor], ...]:
     """The tensors of the first edit as the second leaves them, and those of the second."""
     second = dict(both.tensors)
     first = {old: second.get(new, new) for old, new in a.tensors}
@@ -107,7 +107,7 @@ def _one_by_one(a: Edit, both: Edit) -> tuple[tuple[Tensor, Tensor], ...]:
 
 
 @dataclass(frozen=True)
-class Edit:
+class EditedDefinition:
     """A definition in which the statement ``name`` has another expression."""
 
     change: str
@@ -117,11 +117,11 @@ class Edit:
     tensors: tuple[tuple[Tensor, Tensor], ...]
 
 
-def _neighbour(edit: Edit) -> Neighbour:
+def _neighbour(edit: EditedDefinition) -> Neighbour:
     return Neighbour(edit.change, derive_chain(edit.definition), edit.tensors)
 
 
-def edits(definition: Definition, of: Tensor) -> Iterator[Edit]:
+def edits(definition: Definition, of: Tensor) -> Iterator[EditedDefinition]:
     """Every edit of one place of one statement that is computed from ``of``."""
     depending = definition.depending_on(of.name)
     for statement in definition.statements:
@@ -137,7 +137,7 @@ def edits(definition: Definition, of: Tensor) -> Iterator[Edit]:
                 yield edit
 
 
-def edited(definition: Definition, name: str, expression: Expr) -> Edit | None:
+def edited(definition: Definition, name: str, expression: Expr) -> EditedDefinition | None:
     """The definition with another expression for one statement; None where that is no forward of
     the same output.
     """
@@ -159,7 +159,7 @@ def edited(definition: Definition, name: str, expression: Expr) -> Edit | None:
     old = definition.by_name[name].expression
     change = f"{_equals(name)}{formula(expression)} in place of {_equals(name)}{formula(old)}"
     result = replace(definition, statements=tuple(statements))
-    return Edit(change, name, expression, result, tuple(tensors.items()))
+    return EditedDefinition(change, name, expression, result, tuple(tensors.items()))
 
 
 def _equals(name: str) -> str:

@@ -1,10 +1,10 @@
 """Term by term: in which terms a claimed gradient and the right one differ.
 
 In: two expressions for one gradient, over forward values and the gradients that arrive. Out: a
-`Comparison`. Both are multiplied out by the identities of the closed form, and a term is a product
-of tensors with a coefficient of numbers, sizes and scalars, so that what differs can be said: a
-term that is missing, one too many, a wrong sign, a coefficient 1/N that must be 1/(N - 1), or a
-factor of the whole.
+`TermComparison`. Both are multiplied out by the identities of the closed form, and a term is a
+product of tensors with a coefficient of numbers, sizes and scalars, so that what differs can be
+said: a term that is missing, one too many, a wrong sign, a coefficient 1/N that must be 1/(N - 1),
+or a factor of the whole.
 
 People write the same product in many ways. So a part of the claim that has the value of a named
 tensor of the forward gets its name (`ValueNames`), and what still looks different is written as a
@@ -30,7 +30,7 @@ from derive.gradient.closing.identities import elimination, identities
 from derive.gradient.closing.rewriting import normal_form
 from derive.gradient.closing.steps import Record
 from derive.gradient.values.naming import in_full
-from derive.language.identity import Identity
+from derive.language.identity import IdentityRule
 from derive.language.nodes import along
 from derive.language.quotients import cancelled
 from derive.language.symbols import Tensor, is_constant, tensors_in
@@ -59,7 +59,7 @@ class TermDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TermComparison:
     """``outside * (terms)``: the factor before the brackets and where the terms in them differ.
 
     ``factor`` is (got, expected) where the factor before the brackets itself differs.
@@ -89,7 +89,7 @@ class Comparison:
         is_scale = self.factor is not None and is_constant(self.factor[1] / self.factor[0])
         return (kinds == {"sign"} and self.factor is None) or (count == 1 and is_scale)
 
-    def mapped(self, rewrite: Callable[[Expr], Expr]) -> Comparison:
+    def mapped(self, rewrite: Callable[[Expr], Expr]) -> TermComparison:
         """The same comparison with its products written otherwise."""
         return replace(
             self,
@@ -110,7 +110,7 @@ class TermByTerm:
     def chain(self) -> Chain:
         return self.form.chain
 
-    def compare(self, of: Tensor, claimed: Expr) -> Comparison | None:
+    def compare(self, of: Tensor, claimed: Expr) -> TermComparison | None:
         """Terms in which ``claimed`` differs from the gradient of ``of``; None if unknown."""
         comparisons = []
         for right, claim in self._readings(of, claimed):
@@ -159,7 +159,7 @@ class TermByTerm:
         if combination is not None:
             yield combination
 
-    def _terms(self, e: Expr, of: Tensor, rules: tuple[Identity, ...], unfold: bool) -> Terms:
+    def _terms(self, e: Expr, of: Tensor, rules: tuple[IdentityRule, ...], unfold: bool) -> Terms:
         """``e`` as a sum of products; the gradients of inputs in it are written out, and with
         ``unfold`` the values that do not depend on ``of``.
         """
@@ -213,7 +213,7 @@ def collected(e: Expr) -> Terms:
     return {product: c for product, c in terms.items() if c != 0}
 
 
-def _inside_brackets(got: Terms, expected: Terms) -> Comparison | None:
+def _inside_brackets(got: Terms, expected: Terms) -> TermComparison | None:
     """Compare after taking the factor common to all terms of both out of the brackets."""
     if (not got and not expected) or len(got) > MOST_TERMS:
         return None
@@ -222,7 +222,7 @@ def _inside_brackets(got: Terms, expected: Terms) -> Comparison | None:
     return _compared(outside, _divided(got, outside), _divided(expected, outside))
 
 
-def _factor_apart(got: Terms, expected: Terms) -> Comparison | None:
+def _factor_apart(got: Terms, expected: Terms) -> TermComparison | None:
     """The two with a factor of their own before the brackets, its coefficient that of the most
     terms.
     """
@@ -243,7 +243,7 @@ def _factor_apart(got: Terms, expected: Terms) -> Comparison | None:
     return replace(comparison, factor=(scale * theirs, ours))
 
 
-def _compared(outside: Expr, got: Mapping, expected: Mapping) -> Comparison:
+def _compared(outside: Expr, got: Mapping, expected: Mapping) -> TermComparison:
     products = list(dict.fromkeys([*expected, *got]))
     differences, agreeing = [], 0
     for term in products:
@@ -252,7 +252,7 @@ def _compared(outside: Expr, got: Mapping, expected: Mapping) -> Comparison:
             agreeing += 1
         else:
             differences.append(TermDifference(term, theirs, ours))
-    return Comparison(outside, tuple(differences), agreeing)
+    return TermComparison(outside, tuple(differences), agreeing)
 
 
 def _divided(terms: Terms, factor: Expr) -> Terms:

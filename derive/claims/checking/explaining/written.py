@@ -17,7 +17,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from derive.claims.checking.words.spoken import formula
-from derive.claims.reading import Line
+from derive.claims.reading import TextLine
 from derive.language.array_node import ArrayNode
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, ordered
 
@@ -38,12 +38,12 @@ class Spot:
     within: Expr | None = None
 
 
-class Written:
+class WrittenClaim:
     """``whole`` is the claim with names in it; ``lines`` are those of the names."""
 
-    def __init__(self, claimed: Expr, lines: Sequence[Line], last: Line):
+    def __init__(self, claimed: Expr, lines: Sequence[TextLine], last: TextLine):
         self.last = last
-        self.lines: dict[UndefinedFunction, Line] = {}
+        self.lines: dict[UndefinedFunction, TextLine] = {}
         known: dict[Expr, Expr] = {}
         for line in lines:
             e = line.value
@@ -91,7 +91,7 @@ class Written:
         body = _replaced(self.body(spot.holder), old, other)
         return self.whole.xreplace({spot.holder: spot.holder.func(body)})
 
-    def line(self, spot: Spot) -> Line:
+    def line(self, spot: Spot) -> TextLine:
         return self.lines.get(spot.holder.func, self.last)
 
     def plain(self, e: Expr) -> Expr:

@@ -16,7 +16,7 @@ import mpmath
 import sympy
 from sympy import Expr, Float, Integer
 
-from derive.claims.reading.literal import Beside, Logarithm, Power, Quotient
+from derive.claims.reading.literal import BesideCancelled, Logarithm, WrittenPower, WrittenQuotient
 from derive.language.detached import Detach
 from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
 
@@ -70,13 +70,13 @@ class Arithmetic:
         """The value of a function that is decided by comparing, or of an operation as it was typed;
         None: it is another one.
         """
-        if function is Quotient:
+        if function is WrittenQuotient:
             return self.multiply([values[0], self.power(values[1], self.number(Integer(-1)))])
-        if function is Power:
+        if function is WrittenPower:
             return self.power(*values)
         if function is Logarithm:
             return self.apply(sympy.log, values)
-        if function in (Beside, Detach):
+        if function in (BesideCancelled, Detach):
             return values[0]
         if function in (sympy.Max, sympy.Min):
             wanted = 1 if function is sympy.Max else -1

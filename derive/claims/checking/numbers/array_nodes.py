@@ -19,9 +19,9 @@ from derive.language.nodes import (
     ArgMax,
     LargestSoFar,
     LogCumSumExp,
+    MatrixNode,
     Max,
     NewMax,
-    OfMatrix,
     OneHot,
     Position,
     Recurrence,
@@ -217,5 +217,5 @@ ARRAY_NODES: dict[type, Callable] = {
     NewMax: _largest_so_far,
     LogCumSumExp: lambda at, e: at.table(e.in_full),
     At: _read,
-    OfMatrix: of_matrix,
+    MatrixNode: of_matrix,
 }

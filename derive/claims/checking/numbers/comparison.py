@@ -11,7 +11,7 @@ from sympy import Expr
 from derive.claims.checking.numbers.arithmetic import CONTEXT, Arithmetic, Floating, Unevaluable
 from derive.claims.checking.numbers.evaluation import Evaluation, Point
 from derive.claims.checking.numbers.exact_numbers import Exact
-from derive.claims.checking.numbers.points import RANGES, Drawing, generic_point
+from derive.claims.checking.numbers.points import RANGES, RandomData, generic_point
 from derive.claims.checking.numbers.residues import Residues
 from derive.claims.checking.numbers.tables import UNDEFINED, Index
 from derive.gradient.chain.chain import Chain, adjoint_of
@@ -80,7 +80,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Question:
+class GradientQuestion:
     """Is ``claimed`` the gradient of ``of``?"""
 
     chain: Chain
@@ -140,7 +140,7 @@ class Question:
             sizes = {a: chosen[a.name] for a in definition.independent_axes}
             found = [0]
             for kind in range(len(RANGES)):
-                drawn = generic_point(definition, sizes, {}, Drawing(0, kind))
+                drawn = generic_point(definition, sizes, {}, RandomData(0, kind))
                 evaluation = Evaluation(self.chain, drawn, Floating(), MOST_OPERATIONS)
                 with suppress(Unevaluable):
                     evaluation.entries_or_undefined(adjoint_of(self.of), self.of.home)

@@ -1,6 +1,6 @@
 """Examples that random data do not show: where a condition changes, and between equals.
 
-In: a `Question`, and what is settled. Out: a `Counterexample`, or None.
+In: a `GradientQuestion`, and what is settled. Out: a `Counterexample`, or None.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from itertools import islice
 from sympy import Integer
 
 from derive.claims.checking.numbers.arithmetic import Floating
-from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.drawn import chooses, range_of_data
 from derive.claims.checking.numbers.example import Counterexample, stated
 from derive.claims.checking.numbers.points import (
-    Drawing,
+    RandomData,
     Values,
     generic_point,
     smallest_sizes,
 )
-from derive.claims.checking.numbers.search import Budget, Search
-from derive.claims.checking.numbers.thresholds import Found, Thresholds
+from derive.claims.checking.numbers.search import DataSearch, SearchBudget
+from derive.claims.checking.numbers.thresholds import Evaluated, Thresholds
 from derive.language.symbols import Axis, Tensor
 
 FOR_SHORTENING = 6000  # operations
@@ -31,7 +31,7 @@ LONG = 12  # a size at which an entry can be 3 standard deviations from the mean
 SIZES_OF_KINKS = 6  # at which equal entries are tried
 
 
-def beyond_conditions(question: Question, settled, at) -> Counterexample | None:
+def beyond_conditions(question: GradientQuestion, settled, at) -> Counterexample | None:
     """One at data at which a condition comes out otherwise than at those that were drawn; one
     between equals, or zeros, only if there is no other.
     """
@@ -45,16 +45,16 @@ def beyond_conditions(question: Question, settled, at) -> Counterexample | None:
 
 
 def where_conditions_change(
-    question: Question, settled, at, operations: int, most_sizes: int | None = None
-) -> Iterator[tuple[Search, Found]]:
+    question: GradientQuestion, settled, at, operations: int, most_sizes: int | None = None
+) -> Iterator[tuple[DataSearch, Evaluated]]:
     """Data at which the claim differs, beginning from random ones and from zeros."""
     if not chooses(question):
         return
     kind = range_of_data(question, settled)
     for sizes in islice(_sizes_for_conditions(question, at), most_sizes):
-        search = Search(question, sizes, settled, Floating(), Budget(operations))
+        search = DataSearch(question, sizes, settled, Floating(), SearchBudget(operations))
         first, *others = (
-            _random_values(question, sizes, settled, Drawing(k, kind)) for k in range(BASES)
+            _random_values(question, sizes, settled, RandomData(k, kind)) for k in range(BASES)
         )
         thresholds = Thresholds(search)
         for found in thresholds.around([first, first | _zeros(search, thresholds.moved), *others]):
@@ -62,12 +62,12 @@ def where_conditions_change(
                 yield search, found
 
 
-def _zeros(search: Search, tensors: Sequence[Tensor]) -> Values:
+def _zeros(search: DataSearch, tensors: Sequence[Tensor]) -> Values:
     zeros = search.all_equal(Integer(0))
     return {t.name: zeros[t.name] for t in tensors if t.role == "input"}
 
 
-def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]]:
+def _sizes_for_conditions(question: GradientQuestion, at) -> Iterator[Mapping[Axis, int]]:
     """The smallest sizes, the smallest without a 1, and one axis after the other long."""
     definition = question.chain.definition
     if at is not None:
@@ -83,27 +83,29 @@ def _sizes_for_conditions(question: Question, at) -> Iterator[Mapping[Axis, int]
             yield long
 
 
-def _random_values(question: Question, sizes, settled, drawing: Drawing) -> Values:
+def _random_values(question: GradientQuestion, sizes, settled, drawing: RandomData) -> Values:
     chain = question.chain
     return dict(generic_point(chain.definition, sizes, settled, drawing).values)
 
 
-def simplified(search: Search, found: Found) -> Counterexample | None:
+def simplified(search: DataSearch, found: Evaluated) -> Counterexample | None:
     """The data with as little to read as is possible."""
     at_kink = found.comparison.at_kink
     search.arithmetic, search.kinks = found.arithmetic, at_kink
-    search.budget = Budget(FOR_SHORTENING)
+    search.budget = SearchBudget(FOR_SHORTENING)
     point = search.point(search.shortened(found.values))
     return stated(search.question, point, at_kink=at_kink, last=found.arithmetic)
 
 
-def at_kink(question: Question, settled) -> Counterexample | None:
+def at_kink(question: GradientQuestion, settled) -> Counterexample | None:
     """One at equal entries, or zeros, if choices are made at all."""
     definition = question.chain.definition
     if not chooses(question):
         return None
     for sizes in islice(smallest_sizes(definition), SIZES_OF_KINKS):
-        search = Search(question, sizes, settled, Floating(), Budget(FOR_SHORTENING), kinks=True)
+        search = DataSearch(
+            question, sizes, settled, Floating(), SearchBudget(FOR_SHORTENING), kinks=True
+        )
         for number in (0, 1):
             for changed in search.variations(search.all_equal(Integer(number))):
                 if search.shows(changed):

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from sympy import Expr
 
 from derive.claims.checking.numbers.arithmetic import Floating
-from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.comparison import largest_difference as largest_difference
 from derive.claims.checking.numbers.conditions import (
     FOR_SHORTENING,
@@ -39,7 +39,7 @@ from derive.claims.checking.numbers.example import Counterexample as Counterexam
 from derive.claims.checking.numbers.example import rows as rows
 from derive.claims.checking.numbers.example import stated
 from derive.claims.checking.numbers.points import random_points as random_points
-from derive.claims.checking.numbers.search import Budget, Search
+from derive.claims.checking.numbers.search import DataSearch, SearchBudget
 from derive.claims.checking.numbers.thresholds import compared
 from derive.gradient.chain.chain import Chain
 from derive.language.symbols import Axis, Tensor
@@ -62,7 +62,7 @@ def counterexample(
     ``settled`` are numbers for scalars, or the upstream gradient, that are to be kept; ``at`` are
     sizes at which it is known to differ, where it does not at the smallest.
     """
-    question, settled = Question(chain, of, claimed), dict(settled or {})
+    question, settled = GradientQuestion(chain, of, claimed), dict(settled or {})
     different, undefined = revealing(question, settled, at)
     found = (
         _rational(question, settled, different)
@@ -77,7 +77,7 @@ def at_a_glance(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | Non
     """One that shows where a condition of the claim changes, if that is found at once: it saves the
     search for a proof of what is not so.
     """
-    question = Question(chain, of, claimed)
+    question = GradientQuestion(chain, of, claimed)
     if set(compared([claimed])) <= set(compared(question.formulas()[1:])):
         return None
     for search, found in where_conditions_change(question, {}, None, FOR_A_GLANCE, GLANCES):
@@ -88,7 +88,7 @@ def at_a_glance(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | Non
 
 def between_equals(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | None:
     """One at equal entries, or zeros."""
-    return at_kink(Question(chain, of, claimed), {})
+    return at_kink(GradientQuestion(chain, of, claimed), {})
 
 
 def _confirmed(chain: Chain, found: Counterexample | None) -> Counterexample | None:
@@ -98,31 +98,31 @@ def _confirmed(chain: Chain, found: Counterexample | None) -> Counterexample | N
     return found
 
 
-def _rational(question: Question, settled, different: Revealing) -> Counterexample | None:
+def _rational(question: GradientQuestion, settled, different: Revealing) -> Counterexample | None:
     """One in which gradient and claim are rational, at the first sizes where there is one; else
     one in which the gradient is.
     """
     left = 2 * FOR_RATIONALS
     for of_claim in (Exact(), Exact(irrational=True)):
         for sizes, _ in different if not of_claim.irrational else different[:1]:
-            budget = Budget(min(left, FOR_RATIONALS))
+            budget = SearchBudget(min(left, FOR_RATIONALS))
             left -= budget.left
-            search = Search(question, sizes, settled, Exact(), budget, of_claim)
+            search = DataSearch(question, sizes, settled, Exact(), budget, of_claim)
             values = search.rational_data()
             if values is not None:
-                search.budget = Budget(FOR_SHORTENING)
+                search.budget = SearchBudget(FOR_SHORTENING)
                 return stated(question, search.point(search.shortened(values)))
             left += max(budget.left, 0)
     return None
 
 
 def _shortest(
-    question: Question, settled, revealing: Revealing, undefined: bool = False
+    question: GradientQuestion, settled, revealing: Revealing, undefined: bool = False
 ) -> Counterexample | None:
     """The random data that showed it, made as simple as is possible by fifty digits."""
     for sizes, point in revealing:
-        budget = Budget(FOR_SHORTENING)
-        search = Search(question, sizes, settled, Floating(), budget, undefined=undefined)
+        budget = SearchBudget(FOR_SHORTENING)
+        search = DataSearch(question, sizes, settled, Floating(), budget, undefined=undefined)
         point = search.point(search.shortened(dict(point.values)))
         return stated(question, point, undefined=undefined)
     return None

@@ -1,6 +1,6 @@
 """Sizes with random data at which a claim differs from the gradient, or has no number.
 
-In: a `Question`. Out: the smallest sizes, each with such data.
+In: a `GradientQuestion`. Out: the smallest sizes, each with such data.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 
 from derive.claims.checking.numbers.arithmetic import Floating, Unevaluable
-from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.evaluation import Point
 from derive.claims.checking.numbers.points import (
     RANGES,
-    Drawing,
+    RandomData,
     generic_point,
     random_points,
     shrunk,
     smallest_sizes,
 )
-from derive.claims.checking.numbers.search import Budget
+from derive.claims.checking.numbers.search import SearchBudget
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import Axis
 
@@ -35,13 +35,13 @@ SEEDS = 3  # of random data at one size, where choices are made: so many branche
 Revealing = list[tuple[Mapping[Axis, int], Point]]
 
 
-def revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
+def revealing(question: GradientQuestion, settled, at) -> tuple[Revealing, Revealing]:
     """The smallest sizes, each with random data, at which the claim differs, and those at which it
     has no number.
     """
     different, undefined = [], []
     limit = FOR_SIZES if at is None else FOR_LARGE_SIZES
-    budget = Budget(limit)
+    budget = SearchBudget(limit)
     for sizes, point in _random_data(question, settled, at):
         try:
             found = question.compared(point, Floating(), limit)
@@ -61,34 +61,36 @@ def revealing(question: Question, settled, at) -> tuple[Revealing, Revealing]:
     return different, undefined
 
 
-def _random_data(question: Question, settled, at) -> Iterator[tuple[Mapping[Axis, int], Point]]:
+def _random_data(
+    question: GradientQuestion, settled, at
+) -> Iterator[tuple[Mapping[Axis, int], Point]]:
     """Small sizes with random data, several where choices are made; at last a few larger sizes."""
     definition = question.chain.definition
     seeds = SEEDS if chooses(question) else 1
     kind = range_of_data(question, settled)
     for sizes in smallest_sizes(definition) if at is None else shrunk(definition, at):
         for seed in range(seeds):
-            drawing = Drawing(seed, kind)
+            drawing = RandomData(seed, kind)
             yield sizes, generic_point(definition, sizes, settled, drawing)
     for point in random_points(definition, 1, settled) if at is None else ():
         sizes = dict(point.sizes)
         yield {axis: sizes[axis.name] for axis in definition.independent_axes}, point
 
 
-def chooses(question: Question) -> bool:
+def chooses(question: GradientQuestion) -> bool:
     """Whether there is a choice between entries, whose outcome depends on the data."""
     statements = question.chain.definition.statements
     return any(e.has(*CHOICES) for e in [question.claimed, *(s.expression for s in statements)])
 
 
-def range_of_data(question: Question, settled) -> int:
+def range_of_data(question: GradientQuestion, settled) -> int:
     """The first of `RANGES` in which the gradient is defined."""
     definition = question.chain.definition
     sizes = next((s for s in smallest_sizes(definition) if set(s.values()) - {1}), {})
     if set(sizes) != set(definition.independent_axes):
         return 0
     for kind in range(len(RANGES)):
-        point = generic_point(definition, sizes, settled, Drawing(0, kind))
+        point = generic_point(definition, sizes, settled, RandomData(0, kind))
         try:
             if question.compared(point, Floating()).is_defined:
                 return kind

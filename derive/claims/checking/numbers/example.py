@@ -1,6 +1,6 @@
 """An example in which a claim is not the gradient: the record, and its numbers as they are shown.
 
-In: a `Question` and a point at which both differ. Out: a `Counterexample`.
+In: a `GradientQuestion` and a point at which both differ. Out: a `Counterexample`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import prod
 from sympy import Expr, cancel, expand, nan, radsimp
 
 from derive.claims.checking.numbers.arithmetic import DIGITS, Arithmetic, Floating, Unevaluable
-from derive.claims.checking.numbers.comparison import Comparison, Question
+from derive.claims.checking.numbers.comparison import Comparison, GradientQuestion
 from derive.claims.checking.numbers.evaluation import Point
 from derive.claims.checking.numbers.exact_numbers import Exact
 from derive.claims.checking.numbers.points import complexity
@@ -64,7 +64,7 @@ def _nested(entries: Mapping[Index, Expr], at: Index = ()):
 
 
 def stated(
-    question: Question,
+    question: GradientQuestion,
     point: Point,
     undefined: bool = False,
     at_kink: bool = False,

@@ -20,8 +20,8 @@ from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
 
 from derive.claims.checking.numbers.arithmetic import Unevaluable
-from derive.claims.checking.numbers.comparison import Question
-from derive.claims.checking.numbers.points import RANGES, Drawing, data_of, generic_point
+from derive.claims.checking.numbers.comparison import GradientQuestion
+from derive.claims.checking.numbers.points import RANGES, RandomData, data_of, generic_point
 from derive.claims.checking.numbers.residues import Residues
 from derive.language.symbols import Axis, is_number_or_size
 
@@ -45,7 +45,7 @@ Sizes = Mapping[Axis, int]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class ExactAgreement:
     """Claim and gradient agree exactly at ``sizes``, batches with a size for every axis.
 
     ``differs`` are sizes at which they do not; ``unknown`` says why at some sizes nothing was
@@ -61,7 +61,7 @@ class Agreement:
         return self.differs is None and not self.unknown
 
 
-def agreement(question: Question) -> Agreement:
+def agreement(question: GradientQuestion) -> ExactAgreement:
     """Whether the claim is the gradient at further sizes."""
     definition = question.chain.definition
     agreed, left = [], MOST_OPERATIONS
@@ -70,18 +70,18 @@ def agreement(question: Question) -> Agreement:
         found, operations = _compared(question, sizes, number, left)
         left -= operations
         if found == DIFFERENT:
-            return Agreement(tuple(agreed), sizes)
+            return ExactAgreement(tuple(agreed), sizes)
         if found != SAME:
             unknown = unknown or f"{_written(definition, sizes)}: {found}"
             continue
         agreed.append(tuple((a.name, int(sizes[a])) for a in definition.independent_axes))
-    return Agreement(tuple(agreed), None, unknown if agreed else unknown or "no size fits")
+    return ExactAgreement(tuple(agreed), None, unknown if agreed else unknown or "no size fits")
 
 
 SAME, DIFFERENT = "the same", "different"
 
 
-def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[str, int]:
+def _compared(question: GradientQuestion, sizes: Sizes, seed: int, left: int) -> tuple[str, int]:
     """`SAME`, `DIFFERENT`, or why that is not known; and how many operations it took."""
     why, spent = "the gradient is undefined there", 0
     for attempt in range(2 * len(RANGES)):
@@ -90,7 +90,7 @@ def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[s
             question.chain.definition,
             sizes,
             {},
-            Drawing(seed + SEEDS_APART * attempt, kind, FINE),
+            RandomData(seed + SEEDS_APART * attempt, kind, FINE),
         )
         try:
             found = question.compared(point, Residues(seed), max(left - spent, 0))
@@ -112,7 +112,7 @@ def _compared(question: Question, sizes: Sizes, seed: int, left: int) -> tuple[s
 INVISIBLE = "they agree to fifty digits but were not shown to be equal"
 
 
-def _further(question: Question) -> Iterator[Sizes]:
+def _further(question: GradientQuestion) -> Iterator[Sizes]:
     """Further sizes: equal ones, unequal ones, and large ones for each axis in turn."""
     definition = question.chain.definition
     axes = definition.independent_axes
@@ -128,7 +128,7 @@ def _further(question: Question) -> Iterator[Sizes]:
             yield _fitting(question, small | {large: draw.randint(low, high)}, large)
 
 
-def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Sizes | None:
+def _fitting(question: GradientQuestion, sizes: Sizes, kept: Axis | None = None) -> Sizes | None:
     """The sizes, made larger until the mathematics allows them, then smaller until the data are few
     enough; ``kept`` stays, and None says that it cannot.
     """
@@ -150,7 +150,7 @@ def _fitting(question: Question, sizes: Sizes, kept: Axis | None = None) -> Size
     return None
 
 
-def _entries(question: Question, sizes: Sizes) -> int:
+def _entries(question: GradientQuestion, sizes: Sizes) -> int:
     """The number of entries of the largest tensor among the data and the statements."""
     definition = question.chain.definition
     tensors = data_of(definition)
@@ -175,7 +175,7 @@ def _written(definition, sizes: Sizes) -> str:
 # Where sizes are compared
 
 
-def _around_comparisons(question: Question) -> tuple[list[Sizes | None], str]:
+def _around_comparisons(question: GradientQuestion) -> tuple[list[Sizes | None], str]:
     """The sizes around which a comparison of sizes comes out otherwise; and which are too large to
     be tried, if some are.
     """

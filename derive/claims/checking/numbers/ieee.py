@@ -9,7 +9,7 @@ import sympy
 from sympy import Expr
 
 from derive.claims.checking.numbers.arithmetic import Arithmetic, Floating, Undefined, Unevaluable
-from derive.claims.reading.literal import Beside
+from derive.claims.reading.literal import BesideCancelled
 
 LARGEST_EXPONENT = 700  # exp(709.8) is more than float64 holds
 DIGITS = 17  # that tell every number of float64 from its neighbours
@@ -48,7 +48,7 @@ class Ieee(Arithmetic):
     def apply(self, function: type, values: Sequence[float]) -> float:
         if any(map(math.isnan, values)):
             return math.nan
-        if function is Beside:
+        if function is BesideCancelled:
             return values[0] if math.isfinite(values[1]) else math.nan
         chosen = self.chosen(function, values)
         if chosen is not None:

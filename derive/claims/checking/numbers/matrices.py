@@ -10,7 +10,7 @@ from sympy import Integer, Rational, log
 from derive.claims.checking.numbers.arithmetic import Arithmetic, Undefined
 from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Table, projection
 from derive.language.cofactors import Rows, determinant, factor, inverse
-from derive.language.nodes import Cholesky, Inverse, LogDet, OfMatrix, Solve
+from derive.language.nodes import Cholesky, Inverse, LogDet, MatrixNode, Solve
 
 
 def _logarithm(rows: Rows, right: Sequence, by: Arithmetic) -> list:
@@ -24,7 +24,7 @@ def _solution(rows: Rows, right: Sequence, by: Arithmetic) -> list:
 
 
 # For each node its entries, the last axis fastest, from the rows of a matrix and a right side.
-MADE: dict[type[OfMatrix], Callable[..., list]] = {
+MADE: dict[type[MatrixNode], Callable[..., list]] = {
     Inverse: lambda rows, right, by: [*chain(*inverse(rows, by))],
     Cholesky: lambda rows, right, by: [*chain(*factor(rows, by))],
     LogDet: _logarithm,
@@ -32,7 +32,7 @@ MADE: dict[type[OfMatrix], Callable[..., list]] = {
 }
 
 
-def of_matrix(at, e: OfMatrix) -> Table:
+def of_matrix(at, e: MatrixNode) -> Table:
     """Apply the matrix function to each matrix of the batch (contract: ``array_nodes.py``)."""
     rows, columns = e.axes
     matrix, right = at.table(e.matrix), at.table(e.operands[-1])

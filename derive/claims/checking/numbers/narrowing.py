@@ -17,7 +17,7 @@ from derive.claims.checking.numbers.arithmetic import Floating, Unevaluable
 from derive.claims.checking.numbers.evaluation import Evaluation, Point
 from derive.claims.checking.numbers.further import changes_of_sign
 from derive.claims.checking.numbers.ieee import Ieee
-from derive.claims.checking.numbers.points import RANGES, Drawing, data_of, generic_point
+from derive.claims.checking.numbers.points import RANGES, RandomData, data_of, generic_point
 from derive.claims.checking.numbers.tables import UNDEFINED
 from derive.claims.reading.literal import NOT_NEGATIVE, NOT_ZERO, POSITIVE, Need, needs, with_only
 from derive.gradient.chain.chain import Chain, adjoint_of
@@ -118,7 +118,7 @@ def _points(chain: Chain, of: Tensor, open_needs, settled) -> Iterator[tuple[Poi
         is_random = number_of_sizes == 0
         for kind in range(len(RANGES)):
             base = [
-                generic_point(definition, sizes, settled, Drawing(seed, kind))
+                generic_point(definition, sizes, settled, RandomData(seed, kind))
                 for seed in range(SEEDS)
             ]
             yield from ((point, is_random) for point in base)

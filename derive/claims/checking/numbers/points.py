@@ -95,7 +95,7 @@ def _factorisations(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class RandomData:
     """Settings for random data: drawn from the range ``kind`` of `RANGES`, each one of ``grain``
     numbers in it.
     """
@@ -109,7 +109,7 @@ def generic_point(
     definition: Definition,
     sizes: Mapping[Axis, int],
     settled: Mapping[str, Expr],
-    drawing: Drawing,
+    drawing: RandomData,
 ) -> Point:
     """Random rationals, but for what is ``settled``."""
     seed, kind, grain = drawing.seed, drawing.kind, drawing.grain
@@ -189,7 +189,7 @@ def random_points(
                 sizes = {axis: n + 1 for axis, n in sizes.items()}
             elif max(entries, prod(sizes.values())) > MOST_ENTRIES:
                 sizes = {axis: max(2, n - 1) for axis, n in sizes.items()}
-        drawing = Drawing(seed * SEEDS_APART + number, kind)
+        drawing = RandomData(seed * SEEDS_APART + number, kind)
         found.append(generic_point(definition, sizes, settled, drawing))
     return found
 

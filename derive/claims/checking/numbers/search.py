@@ -1,6 +1,6 @@
 """The simplest data, at given sizes, at which a claimed gradient is seen to be wrong.
 
-In: a `Question`, sizes and an arithmetic. Out: data, or None. With exact arithmetic without
+In: a `GradientQuestion`, sizes and an arithmetic. Out: data, or None. With exact arithmetic without
 irrational numbers the data are such that every root and exponential on the way is rational.
 """
 
@@ -13,7 +13,7 @@ from itertools import combinations, islice, product
 from sympy import Expr, Integer, Pow
 
 from derive.claims.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
-from derive.claims.checking.numbers.comparison import Question
+from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.evaluation import Evaluation, Point
 from derive.claims.checking.numbers.points import (
     SCALARS,
@@ -38,7 +38,7 @@ NEAREST = 3  # inputs of which two are changed together
 
 
 @dataclass
-class Budget:
+class SearchBudget:
     """A count of operations; when it is spent, what was found stands."""
 
     left: int
@@ -48,18 +48,18 @@ class Budget:
 
 
 @dataclass
-class Search:
+class DataSearch:
     """The simplest data at some sizes for which the claim differs.
 
     ``of_claim`` is the arithmetic of the claim, where that is to be another one. With ``undefined``
     the claim is to have no number instead, with ``kinks`` choices between equals are welcome.
     """
 
-    question: Question
+    question: GradientQuestion
     sizes: Mapping[Axis, int]
     settled: Mapping[str, Expr]
     arithmetic: Arithmetic
-    budget: Budget
+    budget: SearchBudget
     of_claim: Arithmetic | None = None
     undefined: bool = False
     kinks: bool = False

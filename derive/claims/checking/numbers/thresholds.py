@@ -46,7 +46,7 @@ from derive.claims.checking.numbers.roots import (
     logarithm_beyond,
     narrowed,
 )
-from derive.claims.checking.numbers.search import Search
+from derive.claims.checking.numbers.search import DataSearch
 from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index
 from derive.language.choices import as_choices
 from derive.language.symbols import MINUS_INFINITY, Tensor, is_number_or_size
@@ -65,7 +65,7 @@ Place = tuple[int, Index]  # which of what is compared, and which entry of it
 
 
 @dataclass(frozen=True)
-class Line:
+class Ray:
     """Data in which the entries ``places`` of a tensor are ``s``, ``s`` more, or ``s`` times what
     they were.
     """
@@ -83,7 +83,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Found:
+class Evaluated:
     """Data, and claim and gradient there in an arithmetic."""
 
     values: Values
@@ -112,7 +112,7 @@ def compared(formulas: Iterable[Expr]) -> list[Expr]:
 class Thresholds:
     """Looks for data at some sizes; ``search`` has these, and what is kept."""
 
-    def __init__(self, search: Search):
+    def __init__(self, search: DataSearch):
         self.search, self.question = search, search.question
         self.compared = compared(self.question.formulas())
         sources = {t.name for t in self.question.read_by(self.compared)}
@@ -122,7 +122,7 @@ class Thresholds:
         self.is_exponential = any(e.has(*IN_EXPONENTIALS) for e in self.question.formulas())
         self.met: set[frozenset] = set()
 
-    def around(self, bases: Sequence[Values]) -> Iterator[Found]:
+    def around(self, bases: Sequence[Values]) -> Iterator[Evaluated]:
         """The data, from each of the ``bases`` on, and claim and gradient at them. Each of these,
         and what they lead to, has a share of the budget.
         """
@@ -150,15 +150,15 @@ class Thresholds:
                     return
                 yield values
 
-    def _lines(self, base: Values) -> Iterator[Line]:
+    def _lines(self, base: Values) -> Iterator[Ray]:
         """Lines for each tensor that comparisons depend on: one entry, all entries, a factor."""
         for t in self.moved:
-            yield Line(base, t, tuple(self.search.places(t)[-1:]), SET)
+            yield Ray(base, t, tuple(self.search.places(t)[-1:]), SET)
         for t in self.moved:
             places = tuple(self.search.places(t))
             if len(places) > 1:
-                yield Line(base, t, places, SHIFT)
-                yield Line(base, t, places, SCALE)
+                yield Ray(base, t, places, SHIFT)
+                yield Ray(base, t, places, SCALE)
 
     def _is_allowed(self, values: Values) -> bool:
         """Whether scalars are what they are declared as, and positive where the default is."""
@@ -168,7 +168,7 @@ class Thresholds:
         meant = all(scalars[name] > 0 for name, default in defaults.items() if default > 0)
         return meant and definition.permits(scalars, sizes)
 
-    def _compared_at(self, values: Values) -> Found | None:
+    def _compared_at(self, values: Values) -> Evaluated | None:
         """Exact where that is possible: a number that something is compared with is then met."""
         budget = self.search.budget
         for arithmetic in (Exact(), Floating(FAR_EXPONENT)):
@@ -179,7 +179,7 @@ class Thresholds:
                 budget.spend(0)
                 continue
             budget.spend(found.operations)
-            return Found(values, arithmetic, found) if found.is_defined else None
+            return Evaluated(values, arithmetic, found) if found.is_defined else None
         return None
 
     def _is_new(self, values: Values) -> bool:
@@ -191,7 +191,7 @@ class Thresholds:
 
     # Along a line
 
-    def _numbers(self, line: Line) -> list[Expr]:
+    def _numbers(self, line: Ray) -> list[Expr]:
         """Beyond the places on a line at which a condition changes, one number in each gap between
         them, and those places.
         """
@@ -204,7 +204,7 @@ class Thresholds:
             around += [*logarithm_beyond(roots[-1], 1), *logarithm_beyond(roots[0], -1)]
         return around
 
-    def _roots(self, line: Line) -> list[Expr]:
+    def _roots(self, line: Ray) -> list[Expr]:
         """Roots of the compared expressions on a line: nearest to 0 first, one of each expression
         before a second of any.
         """
@@ -242,7 +242,7 @@ class Thresholds:
         found = self._values(values, floating, range(len(self.compared)))
         return {place: (value > 0) - (value < 0) for place, value in found.items()}
 
-    def _root(self, line: Line, place: Place, low: Expr, high: Expr) -> Expr:
+    def _root(self, line: Ray, place: Place, low: Expr, high: Expr) -> Expr:
         """Between two numbers on the line, where what is compared is 0: exactly if it is linear
         there or 0 at a number that is known, else nearly.
         """

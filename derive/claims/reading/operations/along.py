@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Expr, S
 
 from derive.claims.reading.refusals import Refusal
-from derive.claims.reading.values import INT, NUMBER, Value
+from derive.claims.reading.values import INT, NUMBER, TextValue
 from derive.language.nodes import Position
 from derive.language.scans import KINDS
 from derive.language.symbols import Axis, axes_of, is_number_or_size
@@ -23,7 +23,7 @@ def product_so_far(e: Expr, axis: Axis) -> Expr:
 
 def whole_number(value, what: str) -> Expr:
     """A whole number or a size."""
-    found = value if isinstance(value, Value) and value.kind == NUMBER else None
+    found = value if isinstance(value, TextValue) and value.kind == NUMBER else None
     if found is not None and found.dtype == INT and is_number_or_size(found.expression):
         return found.expression
     raise Refusal(f"{what} is no whole number", "write a number, or x.shape[0]")

@@ -10,7 +10,7 @@ from sympy.logic.boolalg import Boolean
 
 from derive.claims.reading.broadcasting import pointwise
 from derive.claims.reading.refusals import Refusal
-from derive.claims.reading.values import MASK, Space, Value, promoted
+from derive.claims.reading.values import MASK, Space, TextValue, promoted
 from derive.language.choices import Compared
 from derive.language.nodes import ArrayNode, OneHot
 
@@ -87,7 +87,7 @@ def _comparisons(condition: Boolean | bool) -> int:
     return len(condition.atoms(Relational)) if isinstance(condition, Basic) else 0
 
 
-def _choice(space: Space, relation: Callable, a: Value, b: Value) -> Value:
+def _choice(space: Space, relation: Callable, a: TextValue, b: TextValue) -> TextValue:
     """``a`` where ``relation(a, b)`` holds, else ``b``."""
     extent = (a.extent + b.extent) + (a.extent + b.extent)
     return pointwise(
@@ -95,15 +95,15 @@ def _choice(space: Space, relation: Callable, a: Value, b: Value) -> Value:
     )
 
 
-def maximum(space: Space, input: Value, other: Value):
+def maximum(space: Space, input: TextValue, other: TextValue):
     return _choice(space, Ge, input, other)
 
 
-def minimum(space: Space, input: Value, other: Value):
+def minimum(space: Space, input: TextValue, other: TextValue):
     return _choice(space, Le, input, other)
 
 
-def where(space: Space, condition: Value, input: Value, other: Value):
+def where(space: Space, condition: TextValue, input: TextValue, other: TextValue):
     if condition.kind != MASK:
         raise Refusal("where chooses by a comparison", "write torch.where(x > 0, a, b)")
 

@@ -21,7 +21,7 @@ from derive.claims.reading.values import (
     MASK,
     NUMBER,
     Space,
-    Value,
+    TextValue,
     entries,
 )
 from derive.language.symbols import is_constant
@@ -45,14 +45,14 @@ def asked(dtype, default: str, device=None) -> str:
     return default if dtype is None or dtype.dtype is None else dtype.dtype
 
 
-def floats(x: Value, what: str) -> Value:
+def floats(x: TextValue, what: str) -> TextValue:
     """``x``, if it holds floats: torch has no ``what`` of anything else."""
     if x.dtype != FLOAT:
         raise Refusal(f"torch does not support {what} of {WORDS[x.dtype]}", AS_FLOATS)
     return x
 
 
-def numbers(x: Value, what: str) -> Value:
+def numbers(x: TextValue, what: str) -> TextValue:
     """``x``, if it holds no bools."""
     if x.kind == MASK and not x.by_name:
         raise Refusal(
@@ -61,7 +61,7 @@ def numbers(x: Value, what: str) -> Value:
     return x
 
 
-def of_one_dtype(a: Value, b: Value, what: str) -> None:
+def of_one_dtype(a: TextValue, b: TextValue, what: str) -> None:
     """Raises `Refusal` unless both hold the same: torch does not promote here."""
     if a.dtype != b.dtype:
         raise Refusal(
@@ -70,7 +70,7 @@ def of_one_dtype(a: Value, b: Value, what: str) -> None:
         )
 
 
-def in_place(into: Value, result: Value) -> Value:
+def in_place(into: TextValue, result: TextValue) -> TextValue:
     """What an operation writes into its own tensor, which torch refuses where it would round."""
     if DTYPES.index(result.dtype) > DTYPES.index(into.dtype):
         raise Refusal(
@@ -81,7 +81,7 @@ def in_place(into: Value, result: Value) -> Value:
     return result
 
 
-def converted(space: Space, x: Value, dtype: str) -> Value:
+def converted(space: Space, x: TextValue, dtype: str) -> TextValue:
     """``x`` as torch's ``copy_`` and ``to`` make it: a number is cut to an integer, which the space
     remarks; of what else may have a fraction that is refused.
     """
@@ -94,7 +94,7 @@ def converted(space: Space, x: Value, dtype: str) -> Value:
     return entries(x, dtype)
 
 
-def _truth(space: Space, x: Value) -> Value:
+def _truth(space: Space, x: TextValue) -> TextValue:
     """1 where an entry is not 0."""
     e = chosen((1, related(Ne, x.expression, Integer(0))), (0, True))
     if x.expression.is_number and e != x.expression:
@@ -102,7 +102,7 @@ def _truth(space: Space, x: Value) -> Value:
     return space.made(e, x.dims, x.extent.inside())
 
 
-def _cut(space: Space, x: Value) -> Value:
+def _cut(space: Space, x: TextValue) -> TextValue:
     e = x.expression
     if not is_constant(e) or not e.is_number:
         raise Refusal("torch cuts off the fractions of floats that become integers", AS_FLOATS)
@@ -111,7 +111,7 @@ def _cut(space: Space, x: Value) -> Value:
     return space.made(whole, x.dims, x.extent, kind=x.kind)
 
 
-def source_of(space: Space, into: Value, x: Value) -> Value:
+def source_of(space: Space, into: TextValue, x: TextValue) -> TextValue:
     """What is written at an index of ``into``: a number as ``copy_`` makes it, and a tensor of the
     same dtype.
     """

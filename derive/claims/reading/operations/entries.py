@@ -2,9 +2,9 @@
 
 The contract of an entry. It is a function of the `Space` and of torch's own arguments under torch's
 names, so that positional and keyword arguments are bound by Python's rules. It receives tensors and
-numbers as `Value`, and ``None``, bools, strings and tuples as they are. It returns a `Value`, a
-view with the storage of its argument, or an `Extremes`. It raises `Refusal` for what it cannot read
-and `Mismatch` for shapes that do not fit.
+numbers as `TextValue`, and ``None``, bools, strings and tuples as they are. It returns a
+`TextValue`, a view with the storage of its argument, or an `Extremes`. It raises `Refusal` for what
+it cannot read and `Mismatch` for shapes that do not fit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from sympy import Expr
 
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import MASK, NUMBER, TENSOR, Extent, Space, Value, held_as
+from derive.claims.reading.values import MASK, NUMBER, TENSOR, Extent, Space, TextValue, held_as
 
 NUMPYS_WORDS = {"axis": "dim", "keepdims": "keepdim"}
 WITHOUT_MEANING = (
@@ -36,8 +36,8 @@ LARGEST_INTEGER = 10**6  # of a dimension or another whole number among argument
 class Extremes:
     """What ``x.max(dim)`` returns: the pair (values, indices)."""
 
-    values: Value
-    indices: Value
+    values: TextValue
+    indices: TextValue
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Operation:
             wanted = signature.parameters[parameter].annotation
             if wanted == "Value | None" and value is None:
                 continue
-            if wanted in ("Value", "Value | None") and not isinstance(value, Value):
+            if wanted in ("Value", "Value | None") and not isinstance(value, TextValue):
                 raise Refusal(
                     f"{name}: {parameter} is {described(value)}, not a tensor or a number",
                     f"supported is {usage(name, signature)}",
@@ -96,7 +96,7 @@ def usage(name: str, signature: inspect.Signature) -> str:
 
 def described(value) -> str:
     """What kind of thing an argument is, for a message."""
-    if isinstance(value, Value):
+    if isinstance(value, TextValue):
         return f"a {value.kind} of shape {value.shape}" if value.kind != NUMBER else "a number"
     kinds = {Extremes: "a pair (values, indices)", tuple: "a tuple", str: "text"}
     return kinds.get(type(value), str(value) if isinstance(value, bool) else "a dtype")
@@ -115,7 +115,7 @@ def entry(table: dict[str, Operation], *names: str, forms: str = "method torch")
 
 def integer(value, what: str) -> int:
     """A Python integer that is written out."""
-    if isinstance(value, Value) and value.kind == NUMBER and value.expression.is_Integer:
+    if isinstance(value, TextValue) and value.kind == NUMBER and value.expression.is_Integer:
         whole = int(value.expression)
         if abs(whole) <= LARGEST_INTEGER:
             return whole
@@ -128,7 +128,7 @@ def truth(value, what: str) -> bool:
     raise Refusal(f"{what} is {described(value)}", "write True or False")
 
 
-def position(space: Space, x: Value, dim, what: str = "dim", extra: int = 0) -> int:
+def position(space: Space, x: TextValue, dim, what: str = "dim", extra: int = 0) -> int:
     """The place of a dimension, counted from the front; ``extra`` dimensions are still to come."""
     space.by_position = True
     place, rank = integer(dim, what), len(x.dims) + extra
@@ -142,7 +142,7 @@ def position(space: Space, x: Value, dim, what: str = "dim", extra: int = 0) -> 
     return place % rank
 
 
-def positions(space: Space, x: Value, dim) -> list[int]:
+def positions(space: Space, x: TextValue, dim) -> list[int]:
     """The places that ``dim`` names: one, several, or all of them for None."""
     if dim is None:
         return list(range(len(x.dims)))
@@ -152,7 +152,7 @@ def positions(space: Space, x: Value, dim) -> list[int]:
     return places
 
 
-def tensor(x: Value, what: str = "this") -> Value:
+def tensor(x: TextValue, what: str = "this") -> TextValue:
     """``x``, if it can be calculated with and has torch's methods."""
     if x.kind not in (TENSOR, MASK):
         words = {NUMBER: "a Python number", "index": "an index", "count": "a range"}
@@ -162,13 +162,13 @@ def tensor(x: Value, what: str = "this") -> Value:
 
 def reduced(
     space: Space,
-    x: Value,
+    x: TextValue,
     dim,
     keepdim,
     build: Callable[[Expr, list], Expr],
     extent: Extent | None = None,
     dtype: str | None = None,
-) -> Value:
+) -> TextValue:
     """``build(expression, axes)`` without the dimensions ``dim``, or with size 1 in their place.
 
     Long: torch's own arguments, and what is made of them.
@@ -186,7 +186,7 @@ def reduced(
     return space.made(e, tuple(kept), extent or x.extent.inside(), **held)
 
 
-def same_shape(space: Space, x: Value, other: Value, what: str) -> None:
+def same_shape(space: Space, x: TextValue, other: TextValue, what: str) -> None:
     """Raises `Mismatch` unless both have the same dimensions."""
     sizes, others = ([space.size(axis) for axis in v.dims] for v in (x, other))
     if sizes != others:

@@ -22,7 +22,7 @@ from derive.claims.reading.values import (
     TENSOR,
     Extent,
     Space,
-    Value,
+    TextValue,
     product_of,
     promoted,
 )
@@ -42,7 +42,7 @@ functions: dict[str, Operation] = {}
 # Arithmetic
 
 
-def power(space: Space, base: Value, exponent: Value) -> Value:
+def power(space: Space, base: TextValue, exponent: TextValue) -> TextValue:
     """``base ** exponent`` for an exponent that is a number, bounded, or a base that is one."""
     e = exponent.expression
     if base.kind == NUMBER and exponent.kind == TENSOR and base.expression.is_positive:
@@ -66,7 +66,7 @@ def power(space: Space, base: Value, exponent: Value) -> Value:
     return result
 
 
-def _dtype_of_power(base: Value, exponent: Value) -> str:
+def _dtype_of_power(base: TextValue, exponent: TextValue) -> str:
     dtype = promoted([base, exponent])
     if dtype == FLOAT or exponent.expression.is_nonnegative:
         return dtype
@@ -80,7 +80,7 @@ def _scaled(extent: Extent, e: Expr) -> Extent:
     return Extent(extent.terms, extent.length * times, extent.depth + 1)
 
 
-def divided(space: Space, above: Value, below: Value) -> Value:
+def divided(space: Space, above: TextValue, below: TextValue) -> TextValue:
     if below.expression == 0:
         raise Refusal("this divides by 0", "fix the divisor")
     extent = product_of([above.extent, below.extent.inside()])
@@ -88,17 +88,17 @@ def divided(space: Space, above: Value, below: Value) -> Value:
     return pointwise(space, build, [above, below], extent, FLOAT)
 
 
-def plus(space: Space, a: Value, b: Value) -> Value:
+def plus(space: Space, a: TextValue, b: TextValue) -> TextValue:
     if a.kind == b.kind == MASK:
         raise Refusal("torch adds bools as bools", "make them numbers: (x > 0).float()")
     return added(space, a, b)
 
 
-def subtracted(space: Space, a: Value, b: Value) -> Value:
+def subtracted(space: Space, a: TextValue, b: TextValue) -> TextValue:
     return added(space, numbers(a, "difference"), negated(space, numbers(b, "difference")))
 
 
-def _times(space: Space, x: Value, alpha: Value | None, beside: Value) -> Value:
+def _times(space: Space, x: TextValue, alpha: TextValue | None, beside: TextValue) -> TextValue:
     """``alpha*x``, which is added to what stands ``beside`` it."""
     if alpha is None:
         return x
@@ -108,28 +108,28 @@ def _times(space: Space, x: Value, alpha: Value | None, beside: Value) -> Value:
 
 
 @entry(functions, "add")
-def _add(space: Space, input: Value, other: Value, alpha: Value | None = None):
+def _add(space: Space, input: TextValue, other: TextValue, alpha: TextValue | None = None):
     if input.kind != MASK or other.kind != MASK:
         other = _times(space, other, alpha, input)
     return plus(space, input, other)
 
 
 @entry(functions, "sub", "subtract")
-def _sub(space: Space, input: Value, other: Value, alpha: Value | None = None):
+def _sub(space: Space, input: TextValue, other: TextValue, alpha: TextValue | None = None):
     numbers(other, "difference")
     return subtracted(space, input, _times(space, other, alpha, input))
 
 
 @entry(functions, "mul", "multiply")
-def _mul(space: Space, input: Value, other: Value):
+def _mul(space: Space, input: TextValue, other: TextValue):
     return multiplied(space, input, other)
 
 
 @entry(functions, "div", "divide", "true_divide")
-def _div(space: Space, input: Value, other: Value):
+def _div(space: Space, input: TextValue, other: TextValue):
     return divided(space, input, other)
 
 
 @entry(functions, "pow", "float_power")
-def _pow(space: Space, input: Value, exponent: Value):
+def _pow(space: Space, input: TextValue, exponent: TextValue):
     return power(space, input, exponent)

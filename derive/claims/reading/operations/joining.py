@@ -8,12 +8,12 @@ from sympy import Add, Eq, Expr, Integer, Piecewise, S
 
 from derive.claims.reading.broadcasting import matched
 from derive.claims.reading.refusals import Mismatch
-from derive.claims.reading.values import Space, Value, held_as, promoted, sum_of
+from derive.claims.reading.values import Space, TextValue, held_as, promoted, sum_of
 from derive.language.nodes import OneHot, Position
 from derive.language.symbols import Axis
 
 
-def cat(space: Space, values: Sequence[Value], place: int) -> Value:
+def cat(space: Space, values: Sequence[TextValue], place: int) -> TextValue:
     """One after the other along a dimension."""
     if len({len(x.dims) for x in values}) > 1:
         raise Mismatch("cat of tensors with different numbers of dimensions", "unsqueeze one")
@@ -36,7 +36,7 @@ def cat(space: Space, values: Sequence[Value], place: int) -> Value:
     return space.made(Add(*terms), dims, extent, **held_as(promoted(values)))
 
 
-def _same_elsewhere(space: Space, values: Sequence[Value], places, what: str) -> None:
+def _same_elsewhere(space: Space, values: Sequence[TextValue], places, what: str) -> None:
     for x in values[1:]:
         if not all(space.meets(*(space.size(v.dims[i]) for v in (x, values[0]))) for i in places):
             shapes = " and ".join(v.shape for v in (values[0], x))
@@ -50,7 +50,7 @@ def _laid_at(space: Space, e: Expr, own: Axis | None, axis: Axis, before: Expr) 
     return space.read_at(e, own, Position(axis) - before)
 
 
-def stack(space: Space, values: Sequence[Value], place: int) -> Value:
+def stack(space: Space, values: Sequence[TextValue], place: int) -> TextValue:
     """Side by side along a new dimension."""
     if len({len(x.dims) for x in values}) > 1:
         raise Mismatch("stack of tensors with different numbers of dimensions", "unsqueeze one")

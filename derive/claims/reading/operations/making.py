@@ -20,7 +20,7 @@ from derive.claims.reading.values import (
     Dims,
     Extent,
     Space,
-    Value,
+    TextValue,
     entries,
     held_as,
 )
@@ -33,16 +33,16 @@ making: dict[str, Operation] = {}
 
 @entry(making, "detach", forms="method torch F")
 @entry(making, "contiguous", forms="method")
-def _itself(space: Space, input: Value):
+def _itself(space: Space, input: TextValue):
     return input
 
 
 @entry(making, "requires_grad_", forms="method")
-def _requires_grad(space: Space, input: Value):
+def _requires_grad(space: Space, input: TextValue):
     return floats(input, "gradient")
 
 
-def _as_dtype(space: Space, x: Value, dtype: str) -> Value:
+def _as_dtype(space: Space, x: TextValue, dtype: str) -> TextValue:
     """``x.to(dtype)``: the same tensor, where it is of that dtype already."""
     if x.kind == INDEX and dtype != INT:
         raise Refusal("an index must be an integer tensor", "leave this out")
@@ -53,23 +53,23 @@ def _as_dtype(space: Space, x: Value, dtype: str) -> Value:
 
 
 @entry(making, "float", "double", "half", "bfloat16", forms="method")
-def _float(space: Space, input: Value):
+def _float(space: Space, input: TextValue):
     return _as_dtype(space, input, FLOAT)
 
 
 @entry(making, "int", "long", forms="method")
-def _int(space: Space, input: Value):
+def _int(space: Space, input: TextValue):
     return _as_dtype(space, input, INT)
 
 
 @entry(making, "bool", forms="method")
-def _bool(space: Space, input: Value):
+def _bool(space: Space, input: TextValue):
     return _as_dtype(space, input, BOOL)
 
 
 @entry(making, "to", "type", "type_as", forms="method")
-def _to(space: Space, input: Value, other=None, dtype=None):
-    if not all(isinstance(o, (Dtype, Value, type(None))) for o in (other, dtype)) or (
+def _to(space: Space, input: TextValue, other=None, dtype=None):
+    if not all(isinstance(o, (Dtype, TextValue, type(None))) for o in (other, dtype)) or (
         other is None and dtype is None
     ):
         raise Refusal("the target dtype is missing", "write .to(torch.float32)")
@@ -78,12 +78,12 @@ def _to(space: Space, input: Value, other=None, dtype=None):
 
 
 @entry(making, "clone")
-def _clone(space: Space, input: Value):
+def _clone(space: Space, input: TextValue):
     return replace(input, storage=None)
 
 
 @entry(making, "item", forms="method")
-def _item(space: Space, input: Value):
+def _item(space: Space, input: TextValue):
     if input.dims:
         raise Refusal(f"item of the shape {input.shape}", "it takes one entry")
     return replace(input, kind=NUMBER, storage=None, whole=input.dtype != FLOAT)
@@ -92,23 +92,23 @@ def _item(space: Space, input: Value):
 # New tensors
 
 
-def _filled(space: Space, dims: Dims, e: Expr, dtype: str) -> Value:
+def _filled(space: Space, dims: Dims, e: Expr, dtype: str) -> TextValue:
     space.by_position = True
     return space.made(e, dims, Extent(), **held_as(dtype))
 
 
-def filled_with(space: Space, dims: Dims, value: Value, dtype: str) -> Value:
+def filled_with(space: Space, dims: Dims, value: TextValue, dtype: str) -> TextValue:
     return _filled(space, dims, _number(converted(space, value, dtype)), dtype)
 
 
-def _number(value: Value) -> Expr:
+def _number(value: TextValue) -> Expr:
     if value.dims:
         raise Refusal(f"the shape {value.shape} cannot fill", "fill with a number")
     return value.expression
 
 
 @entry(making, "scalar_tensor", forms="torch")
-def _scalar_tensor(space: Space, s: Value, dtype=None, device=None):
+def _scalar_tensor(space: Space, s: TextValue, dtype=None, device=None):
     return _tensor_of(space, s, asked(dtype, FLOAT, device))
 
 
@@ -120,15 +120,15 @@ def _tensor(space: Space, data, dtype=None, device=None):
     return _tensor_of(space, data, asked(dtype, data.dtype, device))
 
 
-def _laid_out(space: Space, data) -> Value:
+def _laid_out(space: Space, data) -> TextValue:
     """``[[1, 2], [3, 4]]`` along an axis for each pair of brackets."""
     if isinstance(data, tuple) and data:
         return stack(space, [_laid_out(space, part) for part in data], 0)
-    if not isinstance(data, Value):
+    if not isinstance(data, TextValue):
         raise Refusal("this is not made of numbers", "write torch.tensor([1.0, 2.0])")
     return data
 
 
-def _tensor_of(space: Space, data: Value, dtype: str) -> Value:
+def _tensor_of(space: Space, data: TextValue, dtype: str) -> TextValue:
     value = converted(space, data, dtype)
-    return entries(Value(_number(value), extent=value.extent), dtype)
+    return entries(TextValue(_number(value), extent=value.extent), dtype)

@@ -15,7 +15,7 @@ from derive.claims.reading.operations.functions import functions
 from derive.claims.reading.operations.making import making
 from derive.claims.reading.operations.products import matmul
 from derive.claims.reading.operations.shaping import shape_of, shaping
-from derive.claims.reading.values import Space, Value, number
+from derive.claims.reading.values import Space, TextValue, number
 
 ATTRIBUTES: dict[str, Callable] = {"size": lambda space, x: size_of(space, x)}
 NO_LESS = number(0)  # degrees of freedom
@@ -36,32 +36,36 @@ numpys: dict[str, Operation] = {
 
 
 @entry(numpys, "dot", "matmul")
-def _dot(space: Space, a: Value, b: Value):
+def _dot(space: Space, a: TextValue, b: TextValue):
     return matmul(space, a, b)
 
 
 @entry(numpys, "var")
-def _var(space: Space, a: Value, dim=None, dtype=None, *, ddof: Value = NO_LESS, keepdim=False):
+def _var(
+    space: Space, a: TextValue, dim=None, dtype=None, *, ddof: TextValue = NO_LESS, keepdim=False
+):
     return shared["var"].compute(space, a, dim, keepdim=keepdim, correction=ddof)
 
 
 @entry(numpys, "std")
-def _std(space: Space, a: Value, dim=None, dtype=None, *, ddof: Value = NO_LESS, keepdim=False):
+def _std(
+    space: Space, a: TextValue, dim=None, dtype=None, *, ddof: TextValue = NO_LESS, keepdim=False
+):
     return shared["std"].compute(space, a, dim, keepdim=keepdim, correction=ddof)
 
 
 @entry(numpys, "sum")
-def _sum(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
+def _sum(space: Space, a: TextValue, dim=None, dtype=None, *, keepdim=False):
     return shared["sum"].compute(space, a, dim, keepdim, dtype=dtype)
 
 
 @entry(numpys, "mean")
-def _mean(space: Space, a: Value, dim=None, dtype=None, *, keepdim=False):
+def _mean(space: Space, a: TextValue, dim=None, dtype=None, *, keepdim=False):
     return shared["mean"].compute(space, a, dim, keepdim, dtype=dtype)
 
 
 @entry(numpys, "astype", forms="method")
-def _astype(space: Space, a: Value, dtype):
+def _astype(space: Space, a: TextValue, dtype):
     return making["to"].compute(space, a, dtype)
 
 
@@ -74,7 +78,7 @@ def _array(space: Space, input, dtype=None, *, copy=True):
 
 
 @entry(numpys, "size", forms="torch")
-def size_of(space: Space, a: Value, axis=None):
+def size_of(space: Space, a: TextValue, axis=None):
     """The number of entries, of a tensor or along one axis."""
     if axis is None:
         return shaping["numel"].compute(space, a)
@@ -82,7 +86,7 @@ def size_of(space: Space, a: Value, axis=None):
 
 
 @entry(numpys, "shape", forms="torch")
-def _shape(space: Space, a: Value):
+def _shape(space: Space, a: TextValue):
     return shape_of(space, a)
 
 

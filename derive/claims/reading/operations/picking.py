@@ -19,7 +19,7 @@ from derive.claims.reading.values import (
     INDEX,
     MASK,
     Space,
-    Value,
+    TextValue,
     held_as,
     number,
     product_of,
@@ -51,17 +51,17 @@ def _of_labels(index: Expr, make: Callable[[Expr], Expr], axis: Axis | None = No
     return index.through(lambda labels: _of_labels(labels, make, axis))
 
 
-def indices(x: Value, what: str = "this") -> Value:
+def indices(x: TextValue, what: str = "this") -> TextValue:
     if x.kind != INDEX:
         raise Refusal(f"{what} is not an index", "an index is a label, or an arg max")
     return x
 
 
-def equal_to_count(space: Space, index: Value, count: Value) -> Value:
+def equal_to_count(space: Space, index: TextValue, count: TextValue) -> TextValue:
     """``labels[:, None] == torch.arange(C)``"""
     (place,) = (axis for axis in count.dims if axis is not None)
-    spread = Value(index.expression, index.dims, extent=index.extent)
-    expressions, dims = aligned(space, [spread, Value(count.expression, count.dims)])
+    spread = TextValue(index.expression, index.dims, extent=index.extent)
+    expressions, dims = aligned(space, [spread, TextValue(count.expression, count.dims)])
     behind = len(count.dims) - count.dims.index(place)
     axis = dims[len(dims) - behind]
     if len(index.dims) >= behind and index.dims[-behind] is not None:
@@ -72,7 +72,7 @@ def equal_to_count(space: Space, index: Value, count: Value) -> Value:
     return space.made(hot(expressions[0], axis), dims, index.extent.inside(), kind="mask")
 
 
-def kept_of(space: Space, index: Value) -> Expr:
+def kept_of(space: Space, index: TextValue) -> Expr:
     """1 where a label counts, else 0."""
     ignoring = {i.kept.name: i.kept for i in space.definition.ignoring}
 
@@ -84,7 +84,7 @@ def kept_of(space: Space, index: Value) -> Expr:
     return _of_labels(index.expression, kept)
 
 
-def compared_to_ignored(space: Space, index: Value, equal: bool) -> Value:
+def compared_to_ignored(space: Space, index: TextValue, equal: bool) -> TextValue:
     """``labels != ignore_index``"""
     kept = kept_of(space, index)
     e = Piecewise((0, zero_unless(kept)), (1, True)) if equal else kept
@@ -94,12 +94,12 @@ def compared_to_ignored(space: Space, index: Value, equal: bool) -> Value:
 # Picking
 
 
-def _broadcast_labels(index: Sequence[Value]) -> list[list]:
+def _broadcast_labels(index: Sequence[TextValue]) -> list[list]:
     rank = max(len(i.dims) for i in index)
     return [[("at", place) for place in range(rank - len(i.dims), rank)] for i in index]
 
 
-def _indexed(x: Value, index: Sequence[Value]):
+def _indexed(x: TextValue, index: Sequence[TextValue]):
     """The operands and labels of ``x[i, j]``: a range walks along with its dimension, an index
     stands for a one-hot along it.
     """
@@ -116,7 +116,7 @@ def _indexed(x: Value, index: Sequence[Value]):
     return own, labels
 
 
-def picked(space: Space, x: Value, index: Sequence[Value]) -> Value:
+def picked(space: Space, x: TextValue, index: Sequence[TextValue]) -> TextValue:
     """``x[range(n), labels]``, ``table[labels]``: the leading dimensions of ``x`` are indexed."""
     space.by_position = True
     own, labels = _indexed(x, index)
@@ -130,7 +130,7 @@ def picked(space: Space, x: Value, index: Sequence[Value]) -> Value:
     return space.made(e, tuple(chosen[label] for label in kept), extent, **held_as(x.dtype))
 
 
-def axis_met(axis: Axis | None, x: Value) -> Axis:
+def axis_met(axis: Axis | None, x: TextValue) -> Axis:
     if axis is None:
         raise Mismatch(f"a dimension of size 1 of the shape {x.shape} is indexed", "index an axis")
     return axis
@@ -138,12 +138,12 @@ def axis_met(axis: Axis | None, x: Value) -> Axis:
 
 def written(
     space: Space,
-    x: Value,
-    index: Sequence[Value],
-    value: Value,
+    x: TextValue,
+    index: Sequence[TextValue],
+    value: TextValue,
     accumulate: bool,
     repeats: bool = False,
-) -> Value:
+) -> TextValue:
     """``x`` with ``value`` at the entries ``x[index]``: put there, or added.
 
     Where an entry may be met twice, unless ``repeats`` says that each counts, torch keeps one of
@@ -194,7 +194,7 @@ def _written_once(lost: set[Axis], remedy: str) -> Refusal | Mismatch:
 # The methods that take an index
 
 
-def _beside(space: Space, x: Value, dim, index: Value) -> tuple[int, list, list]:
+def _beside(space: Space, x: TextValue, dim, index: TextValue) -> tuple[int, list, list]:
     """Labels for ``gather`` and ``scatter``: all dimensions but ``dim`` go together."""
     place = position(space, x, dim)
     if len(index.dims) != len(x.dims):
@@ -211,7 +211,7 @@ def _beside(space: Space, x: Value, dim, index: Value) -> tuple[int, list, list]
     return place, own, at
 
 
-def gathered(space: Space, input: Value, dim: Value, index: Value):
+def gathered(space: Space, input: TextValue, dim: TextValue, index: TextValue):
     _, own, at = _beside(space, input, dim, indices(index, "the index"))
     (e, i), chosen = matched(space, [(input, own), (index, at)])
     axis = axis_met(chosen["own"], input)
@@ -222,8 +222,8 @@ def gathered(space: Space, input: Value, dim: Value, index: Value):
 
 
 @entry(picking, "index_put")
-def _index_put(space: Space, input: Value, indices, values: Value, accumulate=False):
-    places = [i for i in indices if isinstance(i, Value)] if isinstance(indices, tuple) else []
+def _index_put(space: Space, input: TextValue, indices, values: TextValue, accumulate=False):
+    places = [i for i in indices if isinstance(i, TextValue)] if isinstance(indices, tuple) else []
     if not places:
         raise Refusal("index_put takes a tuple of indices", "write index_put_((index,), values)")
     return written(space, input, places, values, accumulate is True, repeats=accumulate is True)

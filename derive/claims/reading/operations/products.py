@@ -8,10 +8,10 @@ from derive.claims.reading.broadcasting import contracted
 from derive.claims.reading.operations.dtypes import numbers, of_one_dtype
 from derive.claims.reading.operations.entries import tensor
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 
 
-def matmul(space: Space, input: Value, other: Value):
+def matmul(space: Space, input: TextValue, other: TextValue):
     """``a @ b``: vectors, matrices, and batches of matrices that broadcast."""
     space.by_position = True
     a, b = tensor(input, "the left side"), tensor(other, "the right side")
@@ -29,13 +29,13 @@ def matmul(space: Space, input: Value, other: Value):
     return contracted(space, [(a, left), (b, right)], kept)
 
 
-def check_dtypes(operands: Sequence[Value], what: str) -> None:
+def check_dtypes(operands: Sequence[TextValue], what: str) -> None:
     """Torch multiplies matrices of one dtype, and none of bools."""
     for x in operands:
         of_one_dtype(operands[0], numbers(x, what), what)
 
 
-def _no_product(space: Space, a: Value, b: Value) -> Mismatch:
+def _no_product(space: Space, a: TextValue, b: TextValue) -> Mismatch:
     one, other = (space.size(v.dims[place]) for v, place in ((a, -1), (b, -min(2, len(b.dims)))))
     problem = (
         f"shapes {a.shape} and {b.shape} have no product: {one} meets {other}. torch raises here, "

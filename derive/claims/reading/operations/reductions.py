@@ -11,7 +11,7 @@ from sympy import Expr, Mul
 
 from derive.claims.reading.operations.entries import reduced
 from derive.claims.reading.refusals import Refusal
-from derive.claims.reading.values import INDEX, Space, Value
+from derive.claims.reading.values import INDEX, Space, TextValue
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import axes_of
 
@@ -34,5 +34,5 @@ def _index_of(e: Expr, axes) -> Expr:
     return ArgMax.over(e, axes)
 
 
-def index_of(space: Space, x: Value, dim, keepdim) -> Value:
+def index_of(space: Space, x: TextValue, dim, keepdim) -> TextValue:
     return replace(reduced(space, x, dim, keepdim, _index_of), kind=INDEX)

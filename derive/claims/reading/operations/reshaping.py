@@ -14,16 +14,16 @@ from sympy import Add, Expr, Integer, Mul, cancel, floor
 
 from derive.claims.reading.lengths import in_sizes
 from derive.claims.reading.operations.shaping import REST, relaid
-from derive.claims.reading.parts import Entry, taken
+from derive.claims.reading.parts import EntryIndex, taken
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import Space, Value
+from derive.claims.reading.values import Space, TextValue
 from derive.language.nodes import Flatten, Position, Unflatten
 from derive.language.symbols import Axis
 
 MOST_ENTRIES = 16  # of a dimension that is taken apart into its entries
 
 
-def reshaped(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Value:
+def reshaped(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> TextValue:
     space.by_position = True
     wanted = _known(space, x, sizes, what)
     dims = _Dims(space, x, what, wanted)
@@ -35,7 +35,7 @@ def reshaped(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Value:
     return relaid(dims.x, dims.found)
 
 
-def _known(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> list[Expr]:
+def _known(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> list[Expr]:
     """The sizes, with the one that follows from the others."""
     if list(sizes).count(REST) > 1:
         raise Refusal(f"{what}: only one size can be -1", "write the others out")
@@ -52,7 +52,7 @@ def _size_of(space: Space, axes: Sequence[Axis | None]) -> Expr:
 class _Dims:
     """``x``, whose dimensions that are ``left`` become those that are ``found``, from the left."""
 
-    def __init__(self, space: Space, x: Value, what: str, wanted: Sequence[Expr]):
+    def __init__(self, space: Space, x: TextValue, what: str, wanted: Sequence[Expr]):
         self.space, self.what, self.shape = space, what, x.shape
         self.x = relaid(x, x.axes)
         self.wanted, self.count = wanted, _size_of(space, x.dims)
@@ -146,22 +146,22 @@ def shape_text_of(sizes: Sequence[Expr]) -> str:
     return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
-def _entries(space: Space, x: Value, place: int) -> list[Value]:
+def _entries(space: Space, x: TextValue, place: int) -> list[TextValue]:
     count = space.fixed_size(x.dims[place])
     if count > MOST_ENTRIES:
         raise Refusal(f"{count} entries are joined", f"at most {MOST_ENTRIES} are read")
     items = [":"] * place
-    return [taken(space, x, [*items, Entry(Integer(k))]) for k in range(count)]
+    return [taken(space, x, [*items, EntryIndex(Integer(k))]) for k in range(count)]
 
 
-def _laid_in_order(space: Space, x: Value, place: int) -> Value:
+def _laid_in_order(space: Space, x: TextValue, place: int) -> TextValue:
     """Two dimensions as one, of which the first has a known number of entries."""
     axis, count = x.dims[place + 1], space.fixed_size(x.dims[place])
     size = space.size(axis)
     return _together(space, x, place, lambda k, new: Position(new) - k * size, size * count)
 
 
-def _interleaved(space: Space, x: Value, place: int) -> Value:
+def _interleaved(space: Space, x: TextValue, place: int) -> TextValue:
     """Two dimensions as one, of which the second has a known number of entries."""
     axis, count = x.dims[place], space.fixed_size(x.dims[place + 1])
     swapped = list(x.dims)
@@ -170,7 +170,7 @@ def _interleaved(space: Space, x: Value, place: int) -> Value:
     return _together(space, x, place, lambda k, new: (Position(new) - k) / Integer(count), length)
 
 
-def _together(space: Space, x: Value, place: int, index, length: Expr) -> Value:
+def _together(space: Space, x: TextValue, place: int, index, length: Expr) -> TextValue:
     axis = x.dims[place + 1]
     others = {*x.axes} - {axis, x.dims[place]}
     new = space.axis_of(length, others)

@@ -10,7 +10,7 @@ from sympy import Expr, Mul
 from derive.claims.reading.broadcasting import placed
 from derive.claims.reading.operations.entries import Operation, entry, position
 from derive.claims.reading.refusals import Mismatch, Refusal
-from derive.claims.reading.values import INT, NUMBER, Dims, Space, Value, number, shape_text
+from derive.claims.reading.values import INT, NUMBER, Dims, Space, TextValue, number, shape_text
 from derive.language.symbols import Axis
 
 shaping: dict[str, Operation] = {}
@@ -18,24 +18,24 @@ shaping: dict[str, Operation] = {}
 REST = -1  # the size that follows from the others
 
 
-def relaid(x: Value, dims: Iterable[Axis | None]) -> Value:
+def relaid(x: TextValue, dims: Iterable[Axis | None]) -> TextValue:
     """The same entries with other dimensions; torch has no names."""
     return replace(x, dims=tuple(dims), by_name=False)
 
 
-def permuted(space: Space, x: Value, places: Sequence[int]) -> Value:
+def permuted(space: Space, x: TextValue, places: Sequence[int]) -> TextValue:
     space.by_position = True
     return relaid(x, (x.dims[place] for place in places))
 
 
-def transposed(space: Space, x: Value) -> Value:
+def transposed(space: Space, x: TextValue) -> TextValue:
     """``x.T``"""
     if len(x.dims) > 2:
         raise Refusal(f".T of the shape {x.shape}", "write .mT, or .transpose(0, 1)")
     return permuted(space, x, range(len(x.dims))[::-1])
 
 
-def matrix_transposed(space: Space, x: Value) -> Value:
+def matrix_transposed(space: Space, x: TextValue) -> TextValue:
     """``x.mT``"""
     if len(x.dims) < 2:
         raise Refusal(f".mT of the shape {x.shape}", "it takes a matrix")
@@ -51,11 +51,11 @@ def flat(items: Sequence) -> Sequence:
 # Sizes
 
 
-def shape_of(space: Space, x: Value) -> tuple[Value, ...]:
+def shape_of(space: Space, x: TextValue) -> tuple[TextValue, ...]:
     return tuple(number(space.size(axis)) for axis in x.dims)
 
 
-def axis_of_size(space: Space, size: Value, taken: Iterable[Axis]) -> Axis | None:
+def axis_of_size(space: Space, size: TextValue, taken: Iterable[Axis]) -> Axis | None:
     """An axis of a size that is written in the sizes of the mathematics; None for 1."""
     e = size.expression
     if e == 1:
@@ -65,7 +65,7 @@ def axis_of_size(space: Space, size: Value, taken: Iterable[Axis]) -> Axis | Non
     return space.axis_of(e, taken, known=True)
 
 
-def floor_divided(space: Space, above: Value, below: Value) -> Value:
+def floor_divided(space: Space, above: TextValue, below: TextValue) -> TextValue:
     """``n // 2`` of sizes."""
     pair = (above.expression, below.expression)
     if not all(v.kind == NUMBER and v.dtype == INT for v in (above, below)) or 0 in pair[1:]:
@@ -76,29 +76,29 @@ def floor_divided(space: Space, above: Value, below: Value) -> Value:
 def dims_of_sizes(space: Space, sizes: Sequence) -> Dims:
     dims: list[Axis | None] = []
     for size in flat(sizes):
-        if not isinstance(size, Value) or size.kind != NUMBER:
+        if not isinstance(size, TextValue) or size.kind != NUMBER:
             raise Refusal("a size is a number", "write x.shape[0], or N")
         dims.append(axis_of_size(space, size, filter(None, dims)))
     return tuple(dims)
 
 
 @entry(shaping, "size", forms="method")
-def _size(space: Space, input: Value, dim=None):
+def _size(space: Space, input: TextValue, dim=None):
     shape = shape_of(space, input)
     return shape if dim is None else shape[position(space, input, dim)]
 
 
 @entry(shaping, "numel", "nelement")
-def _numel(space: Space, input: Value):
+def _numel(space: Space, input: TextValue):
     return number(Mul(*(space.size(axis) for axis in input.dims)))
 
 
 @entry(shaping, "dim", "ndimension", forms="method")
-def _dim(space: Space, input: Value):
+def _dim(space: Space, input: TextValue):
     return number(len(input.dims))
 
 
-def expanded(space: Space, x: Value, dims: Sequence[Axis | None], what: str) -> Value:
+def expanded(space: Space, x: TextValue, dims: Sequence[Axis | None], what: str) -> TextValue:
     """``x`` repeated where ``dims`` has axes and it has size 1, or lacks leading dimensions."""
     space.by_position = True
     own = (*(None,) * (len(dims) - len(x.dims)), *x.dims)
@@ -114,7 +114,7 @@ def expanded(space: Space, x: Value, dims: Sequence[Axis | None], what: str) -> 
     return relaid(replace(x, expression=placed(space, x.expression, mapping)), dims)
 
 
-def expanded_to(space: Space, x: Value, sizes: Sequence[Expr], what: str) -> Value:
+def expanded_to(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> TextValue:
     """The same of sizes; -1 is that of the dimension."""
     new = len(sizes) - len(x.dims)
     dims: list[Axis | None] = []

@@ -39,7 +39,7 @@ from derive.claims.reading.values import (
     NUMBER,
     TENSOR,
     Space,
-    Value,
+    TextValue,
     entries,
     infinity,
     number,
@@ -87,7 +87,7 @@ RELATIONS: dict[type, Callable] = {
 }
 
 
-ATTRIBUTES: dict[str, Callable[[Space, Value], Any]] = {
+ATTRIBUTES: dict[str, Callable[[Space, TextValue], Any]] = {
     "T": transposed,
     "mT": matrix_transposed,
     "shape": shape_of,
@@ -98,16 +98,16 @@ ATTRIBUTES: dict[str, Callable[[Space, Value], Any]] = {
 }
 
 
-def attribute(space: Space, name: str) -> Callable[[Space, Value], Any] | None:
+def attribute(space: Space, name: str) -> Callable[[Space, TextValue], Any] | None:
     """What ``x.name`` is, in torch or numpy."""
     found = NUMPYS_ATTRIBUTES.get(name) if space.numpy else None
     return found or ATTRIBUTES.get(name)
 
 
-def filled_with(space: Space, x: Value, filler: Value | None = None) -> Value:
+def filled_with(space: Space, x: TextValue, filler: TextValue | None = None) -> TextValue:
     """``x`` with other entries, which become what it holds."""
     filler = converted(space, filler or number(0), x.dtype)
-    return entries(added(space, Value(Integer(0), x.dims), filler), x.dtype)
+    return entries(added(space, TextValue(Integer(0), x.dims), filler), x.dtype)
 
 
 FILLS = {"zero_": 0, "fill_": 1, "copy_": 1}  # the number of their arguments
@@ -120,7 +120,7 @@ MOST_COUNTED = 16  # dimensions
 class Builtin:
     """A function of Python's, of one argument."""
 
-    apply: Callable[[Space, Any], Value]
+    apply: Callable[[Space, Any], TextValue]
     usage: str
 
 
@@ -132,7 +132,7 @@ def _counted(space: Space, end) -> Any:
     end = tensor_or_number(end, BUILTINS["range"].usage)
     if end.kind == NUMBER and end.expression.is_Integer and 0 <= end.expression <= MOST_COUNTED:
         return tuple(map(number, range(int(end.expression))))
-    return Value(Integer(0), (axis_of_size(space, end, ()),), COUNT)
+    return TextValue(Integer(0), (axis_of_size(space, end, ()),), COUNT)
 
 
 def _as_tuple(space: Space, items) -> tuple:
@@ -141,23 +141,23 @@ def _as_tuple(space: Space, items) -> tuple:
     return items
 
 
-def _length(space: Space, x) -> Value:
-    if not isinstance(x, Value) or not x.dims:
+def _length(space: Space, x) -> TextValue:
+    if not isinstance(x, TextValue) or not x.dims:
         raise Refusal("this has no length", "write len(x) of a tensor")
     return number(space.size(x.dims[0]))
 
 
-def _float(space: Space, x) -> Value:
+def _float(space: Space, x) -> TextValue:
     if isinstance(x, str) and x in INFINITE:
         space.infinite = True
         return infinity(INFINITE[x])
-    if not isinstance(x, Value) or x.dims or x.kind not in (NUMBER, TENSOR):
+    if not isinstance(x, TextValue) or x.dims or x.kind not in (NUMBER, TENSOR):
         raise Refusal("float takes a number", "leave it out")
     return entries(x, FLOAT)
 
 
-def tensor_or_number(x, usage: str) -> Value:
-    if isinstance(x, Value):
+def tensor_or_number(x, usage: str) -> TextValue:
+    if isinstance(x, TextValue):
         return x
     raise Refusal("this is neither a tensor nor a number", f"write {usage}")
 
