@@ -21,7 +21,7 @@ MOST_PLACES = 2**22  # of all axes together, at which a forward is computed with
 
 
 @dataclass(frozen=True)
-class TraceRelations:
+class Demands:
     """``words`` are those of the user's axes that depend on others, ``recipe`` is how to choose
     them.
     """
@@ -39,9 +39,7 @@ class TraceRelations:
         return found | dict(self.recipe)
 
 
-def relations_of(
-    definition: Definition, sizes: Sizes, arguments: Sequence[Argument]
-) -> TraceRelations:
+def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argument]) -> Demands:
     """What the user's sizes have to be for a forward that was read."""
     users, of_all = axes_in(arguments), sizes.of_all
     said = {own: length_of(axis) for axis, own in sizes.called.items()}
@@ -80,7 +78,7 @@ def relations_of(
         if axis in users or axis in said:
             words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))
     order = [*users, *words]
-    return TraceRelations(tuple(words[axis] for axis in sorted(words, key=order.index)), recipe)
+    return Demands(tuple(words[axis] for axis in sorted(words, key=order.index)), recipe)
 
 
 def _multiple(axis: str, of: Expr) -> tuple[str, Made]:

@@ -41,7 +41,7 @@ ADDS, OWN = "adds to all", "writes at its own place"
 
 
 @dataclass
-class TextLoops:
+class InLoops:
     """The loops that a line stands in: their axes, the names that are written inside, and the
     conditions under which the line is run. ``ways`` is how every tensor from outside is written.
     """
@@ -180,12 +180,7 @@ def taken_at(space: Space, x: TextValue, items: list) -> TextValue:
 
 
 def written_at(
-    loops: TextLoops,
-    x: TextValue,
-    items: list,
-    value: TextValue,
-    made_in: Sequence[Axis],
-    adds: bool,
+    loops: InLoops, x: TextValue, items: list, value: TextValue, made_in: Sequence[Axis], adds: bool
 ) -> TextValue:
     """``x`` after all rounds have put ``value`` at ``x[items]``, or added it."""
     space = loops.space

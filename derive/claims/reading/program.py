@@ -14,7 +14,7 @@ from sympy import Expr, Integer
 from derive.claims.reading.blocks import pieces_of
 from derive.claims.reading.expressions import ExpressionReader
 from derive.claims.reading.lines import TextLine, assigned_in, check_annotation, written_by
-from derive.claims.reading.loops import WHOLE, TextLoops
+from derive.claims.reading.loops import WHOLE, InLoops
 from derive.claims.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.entries import Extremes
@@ -52,7 +52,7 @@ class TextProgram(Writes):
         self.upstream: Expr | None = None
         self.reads_upstream = False
         self.expressions = ExpressionReader(source, space, names, self.lookup, self.write_into)
-        self.loops = TextLoops(space)
+        self.loops = InLoops(space)
         self.assigned: dict[str, int] = {}
         self.typed: dict[str, str] = {}  # what the text calls its names
         self.written: list[tuple[Version, TextLine]] = []  # all that names have held

@@ -15,7 +15,7 @@ from derive.claims.reading.indexing import advanced, from_front, items_of, rank_
 from derive.claims.reading.loops import (
     ADDS,
     OWN,
-    TextLoops,
+    InLoops,
     axis_of,
     is_place,
     taken_at,
@@ -104,7 +104,7 @@ def _entry(x: TextValue) -> TextValue:
 
 def stored_in_blocks(
     expressions: ExpressionReader,
-    loops: TextLoops,
+    loops: InLoops,
     index: ast.AST,
     x: TextValue,
     value: TextValue,
@@ -137,7 +137,7 @@ def stored_in_blocks(
 
 def stored_in_loop(
     expressions: ExpressionReader,
-    loops: TextLoops,
+    loops: InLoops,
     index: ast.AST,
     x: TextValue,
     value: TextValue,

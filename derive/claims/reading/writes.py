@@ -9,7 +9,7 @@ from dataclasses import replace
 from derive.claims.reading.blocks import OWN_BLOCK, Named, range_of
 from derive.claims.reading.expressions import BINARY, ExpressionReader
 from derive.claims.reading.lines import written_by, written_in
-from derive.claims.reading.loops import ADDS, WHOLE, TextLoops
+from derive.claims.reading.loops import ADDS, WHOLE, InLoops
 from derive.claims.reading.memory import Cell, Memory
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.dtypes import in_place
@@ -30,7 +30,7 @@ class Writes:
     space: Space
     names: TextNames
     memory: Memory
-    loops: TextLoops
+    loops: InLoops
     expressions: ExpressionReader
     statement: ast.stmt
 
