@@ -161,15 +161,13 @@ def test_what_is_empty_is_read_where_all_of_it_is_written(tmp_path, name):
     assert verdict_of(tmp_path, "x: N C", *FILLED[name]).outcome == "right"
 
 
-@pytest.mark.parametrize(
-    ("part", "said"), [("[:, 0]", "use torch.zeros"), ("[1:]", "with torch.cat")]
-)
-def test_what_is_not_wholly_written_is_refused(tmp_path, part, said):
+@pytest.mark.parametrize("part", ["[:, 0]", "[1:]", "[:, ::2]"])
+def test_what_is_not_wholly_written_is_refused(tmp_path, part):
     """It may be 0 by chance."""
     backward = f"dx = torch.empty_like(dy); dx{part} = 2 * dy{part}; return dx"
     with pytest.raises(QuestionError) as refused:
         verdict_of(tmp_path, "x: N C", "return x * 2", backward)
-    assert said in str(refused.value)
+    assert "begin with torch.zeros_like(x), or write every part" in str(refused.value)
     mended = backward.replace("empty", "zeros").replace(part, "[:]")
     assert verdict_of(tmp_path, "x: N C", "return x * 2", mended).outcome == "right"
 

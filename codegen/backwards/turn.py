@@ -39,7 +39,7 @@ class Turn:
         arriving = self._of_one(outputs[0]) if len(outputs) == 1 else self._of_several(outputs)
         self.ahead = [*reader.statements]
         reader.values |= dict(zip(self.places, arriving, strict=True))
-        reader.statements, reader.prefix = [], BACKWARD
+        reader.statements, reader.prefix, reader.sizes.are_given = [], BACKWARD, True
 
     def _of_one(self, output: TreeValue) -> list[TreeValue]:
         self.reader.finish(output)

@@ -70,6 +70,7 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
             words[str(length)] = f"{length} {of}"
     lengths = (in_sizes(definition, axis) for axis in definition.axes)
     demands += [(length, Integer(1)) for length in lengths if not length.has(floor)]
+    demands += [(size / parts, Integer(1)) for size, parts in sizes.multiples.items()]
     chosen = {*users, *(str(size) for length in said.values() for size in length.free_symbols)}
     for name, needed in _multiples(demands).items():
         if name in chosen - recipe.keys():

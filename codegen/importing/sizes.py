@@ -51,6 +51,7 @@ class Sizes:
         self.fixed: dict[int, str] = {}
         self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
         self.multiples: dict[Symbol, int] = {}  # and those that it needs to be multiples of numbers
+        self.are_given = False  # by a forward, of whose sizes a backward demands nothing
         self.taken: set[str] = set()  # names that no new axis may have
         self.parts: set[str] = set()  # axes along all of another, of which a part counts
         self.formulas: dict[str, str] = {}  # of axes with a length of their own, as it is typed
@@ -213,7 +214,7 @@ class Sizes:
         if self.same(one, other):
             return
         rounded = sympy.expand(one - other).atoms(sympy.floor)
-        for inside in (node.args[0] for node in rounded):
+        for inside in (node.args[0] for node in rounded if not self.are_given):
             for size in sorted(inside.free_symbols, key=str):
                 parts = inside.expand().coeff(size).q
                 if parts > 1 and self.hints.get(str(size), 1) % parts == 0:
