@@ -13,7 +13,7 @@ def test_the_docstring_lists_the_stages_that_are_run():
     listed = re.findall(r"^    (\w+)\s+(.+?)\s+-> (\w+)", derivation.__doc__, re.M)
     assert [name for name, _, _ in listed] == ["notation", "chain", "closing", "proving"]
     for (name, given, result), (stage, takes, gives) in zip(listed[1:], stages, strict=True):
-        assert stage.__module__.startswith(f"derive.{name}.")
+        assert f".{name}." in stage.__module__
         assert (given, result) == (takes.__name__, gives.__name__)
 
 
