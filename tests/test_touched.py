@@ -14,7 +14,7 @@ def test_the_tests_of_a_module_are_near_it():
 def test_a_generated_module_follows_its_forward_and_a_page_is_read_by_its_tests():
     root = touched.ROOT
     assert "generated.softmax" in touched.importers()["derive.math.softmax"]
-    paths = [root / "derive" / "zero" / "exact.py", root / "docs" / "proof.md"]
+    paths = [root / "derive" / "proof" / "zero" / "exact.py", root / "docs" / "proof.md"]
     assert touched.modules(paths) == {"derive.proof.zero.exact", "test_docs"}
     assert touched.modules([Path(touched.__file__)]) == {"touched"}
 
