@@ -336,6 +336,7 @@ def calls(draw):
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
 @example("torch.full(0, 0, 'nc,nc->n')")
+@example("binary_cross_entropy(n, 0)")
 @given(calls())
 def test_any_call_is_read_or_refused(text):
     answer(text, "softmax_nll")

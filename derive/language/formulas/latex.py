@@ -166,7 +166,7 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         inside = ", ".join(map(self._print, operands))
         return rf"\mathrm{{{name}}}_{{{self._print(e.axis)}{words}}}\left({inside}\right)"
 
-    def _print_OfMatrix(self, e: MatrixNode) -> str:
+    def _print_MatrixNode(self, e: MatrixNode) -> str:
         along = ", ".join(map(self._print, e.axes))
         inside = ", ".join(map(self._print, e.operands))
         return rf"\mathrm{{{e.said}}}_{{{along}}}\left({inside}\right)"
@@ -200,7 +200,7 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         place, number = map(self._print, e.args)
         return rf"\mathbf{{1}}[\,{place} = {number}\,]"
 
-    def _print_ArgMaxOf(self, e: ArgMaxOfEntries) -> str:
+    def _print_ArgMaxOfEntries(self, e: ArgMaxOfEntries) -> str:
         return rf"\arg\max\left({', '.join(map(self._print, e.args))}\right)"
 
 

@@ -129,7 +129,7 @@ class _MathML(OfChoices, ReadAt):
         place, number = map(self._print, e.args)
         return indicator(row(place, operator("="), number))
 
-    def _print_ArgMaxOf(self, e: ArgMaxOfEntries) -> Element:
+    def _print_ArgMaxOfEntries(self, e: ArgMaxOfEntries) -> Element:
         sign = leaf("mi", "arg\u2009max", mathvariant="normal")
         return row(sign, operator(APPLY), brackets(listed(map(self._print, e.args))))
 

@@ -164,7 +164,7 @@ class Formula(OfChoices, StrPrinter):
     def _print_LogCumSumExp(self, e: LogCumSumExp) -> str:
         return self._print(e.in_full)
 
-    def _print_OfMatrix(self, e: MatrixNode) -> str:
+    def _print_MatrixNode(self, e: MatrixNode) -> str:
         of = ", ".join([*map(self._print, e.operands), *(axis.name for axis in e.axes)])
         return f"{type(e).__name__}({of})"
 

@@ -59,7 +59,7 @@ class _Unicode(Formula):
         along = "; ".join([e.axis.name, *notes])
         return f"{name}[{along}]({', '.join(map(self._print, operands))})"
 
-    def _print_OfMatrix(self, e: MatrixNode) -> str:
+    def _print_MatrixNode(self, e: MatrixNode) -> str:
         along = ", ".join(axis.name for axis in e.axes)
         return f"{e.said}[{along}]({', '.join(map(self._print, e.operands))})"
 
@@ -108,7 +108,7 @@ class _Unicode(Formula):
         place, number = e.args
         return f"[{self._print(place)} = {number}]"
 
-    def _print_ArgMaxOf(self, e: ArgMaxOfEntries) -> str:
+    def _print_ArgMaxOfEntries(self, e: ArgMaxOfEntries) -> str:
         return f"argmax({', '.join(map(self._print, e.args))})"
 
     def _print_Pow(self, e: Pow, rational=False) -> str:

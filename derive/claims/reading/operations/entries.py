@@ -73,7 +73,7 @@ class Operation:
             wanted = signature.parameters[parameter].annotation
             if wanted == "Value | None" and value is None:
                 continue
-            if wanted in ("Value", "Value | None") and not isinstance(value, TextValue):
+            if wanted in ("TextValue", "TextValue | None") and not isinstance(value, TextValue):
                 raise Refusal(
                     f"{name}: {parameter} is {described(value)}, not a tensor or a number",
                     f"supported is {usage(name, signature)}",
