@@ -196,6 +196,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "codegen.lowering.pullbacks": EMITTED,
     "codegen.lowering.terms": EMITTED,
     "codegen.lowering.constants": ("test_printer_tables.py",),
+    "codegen.lowering.context": EMITTED,
     "derive.language.operations": REST,
     "codegen.lowering.expressions": EMITTED,
     "codegen.lowering.frames": EMITTED,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The fonts of the pages, made again: sh derive/presentation/fonts/make.sh
+# The fonts of the pages, made again: sh derive/show/fonts/make.sh
 # Of TeX Gyre Pagella what formulas are made of: in the math font with its MATH table and the taller
 # forms of brackets, sums and roots; in the italic one the letters of names.
 set -eu
