@@ -42,7 +42,7 @@ class Quantile(Forward):
     x = Input(N)
     y = erfinv(x)
 """
-NEVER_CLOSE_ENOUGH = "\nimport codegen.driver.gate\n\ncodegen.driver.TOLERANCE = -1\n"
+NEVER_CLOSE_ENOUGH = "\nimport codegen.driver.gate\n\ncodegen.driver.gate.TOLERANCE = -1\n"
 NEVER_DONE = """
 import time
 import codegen.driver.lean
