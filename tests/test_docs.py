@@ -31,7 +31,7 @@ from documentation import (
 from codegen.commands.verbs import GENERATE, VERBS
 from codegen.driver.lean import generate
 from codegen.driver.qualities import emitted
-from codegen.program.quality import Moves
+from codegen.files.quality import Moves
 from codegen.targets.languages import kernels
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import pairs_of

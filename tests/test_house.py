@@ -116,8 +116,8 @@ def test_every_value_and_step_has_a_printer_line(record):
 
 
 def test_the_records_at_the_doors_are_frozen():
+    from codegen.files.quality import Emitted, Quality
     from codegen.program import Program
-    from codegen.program.quality import Emitted, Quality
     from derive.gradient.chain.chain import Chain
     from derive.gradient.closing.closed_form import ClosedForm
     from derive.gradient.closing.steps import RewriteStep as DerivationStep

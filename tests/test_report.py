@@ -12,7 +12,7 @@ from codegen.commands.cli import gradform, main
 from codegen.driver.cache import FOLDER, VARIABLE
 from codegen.driver.lean import generate
 from codegen.driver.qualities import emitted
-from codegen.program.quality import Moves
+from codegen.files.quality import Moves
 from codegen.report.moves import AGAIN, Moved, hash_of, is_outdated, moves_in, put_moves
 from codegen.report.page import FILE, measured_in, report
 from derive import forward_from

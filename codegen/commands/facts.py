@@ -11,7 +11,7 @@ from sympy import Expr, count_ops
 
 from codegen.commands.comparison import FORWARD, TAKES, DerivationFact, ForwardFacts
 from codegen.files.digest import digest
-from codegen.program.quality import Collectives, Emitted, Moves, Quality, Traffic
+from codegen.files.quality import Collectives, Emitted, Moves, Quality, Traffic
 from derive.language.errors import QuestionError
 from derive.language.formulas.text import formula
 from derive.language.notation.definition import Definition, Statement

@@ -18,7 +18,7 @@ from codegen.driver.emitting import emit_all
 from codegen.driver.gate import file_of
 from codegen.driver.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
 from codegen.driver.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
-from codegen.program.quality import Emitted
+from codegen.files.quality import Emitted
 from codegen.report.page import FILE, report
 from codegen.report.progress import in_a_bar, in_lines
 from codegen.report.tables import table, table_of_ranks

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from codegen.files.dependencies import fingerprint, last_change, machinery_hash
 from codegen.files.digest import digest
-from codegen.program.quality import Emitted, as_data, from_data, kernels_from
+from codegen.files.quality import Emitted, as_data, from_data, kernels_from
 from derive.language.errors import QuestionError
 from derive.running.writing import put
 

@@ -25,9 +25,9 @@ from codegen.driver import lean
 from codegen.driver.cache import TORCH, Cache
 from codegen.driver.chain import keep_chain, recalled_chain
 from codegen.driver.qualities import emitted
+from codegen.files.quality import Emitted
 from codegen.program import Program
 from codegen.program.packed import unpacked
-from codegen.program.quality import Emitted
 from codegen.targets.languages import kernels
 from derive.language.errors import NotationWarning, QuestionError
 from derive.language.notation.forward import Forward

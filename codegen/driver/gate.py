@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from math import isfinite
 
+from codegen.files.quality import Rounding
 from codegen.program import Program
-from codegen.program.quality import Rounding
 from codegen.targets.languages import Compares, Tries
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.forward import Forward, reduced_forward

@@ -28,8 +28,8 @@ from torch import Tensor
 from codegen.driver.chain import chain_module
 from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason_of
 from codegen.files.loading import loaded
+from codegen.files.quality import Rounding
 from codegen.program import Program
-from codegen.program.quality import Rounding
 from codegen.targets.languages import KernelLanguage
 from codegen.targets.lean.check import (
     EntriesFunction,

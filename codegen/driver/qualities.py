@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen.driver.gate import Generated
+from codegen.files.quality import Emitted, Quality
 from codegen.program import Program
 from codegen.program.packed import packed
-from codegen.program.quality import Emitted, Quality
 from codegen.schedule.moved import loops_of
 from codegen.sharding.counting import collectives_of
 from codegen.targets.lean.kept import with_little_kept

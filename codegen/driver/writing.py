@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from codegen.program.quality import Emitted
+from codegen.files.quality import Emitted
 from codegen.targets.languages import KernelLanguage
 from codegen.targets.tables.kernel import TEMPLATES
 from codegen.targets.torch.parts import beside

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from codegen.driver.gate import file_of
+from codegen.files.quality import Traffic
 from codegen.playground.question import Question
 from codegen.program import Program
-from codegen.program.quality import Traffic
 from codegen.targets.lean.outside import outside_of, proved_inside
 from codegen.targets.lean.target import backward_lines, saved_in, written
 from codegen.targets.torch.traffic import counts as counts_of

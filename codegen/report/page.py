@@ -15,7 +15,7 @@ from pathlib import Path
 import jinja2
 
 from codegen.files.digest import digest
-from codegen.program.quality import Emitted, Moves, Quality
+from codegen.files.quality import Emitted, Moves, Quality
 from codegen.report.moves import rows_of
 
 FILE = "REPORT.md"

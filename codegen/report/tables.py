@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from codegen.driver.ranks import OfRanks
-from codegen.program.quality import Emitted
+from codegen.files.quality import Emitted
 
 
 def table(results: Sequence[Emitted]) -> Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from codegen.files.quality import Moves
 from codegen.program import Program
-from codegen.program.quality import Moves
 from codegen.schedule.elements import axes_in
 from codegen.schedule.flattening import flat
 from codegen.schedule.nodes import Flat, LibraryNode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from codegen.files.quality import Collectives
 from codegen.program import Program
-from codegen.program.quality import Collectives
 from codegen.program.shards import Exchange
 from codegen.sharding import Sharded, sharded
 from derive.language.errors import QuestionError

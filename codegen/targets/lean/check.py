@@ -11,8 +11,8 @@ from sympy import Rational
 from torch import Tensor
 
 from codegen.files.loading import loaded
+from codegen.files.quality import Rounding
 from codegen.program import Program
-from codegen.program.quality import Rounding
 from codegen.targets.lean.pair import Pair
 from codegen.targets.torch.check import arguments_of, largest_of
 from codegen.targets.torch.interpret import interpreted

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from codegen.files.quality import Rounding
 from codegen.program import Program
-from codegen.program.quality import Rounding
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
 from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements

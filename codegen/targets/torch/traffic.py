@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 
+from codegen.files.quality import Counts, Moves, Traffic
 from codegen.program import NUMBERS, Function, Program
 from codegen.program.arrays import (
     ArgMaxOf,
@@ -33,7 +34,6 @@ from codegen.program.arrays import (
     Split,
 )
 from codegen.program.parts import is_number, operands, values_in
-from codegen.program.quality import Counts, Moves, Traffic
 from codegen.program.reads import Convolve
 from codegen.program.steps import AddAt, Assign, Step
 from codegen.program.values import Choose, Compare, Load, Number, Plus, Pullback, Times, Value

@@ -30,7 +30,9 @@ def related(relation: Callable, a: Expr, b: Expr) -> Boolean:
         if a.is_Add and b.is_Add:  # SymPy may go round in circles in bringing these to one form
             a, b = a - b, Integer(0)
         if any(side.is_extended_real is False for side in (a, b)):
-            raise Refusal("a number that is not real is compared", "check the domain of the function")
+            raise Refusal(
+                "a number that is not real is compared", "check the domain of the function"
+            )
         return relation(a, b)
     cases, before = [], true
     for part, holds in choice.args:
