@@ -17,7 +17,7 @@ from codegen.program.arrays import ArgMaxOf, Contract, Gathered, Merge, OneHotOf
 from codegen.program.parts import values_in
 from codegen.program.steps import AddAt, Assign
 from codegen.program.values import Compare
-from codegen.targets.lean import _helpers
+from codegen.targets.torch import _helpers
 from codegen.targets.torch.printer import Printer
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.notation.layout import plain

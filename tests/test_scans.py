@@ -9,7 +9,7 @@ from sympy import Integer, exp, log
 from torch.func import jvp, vmap
 
 from codegen.commands.cli import gradform
-from codegen.targets.lean import _helpers
+from codegen.targets.torch import _helpers
 from derive import Axes, Axis, Forward, Input, Label, NotationError, check, derive, forward_from
 from derive.gradient.range.exponents import Definitions
 from derive.language.nodes import GoneAlong, LogCumSumExp, LogCumSumExpBack
