@@ -202,7 +202,7 @@ class NamedArrays:
 
     def known(self, size: Expr) -> int | None:
         sizes = self.r.sizes
-        fixed = str(size) in sizes.fixed.values() or sympy.sympify(size).is_Integer
+        fixed = str(size) in sizes.fixed.values() or sympy.sympify(size, strict=True).is_Integer
         return sizes.hint(size) if fixed else None
 
     def divided(self, size: Expr, by: Expr) -> Expr:
