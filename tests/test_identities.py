@@ -121,18 +121,19 @@ EXAMPLES = {
     "total of a one-hot": [Sum.over(hot, [C]), Sum.over(hot, [N, C])],
     "power of a one-hot": [hot**2, hot**3],
     "choice by a one-hot": [Piecewise((k, hot > 0), (0, True)) for k in (1, -2)],
-    "picked by segment": [
-        Sum.over(hot * a * read, [N]),
-        Sum.over(hot * k * Sum.over(hot * c, [C]) ** 2, [N]),
-        Sum.over(hot * a / Sum.over(hot * positive, [C]), [N]),
-    ],
     "read back": [Sum.over(hot * Sum.over(hot * b / read**2, [N]), [C])],
     "filled segments": [
         Sum.over(hot * q, [N]) * Sum.over(hot * share, [N]),
         k * columns * Sum.over(hot * share, [N]),
     ],
     "counted segments": [c * n * Sum.over(hot * q, [N]) * COUNTED, n * columns / COUNTED**-1],
-    "picked factor": [Sum.over(hot * b * c, [C]), Sum.over(hot * a**2, [C])],
+    "picked factor": [
+        Sum.over(hot * a * read, [N]),
+        Sum.over(hot * k * Sum.over(hot * c, [C]) ** 2, [N]),
+        Sum.over(hot * a / Sum.over(hot * positive, [C]), [N]),
+        Sum.over(hot * b * c, [C]),
+        Sum.over(hot * a**2, [C]),
+    ],
     "product with an identity": [
         Sum.over(same * a * at_m, [M]),
         Sum.over(same * b, [N]),
@@ -149,8 +150,12 @@ EXAMPLES = {
         (2 * same - 1) / (exp(b * (2 * same - 1)) + 1),
         same - c / (exp(-same) + 1) - c / (exp(same) + 1),
     ],
-    "one-hot picks": [hot * Sum.over(hot * a, [C]), c * hot * Sum.over(hot * a * b, [C])],
-    "picked over itself": [hot * a / picked, -c * hot * a * b / picked**2],
+    "one-hot picks": [
+        hot * Sum.over(hot * a, [C]),
+        c * hot * Sum.over(hot * a * b, [C]),
+        hot * a / picked,
+        -c * hot * a * b / picked**2,
+    ],
     "reshaped back": [
         Unflatten.over(Flatten(a * c, N, C, into=F), [F], [N, C]),
         Flatten.over(Unflatten.over(f, [F], [N, C]), [N, C], [F]),
@@ -227,7 +232,6 @@ OTHERS = {
         Piecewise((0, hot > 0), (1, True)),
         Piecewise((1, hot > 0), (1 / a, True)),
     ],
-    "picked by segment": [Sum.over(hot * a / read, [N]), Sum.over(hot * a * picked, [N])],
     "read back": [Sum.over(hot * Sum.over(hot * b * picked, [N]), [C])],
     "filled segments": [
         Sum.over(a, [N]) * Sum.over(hot * share, [N]),
@@ -239,9 +243,20 @@ OTHERS = {
         n * Sum.over(a, [N]) * COUNTED,
         n * Sum.over(hot * q, [N]) * Piecewise((s, Eq(n, 1)), (k / n, True)),
     ],
-    "picked factor": [Sum.over(hot * a, [C]), Sum.over(hot * b, [C])],
-    "one-hot picks": [hot * Sum.over(hot * a, [N]), hot * Sum.over(a, [C])],
-    "picked over itself": [hot * b / picked, a / picked, hot * a / columns, hot * a * picked],
+    "picked factor": [
+        Sum.over(hot * a / read, [N]),
+        Sum.over(hot * a * picked, [N]),
+        Sum.over(hot * a, [C]),
+        Sum.over(hot * b, [C]),
+    ],
+    "one-hot picks": [
+        hot * Sum.over(hot * a, [N]),
+        hot * Sum.over(a, [C]),
+        hot * b / picked,
+        a / picked,
+        hot * a / columns,
+        hot * a * picked,
+    ],
     "reshaped back": [Unflatten.over(Flatten(a, N, C, into=F), [F], [C, N])],
     "reshaping a product": [
         Flatten(c * a, N, C, into=F),

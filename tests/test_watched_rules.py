@@ -54,7 +54,7 @@ RULES = {
             "dx = dy*OneHot(labels, C) + dy",
         ],
     ),
-    "picked over itself": (
+    "a picked entry over itself": (
         LABELLED + PROBS + "loss = -Sum(log(own), N) / N",
         [f"dx = dloss*(p - {HOT})/N"],
     ),

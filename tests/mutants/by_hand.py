@@ -34,19 +34,13 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ),
     ("derive.gradient.closing.label_rules", "one_hot_total"): (("if axis != hot.axis", ""),),
     ("derive.gradient.closing.label_rules", "one_hot_power"): (("and node.exp.is_positive", ""),),
-    ("derive.gradient.closing.label_rules", "one_hot_picks"): (
-        ("picked.axes == (along.axis,)", "True"),
-        ("hot in factors and", ""),
+    ("derive.gradient.closing.label_rules", "picked"): (
+        ("if hot not in node.args", "if hot is None"),
+        (" and {*Mul.make_args(row)} <= {*node.args}", ""),
     ),
-    ("derive.gradient.closing.label_rules", "picked_over_itself"): (
-        (
-            "picked and all(f in node.args for f in (picked[0], *Mul.make_args(picked[1])))",
-            "picked",
-        ),
-    ),
-    ("derive.gradient.closing.label_rules", "picked_by_segment"): (
-        ("power.is_positive or found[1] in knowledge.relations.divisors", "True"),
-        ("or axes_of(found[1]) & {*node.axes}", ""),
+    ("derive.gradient.closing.label_rules", "same_for_segment"): (
+        ("along_labels or power.is_positive or other in knowledge.relations.divisors", "True"),
+        (" or axes_of(other) & {*node.axes}", ""),
     ),
     ("derive.gradient.closing.label_rules", "read_back"): (("found[0] == outer[0]", "True"),),
     ("derive.gradient.closing.label_rules", "one_hot_chosen"): (("value.is_number and", ""),),

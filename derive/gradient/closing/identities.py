@@ -31,13 +31,11 @@ from derive.gradient.closing.label_rules import (
     counted_segments,
     filled_segments,
     one_hot_chosen,
-    one_hot_picks,
     one_hot_power,
     one_hot_total,
-    picked_by_segment,
-    picked_factor,
-    picked_over_itself,
+    picked,
     read_back,
+    same_for_segment,
 )
 from derive.gradient.closing.product_rules import (
     cancel,
@@ -230,26 +228,20 @@ identities: tuple[IdentityRule, ...] = (
         why="elsewhere the product is 0",
     ),
     IdentityRule(
-        "OneHot(i, C)*Sum(OneHot(i, C)*a, C) = OneHot(i, C)*a",
-        "always",
-        one_hot_picks,
+        "OneHot(i, C)*p = OneHot(i, C)*a",
+        "p = Sum(OneHot(i, C)*a, C); by definition, if p is a divisor that a cancels",
+        picked,
         name="one-hot picks",
-        why="the sum is the entry where the one-hot is 1",
+        why="where the one-hot is 1, what it picks is the entry itself",
     ),
     IdentityRule(
-        "OneHot(i, C)*a/s = OneHot(i, C)",
-        "the forward defines s = Sum(OneHot(i, C)*a, C), and s is not 0",
-        picked_over_itself,
-        name="picked over itself",
-        why="where the one-hot is 1, the divisor is the entry itself",
-    ),
-    IdentityRule(
-        "Sum(OneHot(i, C)*a*p**k, N) = r**k*Sum(OneHot(i, C)*a, N)",
-        "i lies along N, and p = Sum(OneHot(i, C)*r, C), by definition too; k > 0, or the forward "
-        "divides by r",
-        picked_by_segment,
-        name="picked by segment",
-        why="all entries of a segment read the same entry, which moves out of its sum",
+        "Sum(OneHot(i, C)*a*p**k, N) = r**k*Sum(OneHot(i, C)*a, N), and "
+        "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",
+        "p = Sum(OneHot(i, C)*r, C), by definition too; the first for i along N, and for k > 0 or "
+        "where the forward divides by r; the second where p has a name",
+        same_for_segment,
+        name="picked factor",
+        why="all entries of a segment read the same entry, which moves out of the sum",
     ),
     IdentityRule(
         "Sum(OneHot(i, C)*Sum(OneHot(i, C)*a*p**k, N), C) = "
@@ -272,13 +264,6 @@ identities: tuple[IdentityRule, ...] = (
         counted_segments,
         name="counted segments",
         why="where the segment has no entries, the sum is 0 all the same",
-    ),
-    IdentityRule(
-        "Sum(OneHot(i, C)*a*r**k, C) = p**k*Sum(OneHot(i, C)*a, C)",
-        "the forward defines p = Sum(OneHot(i, C)*r, C)",
-        picked_factor,
-        name="picked factor",
-        why="an entry of a product is the product of the entries",
     ),
     IdentityRule(
         "Unflatten(Flatten(a, T, E, into=I), I, into=(T, E)) = a, and the reverse",

@@ -39,47 +39,52 @@ def one_hot_chosen(node, knowledge):
     return value * hot if chosen else None
 
 
-def one_hot_picks(node, knowledge):
+def picked(node, knowledge):
+    """A name is read by its definition only as a divisor that cancels: else the forward's value is
+    the shorter one.
+    """
     if not isinstance(node, Mul):
         return None
-    hots = [f for f in node.args if isinstance(f, OneHot)]
-    for picked in (f for f in node.args if isinstance(f, Sum)):
-        for hot in hots:
-            factors = Mul.make_args(picked.operand)
-            along = hot.towards(picked.axes)
-            if hot in factors and along is not None and picked.axes == (along.axis,):
-                others = [f for f in node.args if f not in (hot, picked)]
-                return Mul(*others, picked.operand)
-    return None
-
-
-def picked_over_itself(node, knowledge):
-    if not isinstance(node, Mul):
-        return None
-    relations = knowledge.relations
-    for divisor in (f.base for f in node.args if isinstance(f, Pow) and f.exp.is_negative):
-        if not isinstance(divisor, Tensor) or divisor.name not in relations.by_name:
+    for factor in node.args:
+        base, power = factor.as_base_exp()
+        hot, row = _picked(base, knowledge) or (None, None)
+        if hot not in node.args:
             continue
-        picked = _picked(divisor, knowledge)
-        if picked and all(f in node.args for f in (picked[0], *Mul.make_args(picked[1]))):
-            return node / picked[1] * divisor
+        if isinstance(factor, Sum):
+            return node / factor * row
+        if base != row and power.is_negative and {*Mul.make_args(row)} <= {*node.args}:
+            return node / row * base
     return None
 
 
-def picked_by_segment(node, knowledge):
-    """Never introduces a divisor that the forward lacks: it may be 0 in an empty segment."""
+def same_for_segment(node, knowledge):
+    """Introduces no divisor that the forward lacks: it may be 0 in an empty segment."""
     if not isinstance(node, Sum):
         return None
     factors = Mul.make_args(node.operand)
-    for hot in (f for f in factors if isinstance(f, OneHot) and f.axis not in node.axes):
-        for factor in factors:
+    for hot in (f for f in factors if isinstance(f, OneHot)):
+        for factor in (f for f in factors if f is not hot):
             base, power = factor.as_base_exp()
-            found = _picked(base, knowledge)
-            if found is None or found[0] != hot or axes_of(found[1]) & {*node.axes}:
+            other = _read_otherwise(base, hot, node, knowledge)
+            if other is None or axes_of(other) & {*node.axes}:
                 continue
-            if power.is_positive or found[1] in knowledge.relations.divisors:
-                return found[1] ** power * node.on(node.operand / factor)
+            along_labels = node.axes == (hot.axis,)  # where each label has an entry
+            if along_labels or power.is_positive or other in knowledge.relations.divisors:
+                return other**power * node.on(node.operand / factor)
     return None
+
+
+def _read_otherwise(e: Expr, hot: OneHot, node: Sum, knowledge) -> Expr | None:
+    """``e`` as it reads where the one-hot is 1: of an entry that is picked the row, and the
+    reverse if the forward has a name for the entry.
+    """
+    found = _picked(e, knowledge)
+    if found is not None and found[0] == hot:
+        return found[1]
+    entry = node.on(hot * e)
+    if node.axes != (hot.axis,) or entry == node:  # the node itself is left to `recognise`
+        return None
+    return knowledge.relations.recognitions.get(entry)
 
 
 def read_back(node, knowledge):
@@ -135,20 +140,6 @@ def counted_segments(node, knowledge):
 
 def _alike(e: Expr, total: Sum) -> bool:
     return isinstance(e, Sum) and {*e.axes} == {*total.axes}
-
-
-def picked_factor(node, knowledge):
-    if not isinstance(node, Sum):
-        return None
-    factors = Mul.make_args(node.operand)
-    for hot in (f for f in factors if isinstance(f, OneHot) and node.axes == (f.axis,)):
-        for factor in (f for f in factors if f is not hot):
-            base, power = factor.as_base_exp()
-            value = knowledge.relations.recognitions.get(node.on(hot * base))
-            rest = Mul(*(f for f in factors if f is not factor))
-            if value is not None and (power != 1 or rest != hot):
-                return value**power * node.on(rest)
-    return None
 
 
 def _picked(e: Expr, knowledge) -> tuple[OneHot, Expr] | None:
