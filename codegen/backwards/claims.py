@@ -177,7 +177,7 @@ class _Backward:
             example=replace(self.example, recipe=related.over(self.example.recipe)),
             both=Both(self.subject, self.arguments, self.needs, Seen()),
             inputs=reader.inputs[: len(self.arguments)],
-            indexed=reader.indices,
+            indexed=reader.shapes.indices,
             of_axis=reader.sizes.of_all,
             unignored=not reader.ignoring and any(map(_ignores, traced.nodes)),
             outputs=tuple(tuple(dim[0] if dim else None for dim in dims) for dims in turn.along),
@@ -210,7 +210,7 @@ class _Backward:
                 yield GradientClaim(declared.name, None, line, problem, p.name)
                 continue
             value = node if not isinstance(node, torch.fx.Node) else reader.values[node]
-            tree = _reduced(reader, reader.as_number(value), declared.dims)
+            tree = _reduced(reader, reader.shapes.as_number(value), declared.dims)
             yield GradientClaim(
                 declared.name, mapped.gradient(tree), line, "", p.name, mapped.typed_in(tree),
                 partial(mapped.with_numbers, tree), tuple(mapped.lines(self.subject.file)),
@@ -283,7 +283,7 @@ def _reduced(reader: Reader, value: TreeValue, dims: Dims) -> trees.Tree:
             tree = trees.product(trees.number(less), trees.total(tree, free))
             own[i] = ()
     left = TreeValue(tree, tuple(own[extra:]))
-    return reader.moved(left, dims).tree
+    return reader.shapes.moved(left, dims).tree
 
 
 def _ignores(node: torch.fx.Node) -> bool:

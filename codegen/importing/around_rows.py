@@ -26,7 +26,7 @@ def _embedding_bag(
     bags = indices.along((axis,) for axis in indices.dims[0])
     weights = per_sample_weights
     if weights is not None:
-        weights = r.moved(weights.along((axis,) for axis in weights.dims[0]), bags.dims)
+        weights = r.shapes.moved(weights.along((axis,) for axis in weights.dims[0]), bags.dims)
     meaning, word = table["embedding_bag"].meaning, ("sum", "mean", "max")[mode]
     found = meaning(NamedArrays(r), bags, weight, mode=word, per_sample_weights=weights)
     return [found, OUTSIDE, OUTSIDE, OUTSIDE]

@@ -60,33 +60,33 @@ class NamedArrays:
         yes, no = (
             x if isinstance(x, TreeValue) else TreeValue(trees.as_tree(x)) for x in (yes, no)
         )
-        return self.r.chosen(condition, yes, no)
+        return self.r.shapes.chosen(condition, yes, no)
 
     def is_zero(self, x) -> bool:
-        return self.r.number(x) == trees.ZERO
+        return self.r.shapes.number(x) == trees.ZERO
 
     def let(self, name: str, x: TreeValue) -> TreeValue:
-        return self.r.let(name, self.r.as_number(x))
+        return self.r.let(name, self.r.shapes.as_number(x))
 
     def places(self, x: TreeValue, dims) -> list[int]:
-        return self.r.positions(x, dims)
+        return reducing.positions(x, dims)
 
     def sum(self, x: TreeValue, dims=None, keepdim: bool = False) -> TreeValue:
-        return self.r.sum(x, dims, keepdim)
+        return reducing.total(self.r, x, dims, keepdim)
 
     def largest(self, x: TreeValue, dims=None, keepdim: bool = False) -> TreeValue:
-        return self.r.largest(x, dims, keepdim)
+        return reducing.largest(self.r, x, dims, keepdim)
 
     def index_of_largest(self, x: TreeValue, dim: int, keepdim: bool = False) -> TreeValue:
         return reducing.hits(self.r, x, dim, keepdim)
 
     def count(self, x: TreeValue, dims=None) -> Expr:
-        return self.r.count(x, dims)
+        return sympy.Mul(*(self.r.sizes.of(x.dims[i]) for i in self.places(x, dims)))
 
     def contracted(
         self, inputs: Sequence[str], output: str, values: Sequence[TreeValue]
     ) -> TreeValue:
-        return self.r.contracted(inputs, output, values)
+        return reducing.contracted(self.r, inputs, output, values)
 
     def scan(self, word: str, x: TreeValue, dim: int) -> TreeValue:
         return along.scanned(self.r, x, dim, word)
@@ -98,38 +98,38 @@ class NamedArrays:
         return x.along((*x.dims[:place], (), *x.dims[place:]))
 
     def apart(self, x: TreeValue, dim: int, count: Expr) -> TreeValue:
-        r, x = self.r, self.r.single(self.r.as_number(x), dim)
+        r, x = self.r, self.r.shapes.single(self.r.shapes.as_number(x), dim)
         (axis,) = x.dims[dim]
-        into = r.split(axis, count, {*x.axes})
-        tree = r.unflattened(x, axis, into) if axis in x.tree.free else x.tree
+        into = r.shapes.split(axis, count, {*x.axes})
+        tree = r.shapes.unflattened(x, axis, into) if axis in x.tree.free else x.tree
         return x.of(tree).along((*x.dims[:dim], *((a,) for a in into), *x.dims[dim + 1 :]))
 
     def together(self, x: TreeValue, dim: int) -> TreeValue:
         whole = (*x.dims[dim], *x.dims[dim + 1])
-        return self.r.single(x.along((*x.dims[:dim], whole, *x.dims[dim + 2 :])), dim)
+        return self.r.shapes.single(x.along((*x.dims[:dim], whole, *x.dims[dim + 2 :])), dim)
 
     def squeezed(self, x: TreeValue, places: Sequence[int]) -> TreeValue:
         return x.along(d for i, d in enumerate(x.dims) if d or i not in places)
 
     def part(self, x: TreeValue, dim: int, start, stop, step: int = 1) -> TreeValue:
-        if set(x.dims[dim]) & self.r.windows.keys():
-            x = self.r.plain(x, dim)
+        if set(x.dims[dim]) & self.r.shapes.windows.keys():
+            x = self.r.shapes.plain(x, dim)
         size = self.r.sizes.of(x.dims[dim])
         stop = size if stop is None else stop
         if step == 1 or not x.dims[dim]:
-            return self.r.sliced(x, dim, start, stop)
-        ends = (self.r.bound(end, size) for end in (start, stop))
+            return self.r.shapes.sliced(x, dim, start, stop)
+        ends = (self.r.shapes.bound(end, size) for end in (start, stop))
         return along.strided(self.r, x, dim, (*ends, step))
 
     def entry(self, x: TreeValue, dim: int, index: Expr) -> TreeValue:
-        return self.r.entry(x, dim, index)
+        return self.r.shapes.entry(x, dim, index)
 
     def windows(self, x: TreeValue, dim: int, sizes: tuple, index: tuple, fill=0) -> TreeValue:
         fill = trees.value_of(trees.as_tree(fill))
-        return along.windows(self.r, self.r.as_number(x), dim, sizes, index, fill)
+        return along.windows(self.r, self.r.shapes.as_number(x), dim, sizes, index, fill)
 
     def flipped(self, x: TreeValue, dim: int) -> TreeValue:
-        x = self.r.plain(x, dim)
+        x = self.r.shapes.plain(x, dim)
         if not x.dims[dim] or x.dims[dim][0] not in x.tree.free:
             return x
         return x.of(along.reversed_along(x.tree, x.dims[dim][0], along.size_of(self.r, x, dim)))
@@ -156,11 +156,11 @@ class NamedArrays:
         return TreeValue(trees.kept(labels.tree), labels.dims), losses
 
     def hots(self, index: TreeValue, x: TreeValue, dim: int) -> TreeValue:
-        (axis,) = self.r.single(x, dim).dims[dim] or ("",)
+        (axis,) = self.r.shapes.single(x, dim).dims[dim] or ("",)
         if not axis:
             raise Refused("an index into a dimension of size 1", "leave it out")
         if axis in index.axes:
-            axis = self.r.sibling(axis, index.axes)
+            axis = self.r.shapes.sibling(axis, index.axes)
         return TreeValue(picking.hot(self.r, index, axis), (*index.dims, (axis,)))
 
     def source(self, x: TreeValue, value):
@@ -185,11 +185,11 @@ class NamedArrays:
     def on_diagonal(self, x: TreeValue) -> TreeValue:
         """The notation knows how long the second axis is by the entries along it."""
         i = x.rank - 1
-        x = self.r.plain(x, i)
+        x = self.r.shapes.plain(x, i)
         (a,) = x.dims[i] or ("",)
         if not a:
             return x.along((*x.dims, ()))
-        b = self.r.sibling(a, x.axes)
+        b = self.r.shapes.sibling(a, x.axes)
         here = trees.compared("==", trees.position(a), trees.position(b))
         tree = trees.choice((trees.renamed(x.tree, {a: b}), here), otherwise=trees.ZERO)
         return TreeValue(tree, (*x.dims, (b,)))
@@ -221,14 +221,14 @@ class NamedArrays:
     def reshaped(self, x: TreeValue, sizes: Sequence[Expr]) -> TreeValue:
         known = [size for size in sizes if size != -1]
         rest = sympy.cancel(sympy.Mul(*self.shape(x)) / sympy.Mul(*known))
-        return self.r.reshaped(x, [rest if size == -1 else size for size in sizes])
+        return self.r.shapes.reshaped(x, [rest if size == -1 else size for size in sizes])
 
     def expanded(self, x: TreeValue, sizes: Sequence[Expr]) -> TreeValue:
         dims = [()] * (len(sizes) - x.rank) + list(x.dims)
         for i, size in enumerate(sizes):
             if not dims[i] and self.r.sizes.hint(size) not in (1, -1):
                 used = {axis for dim in dims for axis in dim}
-                dims[i] = (self.r.sizes.axis_of(size, {*used, *self.r.windows}),)
+                dims[i] = (self.r.sizes.axis_of(size, {*used, *self.r.shapes.windows}),)
         return x.along(dims)
 
     def copied(self, x: TreeValue) -> TreeValue:
@@ -240,7 +240,7 @@ class NamedArrays:
     def position(self, x: TreeValue, dim: int) -> TreeValue:
         if not x.dims[dim]:
             return TreeValue(trees.ZERO)
-        (axis,) = self.r.single(x, dim).dims[dim]
+        (axis,) = self.r.shapes.single(x, dim).dims[dim]
         return TreeValue(trees.position(axis), ((axis,), *((),) * (x.rank - dim - 1)))
 
     def counting(self, size: Expr) -> TreeValue:
@@ -329,7 +329,7 @@ def _results(r, found) -> Any:
     """As many as ATen's operation has."""
     found = list(found) if isinstance(found, tuple) else [found]
     if str(getattr(r.node.meta["val"], "dtype", "")) == "torch.bool":
-        found = [r.as_condition(found[0])]
+        found = [r.shapes.as_condition(found[0])]
     more = len(r.node.target._schema.returns) - len(found)
     return found[0] if len(found) == 1 and more < 1 else [*found, *[OUTSIDE] * more]
 

@@ -121,7 +121,7 @@ def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -
         forward = read_back(file, subject)
     names = file.names
     inputs = [replace(d, name=names.get(d.name, d.name)) for d in reader.inputs]
-    high = {names.get(name, name): sorted(of) for name, of in reader.indices.items()}
+    high = {names.get(name, name): sorted(of) for name, of in reader.shapes.indices.items()}
     sizes_of_axes = reader.sizes.of_all
     own = {t.name for t, _ in forward.definition.scalars}
     scalars = {p: names.get(n, n) for p, n in reader.scalars.items() if names.get(n, n) in own}

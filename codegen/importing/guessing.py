@@ -91,7 +91,7 @@ def named(reader: Reader, known: Sequence[str]) -> dict[str, str]:
             same[root(axis)] = root(size.name)
     users: dict[str, str] = {root(axis): axis for axis in known}
     users |= {root(own): axis for axis, own in reader.sizes.called.items()}
-    for a, b in reader.met:
+    for a, b in reader.shapes.met:
         one, other = root(a), root(b)
         if one == other or (one in users and other in users):
             continue

@@ -19,9 +19,8 @@ from codegen.importing.calls import OTHER_WAY, given_to, operation_of
 from codegen.importing.examples import IGNORED
 from codegen.importing.lengths import is_made
 from codegen.importing.made import NONE
-from codegen.importing.meeting import name_of
 from codegen.importing.names import OF_SYMPY, assigned_names, is_taken, plain_name
-from codegen.importing.shaping import Shaping
+from codegen.importing.shapes import NamedShapes, name_of
 from codegen.importing.sizes import Sizes
 from codegen.importing.trace import Traced
 from codegen.importing.values import (
@@ -44,6 +43,7 @@ from derive.language.torch_ops.trees import Tree
 DEEPEST = 10  # nodes inside of each other, on one line
 UNNAMED = "z"  # what a value is called of which nothing else is known
 ONE_AXIS = "One"  # along which a dimension of size 1 of an input lies
+MARK = "?"  # how no tensor is called
 NAMELESS = ("tensor", "number", "position", "rename", "kept")  # need no line of their own
 KEEP_PARTS = ("slice", "slice_scatter", "select_scatter", "alias", "clone", "detach", "contiguous")
 CUT = "wrap_with_set_grad_enabled"
@@ -59,16 +59,18 @@ def _known(name: str, value: Any) -> Any:
     return value
 
 
-class Reader(Shaping):
+class Reader:
     """Reads a trace. ``statements``, ``declared`` and ``scalars`` (names of floats) are found.
 
     ``ignoring`` says whether labels of -100 are left out where torch does that unasked: the graph
     does not show an argument that has its default. ``prefix`` goes before the names of statements,
-    none of which is among ``taken``.
+    none of which is among ``taken``. ``shapes`` knows the axes that the values of nodes lie along.
     """
 
     def __init__(self, traced: Traced, ignoring=True, taken: Iterable[str] = (), named=NONE):
-        super().__init__(Sizes(traced.sizes), named)
+        self.sizes = Sizes(traced.sizes)
+        self.shapes = NamedShapes(self.sizes, named.meant)
+        self.floats = named
         self.traced, self.ignoring, self.prefix = traced, ignoring, ""
         self.statements: list[TracedStatement] = []
         self.declared: list[Declared] = []
@@ -120,7 +122,7 @@ class Reader(Shaping):
             axis = self.sizes.called.get(axis, axis)
             self.sizes.declare(axis, size)
             if axis.startswith(GUESSED):
-                self.guessed.add(axis)
+                self.shapes.guessed.add(axis)
             dims.append((axis if axis not in used else self.sizes.again(axis, used),))
         self.declared.append(Declared(name, tuple(dims), argument.kind))
         tree = trees.tensor(name, [axis for dim in dims for axis in dim])
@@ -136,7 +138,7 @@ class Reader(Shaping):
         """A tensor that the function did not get as an argument, where it is what was typed."""
         node = next(n for n in self.traced.nodes if n.name == name)
         if constant is not None and node.users and not constant.requires_grad:
-            for value in self.typed(constant):
+            for value in self.shapes.typed(constant):
                 self.values[node] = value
 
     # The pass
@@ -187,7 +189,9 @@ class Reader(Shaping):
         return self._named(node, name, value) if isinstance(value, TreeValue) else value
 
     def _argument(self, of: Any) -> Any:
-        return self.values.get(of, OUTSIDE) if isinstance(of, torch.fx.Node) else self.meant(of)
+        if isinstance(of, torch.fx.Node):
+            return self.values.get(of, OUTSIDE)
+        return self.floats.meant(of)
 
     def _named(self, node: torch.fx.Node, operation: str, value: TreeValue) -> TreeValue:
         from codegen.importing.rules import names
@@ -205,6 +209,31 @@ class Reader(Shaping):
         if several or trees.depth_of(value.tree) > DEEPEST:
             return self.let(names.get(operation, UNNAMED), value)
         return value
+
+    # Of several values
+
+    def pointwise(self, f: Callable[..., Tree], *values: object) -> TreeValue:
+        """``f`` of expressions that are aligned; one that it writes down twice has a name first."""
+        aligned, dims = self.shapes.aligned(*map(self.shapes.as_number, values))
+        marks = [trees.tensor(f"{MARK}{i}", v.tree.free) for i, v in enumerate(aligned)]
+        counts = trees.counts_of(f(*marks))
+        named = [
+            self.let(self.called(v), v) if counts.get(f"{MARK}{i}", 0) > 1 else v
+            for i, v in enumerate(aligned)
+        ]
+        return TreeValue(f(*(v.tree for v in named)), dims)
+
+    def sum_like(self, f: Callable[[Tree, Tree], Tree], a: object, b: object) -> TreeValue:
+        """a + b or a - b: one side has the axes of the other, or `Broadcast` says so."""
+
+        def both(x: Tree, y: Tree) -> Tree:
+            if x.free - y.free and y.free - x.free:
+                x = trees.broadcast(x, sorted(y.free - x.free))
+            return f(x, y)
+
+        return self.pointwise(both, a, b)
+
+    # Statements
 
     def let(self, name: str, value: TreeValue) -> TreeValue:
         """A statement of that name, and the value as what it is called from then on."""
@@ -300,9 +329,9 @@ class Reader(Shaping):
 
     def as_output(self, value: TreeValue) -> TreeValue:
         """With an axis for each dimension, the user's own where it can be."""
-        value = self.as_number(value)
+        value = self.shapes.as_number(value)
         for i in range(value.rank):
-            value = self.plain(value, i)
+            value = self.shapes.plain(value, i)
         return self._at_home(value)
 
     def _at_home(self, value: TreeValue) -> TreeValue:
@@ -313,9 +342,10 @@ class Reader(Shaping):
             size = self.sizes.of_axis[axis]
             same = (a for a in self.sizes.hints if a in users and self.sizes.of_axis[a] == size)
             home = next((a for a in same if a not in {*value.axes, *to.values()}), None)
-            if home and axis not in self.sizes.hints and axis not in self.windows:
+            if home and axis not in self.sizes.hints and axis not in self.shapes.windows:
                 to[axis] = home
-        return self.moved(value, [tuple(to.get(axis, axis) for axis in dim) for dim in value.dims])
+        dims = [tuple(to.get(axis, axis) for axis in dim) for dim in value.dims]
+        return self.shapes.moved(value, dims)
 
     @property
     def inputs(self) -> list[Declared]:
@@ -325,8 +355,8 @@ class Reader(Shaping):
 
     def _kind(self, declared: Declared) -> str:
         """Labels that are only met as numbers are given; so is what is only compared."""
-        if declared.kind == LABELS and declared.name in self.compared:
-            if declared.name in {*self.indices, *self.ignored}:
+        if declared.kind == LABELS and declared.name in self.shapes.compared:
+            if declared.name in {*self.shapes.indices, *self.ignored}:
                 raise Refused(
                     f"{declared.name} is an index in one place and a number in another",
                     "pass it as two arguments",

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial, reduce
 
-from codegen.program import values as entry_values
-from codegen.program.values import Value
+from codegen.program import arrays, values
 from codegen.schedule.elements import (
     ONE,
     ZERO,
-    Axes,
     Element,
     call,
     choose,
     compare,
     entry,
-    index,
     less,
     minus,
     number,
@@ -25,11 +21,8 @@ from codegen.schedule.elements import (
     size,
     times,
 )
-from codegen.schedule.library import Library
-from codegen.schedule.nodes import Array
-from codegen.schedule.reads import Reads, flat_index
-from codegen.schedule.views import Views
-from derive.language.notation.layout import Layout
+from codegen.schedule.entry_rules import Entries, Indices, rule
+from codegen.schedule.reads import flat_index
 
 FUNCTIONS = {"Abs": "abs"}
 BUILT = {  # of functions that are made of others: of their arguments
@@ -40,206 +33,190 @@ BUILT = {  # of functions that are made of others: of their arguments
 }
 
 
-class Entries(Views, Reads, Library):
-    """One method for each class of values. ``made`` maps every name of the function to its node or
-    array, ``known`` those made of numbers alone; ``picks`` are (label, axis); ``places`` are the
-    names of computed integers.
-    """
+@rule(values.Number)
+def _number(f: Entries, value, at: Indices) -> Element:
+    return number(value.value)
 
-    arrays: dict[str, Array]
-    picks: dict[tuple[str, str], None]
 
-    def reduced(self, value, name: str) -> str:
-        """The name of the node of a reduction."""
-        raise NotImplementedError
+@rule(values.Constant)
+def _constant(f: Entries, value, at: Indices) -> Element:
+    return number(value.value)
 
-    # -- axes -----------------------------------------------------------------
 
-    def axes(self, layout: Layout) -> Axes:
-        """The axes of a layout, with flattened ones as their parts."""
-        return tuple(a for dim in layout if not dim.one for a in self.unflattened(dim.axis.name))
+@rule(values.SizeOf)
+def _size_of(f: Entries, value, at: Indices) -> Element:
+    return reduce(times, map(size, f.unflattened(value.name)))
 
-    def indices(self, layout: Layout) -> dict[str, tuple[Element, ...]]:
-        """For every dimension that is not of size 1 the index of its own loops."""
-        return {
-            dim.axis.name: tuple(map(index, self.unflattened(dim.axis.name)))
-            for dim in layout
-            if not dim.one
-        }
 
-    def place(self, value: Value, at, along: str) -> Element:
-        """An index along an axis, by a label or a number."""
-        place = self.entry(value, at)
-        for part in place.parts():
-            if part.kind == "label" and part.name in self.arrays:
-                self.picks[part.name, along] = None
-        return place
+@rule(values.LengthOf)
+def _length_of(f: Entries, value, at: Indices) -> Element:
+    dim = f.layouts[value.tensor][value.along]
+    return ONE if dim.one else reduce(times, map(size, f.unflattened(dim.axis.name)))
 
-    def unpacked(self, axis: str, place: Element) -> tuple[Element, ...]:
-        """An index of a flattened axis as those of its parts."""
-        parts = self.unflattened(axis)
-        found = []
-        for part in reversed(parts):
-            found.append(place if part == parts[0] else Element("remainder", (place, size(part))))
-            place = Element("floor divide", (place, size(part)))
-        return tuple(reversed(found))
 
-    # -- entries --------------------------------------------------------------
+@rule(values.Load)
+def _load(f: Entries, value, at: Indices) -> Element:
+    return f.load(value.name, value.dims, at)
 
-    def entry(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
-        """The entry of ``value`` at the indices ``at`` of its dimensions, by their axes."""
-        if self.is_of_library(value):
-            return self.of_library(value, at)
-        method = getattr(self, f"_at_{type(value).__name__}", None)
-        return method(value, at) if method else self._unknown(value)
 
-    def _at_Number(self, value, at):
-        return number(value.value)
+@rule(values.Plus)
+def _plus(f: Entries, value, at: Indices) -> Element:
+    (first, negative), *others = value.terms
+    total = f.entry(first, at)
+    total = minus(total) if negative else total
+    for term, subtracted in others:
+        total = (less if subtracted else plus)(total, f.entry(term, at))
+    return total
 
-    def _at_Constant(self, value, at):
-        return number(value.value)
 
-    def _at_SizeOf(self, value, at):
-        return reduce(times, map(size, self.unflattened(value.name)))
+@rule(values.Times)
+def _times(f: Entries, value, at: Indices) -> Element:
+    (first, _), *others = value.factors
+    product = f.entry(first, at)
+    for factor, divides in others:
+        product = (over if divides else times)(product, f.entry(factor, at))
+    return product
 
-    def _at_LengthOf(self, value, at):
-        dim = self.layouts[value.tensor][value.along]
-        return ONE if dim.one else reduce(times, map(size, self.unflattened(dim.axis.name)))
 
-    def _at_Load(self, value, at):
-        if value.name in self.numbers:
-            return Element("scalar", name=value.name)
-        if value.name in self.known:
-            return self.known[value.name]
-        return self.loaded(value.name, value.dims, at)
+@rule(values.MulAdd)
+def _mul_add(f: Entries, value, at: Indices) -> Element:
+    product = times(f.entry(value.left, at), f.entry(value.right, at))
+    return (less if value.negative else plus)(f.entry(value.addend, at), product)
 
-    def loaded(self, name: str, dims: Layout, at) -> Element:
-        made = self.made.get(name, name)
-        indices = [i for dim in dims if not dim.one for i in at[dim.axis.name]]
-        given = made in self.arrays and self.arrays[made].entries == "whole"
-        kind = "label" if given or made in self.places else "entry"
-        return Element(kind, tuple(indices), made)
 
-    def _at_Plus(self, value, at):
-        (first, negative), *others = value.terms
-        total = self.entry(first, at)
-        total = minus(total) if negative else total
-        for term, subtracted in others:
-            total = (less if subtracted else plus)(total, self.entry(term, at))
-        return total
+@rule(values.Power)
+def _power(f: Entries, value, at: Indices) -> Element:
+    return Element("power", (f.entry(value.base, at), f.entry(value.exponent, at)))
 
-    def _at_Times(self, value, at):
-        (first, _), *others = value.factors
-        product = self.entry(first, at)
-        for factor, divides in others:
-            product = (over if divides else times)(product, self.entry(factor, at))
-        return product
 
-    def _at_MulAdd(self, value, at):
-        product = times(self.entry(value.left, at), self.entry(value.right, at))
-        return (less if value.negative else plus)(self.entry(value.addend, at), product)
+@rule(values.Apply)
+def _apply(f: Entries, value, at: Indices) -> Element:
+    operands = [f.entry(v, at) for v in (value.operand, *value.others)]
+    if value.function in BUILT:
+        return BUILT[value.function](*operands)
+    return call(FUNCTIONS.get(value.function, value.function), *operands)
 
-    def _at_Power(self, value, at):
-        return Element("power", (self.entry(value.base, at), self.entry(value.exponent, at)))
 
-    def _at_Apply(self, value, at):
-        operands = [self.entry(v, at) for v in (value.operand, *value.others)]
-        if value.function in BUILT:
-            return BUILT[value.function](*operands)
-        return call(FUNCTIONS.get(value.function, value.function), *operands)
+@rule(arrays.Detached)
+def _detached(f: Entries, value, at: Indices) -> Element:
+    return f.entry(value.operand, at)
 
-    def _at_Detached(self, value, at):
-        return self.entry(value.operand, at)
 
-    def _at_Pullback(self, value, at):
-        return times(self.entry(value.upstream, at), self.entry(value.derivative, at))
+@rule(values.Pullback)
+def _pullback(f: Entries, value, at: Indices) -> Element:
+    return times(f.entry(value.upstream, at), f.entry(value.derivative, at))
 
-    def _at_Compare(self, value, at):
-        return compare(self.entry(value.left, at), value.relation, self.entry(value.right, at))
 
-    def _at_Combine(self, value, at):
-        return Element(value.operator, tuple(self.entry(v, at) for v in value.operands))
+@rule(values.Compare)
+def _compare(f: Entries, value, at: Indices) -> Element:
+    return compare(f.entry(value.left, at), value.relation, f.entry(value.right, at))
 
-    def _at_Choose(self, value, at):
-        return choose(*(self.entry(v, at) for v in (value.condition, value.yes, value.no)))
 
-    def _at_Extreme(self, value, at):
-        left, right = self.entry(value.left, at), self.entry(value.right, at)
-        return call("larger" if value.largest else "smaller", left, right)
+@rule(values.Combine)
+def _combine(f: Entries, value, at: Indices) -> Element:
+    return Element(value.operator, tuple(f.entry(v, at) for v in value.operands))
 
-    def _at_Clamp(self, value, at):
-        result = self.entry(value.operand, at)
-        if value.low is not None:
-            result = _larger(result, self.entry(value.low, at))
-        if value.high is not None:
-            result = _smaller(result, self.entry(value.high, at))
-        return result
 
-    def _at_Gate(self, value, at):
-        measure, threshold = self.entry(value.measure, at), self.entry(value.threshold, at)
-        return choose(compare(measure, "<=", threshold), ZERO, self.entry(value.value, at))
+@rule(values.Choose)
+def _choose(f: Entries, value, at: Indices) -> Element:
+    return choose(*(f.entry(v, at) for v in (value.condition, value.yes, value.no)))
 
-    def _at_Bend(self, value, at):
-        kept, above = self.entry(value.value, at), compare(self.entry(value.measure, at), ">", ZERO)
-        return choose(above, kept, times(kept, self.entry(value.slope, at)))
 
-    def _at_Slope(self, value, at):
-        kept, measure = self.entry(value.value, at), self.entry(value.measure, at)
-        below = times(times(kept, self.entry(value.scale, at)), call("exp", measure))
-        return choose(compare(measure, ">", ZERO), kept, below)  # so that a NaN stays one
+@rule(values.Extreme)
+def _extreme(f: Entries, value, at: Indices) -> Element:
+    left, right = f.entry(value.left, at), f.entry(value.right, at)
+    return call("larger" if value.largest else "smaller", left, right)
 
-    # -- reductions and indices -----------------------------------------------
 
-    def _at_Reduce(self, value, at):
-        name = self.reduced(value, self.numbered(value.kind.split()[-1]))
-        dims = value.dims
-        indices = [i for dim in dims if not dim.one for i in at[dim.axis.name]]
-        return entry(name, *indices)
+@rule(values.Clamp)
+def _clamp(f: Entries, value, at: Indices) -> Element:
+    result = f.entry(value.operand, at)
+    if value.low is not None:
+        result = _larger(result, f.entry(value.low, at))
+    if value.high is not None:
+        result = _smaller(result, f.entry(value.high, at))
+    return result
 
-    def _at_ContractAdd(self, value, at):
-        product = self.entry(value.product, at)
-        product = times(self.entry(value.factor, at), product)
-        return (less if value.negative else plus)(self.entry(value.addend, at), product)
 
-    def _at_Pick(self, value, at):
-        operand = value.operand
-        along = operand.dims[value.along].axis.name
-        others = [dim for i, dim in enumerate(operand.dims) if i != value.along]
-        count_of_index = 0 if value.rowwise else len(value.index.dims)
-        outer = value.dims[len(value.dims) - len(others) :] if not value.rowwise else value.dims
-        inside = {
-            inner.axis.name: at[dim.axis.name]
-            for inner, dim in zip(others, outer, strict=True)
-            if not inner.one
-        }
-        of_index = value.dims if value.rowwise else value.dims[:count_of_index]
-        if isinstance(value.index, entry_values.Number):
-            place = number(value.index.value)
-        else:
-            pairs = zip(value.index.dims, of_index, strict=True)
-            place = self.place(
-                value.index, {i.axis.name: at[d.axis.name] for i, d in pairs if not i.one}, along
-            )
-        inside[along] = self.unpacked(along, place)
-        return self.entry(operand, inside)
+@rule(values.Gate)
+def _gate(f: Entries, value, at: Indices) -> Element:
+    measure, threshold = f.entry(value.measure, at), f.entry(value.threshold, at)
+    return choose(compare(measure, "<=", threshold), ZERO, f.entry(value.value, at))
 
-    def _at_Positions(self, value, at):
-        return reduce(
-            flat_index, zip(at[value.size], self.unflattened(value.size), strict=True), ZERO
+
+@rule(values.Bend)
+def _bend(f: Entries, value, at: Indices) -> Element:
+    kept, above = f.entry(value.value, at), compare(f.entry(value.measure, at), ">", ZERO)
+    return choose(above, kept, times(kept, f.entry(value.slope, at)))
+
+
+@rule(values.Slope)
+def _slope(f: Entries, value, at: Indices) -> Element:
+    kept, measure = f.entry(value.value, at), f.entry(value.measure, at)
+    below = times(times(kept, f.entry(value.scale, at)), call("exp", measure))
+    return choose(compare(measure, ">", ZERO), kept, below)  # so that a NaN stays one
+
+
+@rule(arrays.Reduce)
+def _reduce(f: Entries, value, at: Indices) -> Element:
+    name = f.reduced_apart(value)
+    indices = [i for dim in value.dims if not dim.one for i in at[dim.axis.name]]
+    return entry(name, *indices)
+
+
+@rule(arrays.ContractAdd)
+def _contract_add(f: Entries, value, at: Indices) -> Element:
+    product = f.entry(value.product, at)
+    product = times(f.entry(value.factor, at), product)
+    return (less if value.negative else plus)(f.entry(value.addend, at), product)
+
+
+@rule(arrays.Pick)
+def _pick(f: Entries, value, at: Indices) -> Element:
+    operand = value.operand
+    along = operand.dims[value.along].axis.name
+    others = [dim for i, dim in enumerate(operand.dims) if i != value.along]
+    count_of_index = 0 if value.rowwise else len(value.index.dims)
+    outer = value.dims[len(value.dims) - len(others) :] if not value.rowwise else value.dims
+    inside = {
+        inner.axis.name: at[dim.axis.name]
+        for inner, dim in zip(others, outer, strict=True)
+        if not inner.one
+    }
+    of_index = value.dims if value.rowwise else value.dims[:count_of_index]
+    if isinstance(value.index, values.Number):
+        place = number(value.index.value)
+    else:
+        pairs = zip(value.index.dims, of_index, strict=True)
+        place = f.place(
+            value.index, {i.axis.name: at[d.axis.name] for i, d in pairs if not i.one}, along
         )
+    inside[along] = f.unpacked(along, place)
+    return f.entry(operand, inside)
 
-    def _at_AsNumber(self, value, at):
-        return Element("real", (self.entry(value.operand, at),))
 
-    def _at_OneHotOf(self, value, at):
-        *rest, last = value.dims
-        place = self.entry(value.index, {d.axis.name: at[d.axis.name] for d in rest if not d.one})
-        pairs = zip(at[last.axis.name], self.unflattened(last.axis.name), strict=True)
-        here = reduce(flat_index, pairs, ZERO)
-        return choose(compare(here, "==", place), ONE, ZERO)
+@rule(arrays.Positions)
+def _positions(f: Entries, value, at: Indices) -> Element:
+    return reduce(flat_index, zip(at[value.size], f.unflattened(value.size), strict=True), ZERO)
 
-    def _at_Zeros(self, value, at):
-        return ZERO
+
+@rule(arrays.AsNumber)
+def _as_number(f: Entries, value, at: Indices) -> Element:
+    return Element("real", (f.entry(value.operand, at),))
+
+
+@rule(arrays.OneHotOf)
+def _one_hot_of(f: Entries, value, at: Indices) -> Element:
+    *rest, last = value.dims
+    place = f.entry(value.index, {d.axis.name: at[d.axis.name] for d in rest if not d.one})
+    pairs = zip(at[last.axis.name], f.unflattened(last.axis.name), strict=True)
+    here = reduce(flat_index, pairs, ZERO)
+    return choose(compare(here, "==", place), ONE, ZERO)
+
+
+@rule(arrays.Zeros)
+def _zeros(f: Entries, value, at: Indices) -> Element:
+    return ZERO
 
 
 _larger, _smaller = partial(call, "larger"), partial(call, "smaller")

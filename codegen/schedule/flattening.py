@@ -8,18 +8,21 @@ flattened axis is replaced by its parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count
 from types import MappingProxyType
 
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program import arrays as array_values
 from codegen.program import steps as step_kinds
-from codegen.program import values as entry_values
-from codegen.program.parts import is_number, values_in
-from codegen.program.values import Value
+from codegen.program.loops import Looped
+from codegen.program.parts import is_number, values_in, with_replaced
+from codegen.program.values import Apply, Load, Value
+from codegen.schedule import entries as entries  # fills the table of rules
+from codegen.schedule import views as views
 from codegen.schedule.elements import (
     ZERO,
+    Axes,
     Element,
     call,
     choose,
@@ -30,8 +33,10 @@ from codegen.schedule.elements import (
     minus,
     number,
     plus,
+    size,
 )
-from codegen.schedule.entries import Entries
+from codegen.schedule.entry_rules import Indices, rules
+from codegen.schedule.library import FUNCTIONS, LIBRARY, PLACES
 from codegen.schedule.nodes import Array, Flat, LibraryNode, Node
 from derive.language.errors import QuestionError
 from derive.language.notation.layout import Layout
@@ -88,7 +93,7 @@ def parts_of_axes(program: Program) -> dict[str, tuple[str, ...]]:
     return parts
 
 
-class Flattening(Entries):
+class Flattening:
     """The nodes of one function, step by step."""
 
     def __init__(self, program: Program, function: Function, known: Mapping[str, Element]):
@@ -113,7 +118,10 @@ class Flattening(Entries):
 
     def flat(self) -> Flat:
         for step in self.function.steps:
-            getattr(self, f"_{type(step).__name__}", self._unknown)(step)
+            run = getattr(self, f"_{type(step).__name__}", None)
+            if run is None:
+                raise self.unknown(step)
+            run(step)
         results = []
         for name in self.function.results:
             made = self.made.get(name, name)
@@ -136,8 +144,8 @@ class Flattening(Entries):
         exact = p.role == "kept" or (p.role == "statement" and p.name not in self.rounded)
         return "exact" if exact else "real"
 
-    def _unknown(self, node):
-        raise QuestionError(
+    def unknown(self, node: object) -> QuestionError:
+        return QuestionError(
             f"{self.function.name}: kernels do not support {type(node).__name__}",
             "to add it, extend codegen/schedule/flattening.py",
         )
@@ -146,7 +154,7 @@ class Flattening(Entries):
 
     def _Assign(self, step: step_kinds.Assign):
         value = step.value
-        if isinstance(value, entry_values.Load) and value.name in self.made | self.arrays:
+        if isinstance(value, Load) and value.name in self.made | self.arrays:
             self.made[step.name] = self.made.get(value.name, value.name)
             self.layouts.setdefault(step.name, value.dims)
             return
@@ -221,7 +229,7 @@ class Flattening(Entries):
         added = plus(before, choose(condition, value, ZERO))
         self.made[step.name] = self.add(Node(self.free(step.name), self.axes(layout), added))
 
-    # -- reductions and whole arrays ------------------------------------------
+    # -- reductions ------------------------------------------
 
     def reduced(self, value: array_values.Reduce, name: str) -> str:
         operand = value.operand
@@ -240,6 +248,142 @@ class Flattening(Entries):
             return raw
         peak = _finite(entry(raw, *map(index, axes)), shift == "added again")
         return self.add(Node(self.free(name), axes, peak))
+
+    def reduced_apart(self, value: array_values.Reduce) -> str:
+        """The node of a reduction without a name of its own."""
+        return self.reduced(value, self.numbered(value.kind.split()[-1]))
+
+    # -- entries --------------------------------------------------------------
+
+    def axes(self, layout: Layout) -> Axes:
+        """The axes of a layout, with flattened ones as their parts."""
+        return tuple(a for dim in layout if not dim.one for a in self.unflattened(dim.axis.name))
+
+    def unflattened(self, axis: str) -> Axes:
+        if axis not in self.parts:
+            return (axis,)
+        return tuple(a for part in self.parts[axis] for a in self.unflattened(part))
+
+    def indices(self, layout: Layout) -> dict[str, tuple[Element, ...]]:
+        """For every dimension that is not of size 1 the index of its own loops."""
+        return {
+            dim.axis.name: tuple(map(index, self.unflattened(dim.axis.name)))
+            for dim in layout
+            if not dim.one
+        }
+
+    def place(self, value: Value, at: Indices, along: str) -> Element:
+        """An index along an axis, by a label or a number."""
+        place = self.entry(value, at)
+        for part in place.parts():
+            if part.kind == "label" and part.name in self.arrays:
+                self.picks[part.name, along] = None
+        return place
+
+    def unpacked(self, axis: str, place: Element) -> tuple[Element, ...]:
+        """An index of a flattened axis as those of its parts."""
+        parts = self.unflattened(axis)
+        found = []
+        for part in reversed(parts):
+            found.append(place if part == parts[0] else Element("remainder", (place, size(part))))
+            place = Element("floor divide", (place, size(part)))
+        return tuple(reversed(found))
+
+    def entry(self, value: Value, at: Indices) -> Element:
+        """The entry of ``value`` at the indices ``at`` of its dimensions, by their axes."""
+        if self.is_of_library(value):
+            return self.of_library(value, at)
+        rule = rules.get(type(value))
+        if rule is None:
+            raise self.unknown(value)
+        return rule(self, value, at)
+
+    def load(self, name: str, dims: Layout, at: Indices) -> Element:
+        """An entry of what has a name: a number, or an array."""
+        if name in self.numbers:
+            return Element("scalar", name=name)
+        if name in self.known:
+            return self.known[name]
+        return self.loaded(name, dims, at)
+
+    def loaded(self, name: str, dims: Layout, at: Indices) -> Element:
+        made = self.made.get(name, name)
+        indices = [i for dim in dims if not dim.one for i in at[dim.axis.name]]
+        given = made in self.arrays and self.arrays[made].entries == "whole"
+        kind = "label" if given or made in self.places else "entry"
+        return Element(kind, tuple(indices), made)
+
+    # -- library operations ---------------------------------------------------
+
+    def is_of_library(self, value: Value) -> bool:
+        """True if a library computes it; never for numbers, which no line makes arrays of."""
+        if isinstance(value, Apply) and value.function in FUNCTIONS:
+            return not is_number(value, self.numbers | self.known.keys())
+        return type(value) in LIBRARY
+
+    def of_library(self, value: Value, at: Indices) -> Element:
+        """An entry of a library result without a name of its own."""
+        word = value.function if isinstance(value, Apply) else LIBRARY[type(value)]
+        fresh = self.numbered(word)
+        self.layouts[fresh] = value.dims
+        self.made[fresh] = self.whole(value, fresh)
+        return self.loaded(fresh, value.dims, at)
+
+    def is_whole(self, name: str) -> bool:
+        """True if an array has integer entries, which loops do not store."""
+        array = self.arrays.get(name)
+        return name in self.places or (array is not None and array.entries == "whole")
+
+    def whole(self, value: Value, name: str) -> str | None:
+        """The name of a library's result for ``value``; None where a loop computes it."""
+        if not self.is_of_library(value):
+            return None
+        value = self._of_arrays(value, name)
+        reads = self._read(value)
+        entries = "whole" if isinstance(value, PLACES) else "exact"
+        found = LibraryNode(self.free(name), self.axes(value.dims), value, reads, entries)
+        self.places |= {found.name} if entries == "whole" else set()
+        return self.add(found)
+
+    def _of_arrays(self, value: Value, name: str) -> Value:
+        if isinstance(value, Looped):
+            starts = (self.stored(p.initial, f"{p.before}_first") for p in value.passed)
+            wholes = (self.stored(g.whole, f"{g.name}_whole") for g in value.given)
+            passed = (replace(p, initial=v) for p, v in zip(value.passed, starts, strict=True))
+            given = (replace(g, whole=v) for g, v in zip(value.given, wholes, strict=True))
+            return replace(value, passed=tuple(passed), given=tuple(given))
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        values = {part: own for part, own in parts.items() if isinstance(own, Value)}
+        return replace(value, **{p: self.stored(v, f"{name}_{p}") for p, v in values.items()})
+
+    def _read(self, value: Value) -> frozenset[str]:
+        loads = {v.name for v in (value, *values_in(value)) if isinstance(v, Load)}
+        return frozenset(loads - self.numbers - self.known.keys())
+
+    def stored(self, value: Value, name: str) -> Value:
+        """The value as an array in memory; values made of no array, or of integers alone, as they
+        are.
+        """
+
+        def named(e: Value) -> Value | None:
+            is_made = isinstance(e, Load) and e.name in self.made
+            return replace(e, name=self.made[e.name]) if is_made else None
+
+        def placed(e: Value) -> Value | None:
+            if not isinstance(e, PLACES):
+                return None
+            fresh = self.numbered(LIBRARY[type(e)])
+            self.made[fresh], self.layouts[fresh] = self.whole(e, fresh), e.dims
+            return Load(fresh, dims=e.dims)
+
+        value = with_replaced(value, placed)
+        names = (self.made.get(name, name) for name in self._read(value))
+        if isinstance(value, Load) or all(map(self.is_whole, names)):
+            return with_replaced(value, named)
+        fresh = self.fresh(name)
+        self.layouts[fresh] = value.dims
+        self.bind(fresh, value)
+        return Load(self.made[fresh], dims=value.dims)
 
 
 def _finite(peak: Element, added_again: bool) -> Element:

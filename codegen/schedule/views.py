@@ -2,67 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from codegen.program import Function
-from codegen.program.values import Value
-from codegen.schedule.elements import Axes, Element
-from derive.language.errors import QuestionError
+from codegen.program import arrays
+from codegen.schedule.elements import Element
+from codegen.schedule.entry_rules import Entries, Indices, rule
 
 
-class Views:
-    """One method for each class of views; ``parts`` are those of flattened axes."""
+@rule(arrays.Arrange)
+def _arrange(f: Entries, value, at: Indices) -> Element:
+    inside = {}
+    for dim, source in zip(value.dims, value.order, strict=True):
+        if source is not None and not value.operand.dims[source].one:
+            inside[value.operand.dims[source].axis.name] = at[dim.axis.name]
+    return f.entry(value.operand, inside)
 
-    function: Function
-    parts: dict[str, Axes]
 
-    def entry(self, value: Value, at: Mapping[str, tuple[Element, ...]]) -> Element:
-        """The entry of ``value`` at the indices ``at`` of its dimensions, by their axes."""
-        raise NotImplementedError
+@rule(arrays.Expand)
+def _expand(f: Entries, value, at: Indices) -> Element:
+    dims, inner = value.dims, value.operand.dims
+    pairs = zip(dims[len(dims) - len(inner) :], inner, strict=True)
+    return f.entry(value.operand, {i.axis.name: at[o.axis.name] for o, i in pairs if not i.one})
 
-    def _unknown(self, node, *_):
-        raise QuestionError(
-            f"{self.function.name}: kernels do not support {type(node).__name__}",
-            "to add it, extend codegen/schedule/entries.py",
-        )
 
-    def unflattened(self, axis: str) -> Axes:
-        if axis not in self.parts:
-            return (axis,)
-        return tuple(a for part in self.parts[axis] for a in self.unflattened(part))
+@rule(arrays.Own)
+def _own(f: Entries, value, at: Indices) -> Element:
+    return f.entry(value.operand, at)
 
-    def _at_Arrange(self, value, at):
-        inside = {}
-        for dim, source in zip(value.dims, value.order, strict=True):
-            if source is not None and not value.operand.dims[source].one:
-                inside[value.operand.dims[source].axis.name] = at[dim.axis.name]
-        return self.entry(value.operand, inside)
 
-    def _at_Expand(self, value, at):
-        dims, inner = value.dims, value.operand.dims
-        pairs = zip(dims[len(dims) - len(inner) :], inner, strict=True)
-        return self.entry(
-            value.operand, {i.axis.name: at[o.axis.name] for o, i in pairs if not i.one}
-        )
+@rule(arrays.Merge)
+def _merge(f: Entries, value, at: Indices) -> Element:
+    merged = value.dims[value.first].axis.name
+    inner = value.operand.dims[value.first : value.first + value.count]
+    inside, indices = dict(at), list(at[merged])
+    for dim in inner:
+        if not dim.one:
+            taken = len(f.unflattened(dim.axis.name))
+            inside[dim.axis.name], indices = tuple(indices[:taken]), indices[taken:]
+    if indices:
+        raise f.unknown(value)
+    return f.entry(value.operand, inside)
 
-    def _at_Own(self, value, at):
-        return self.entry(value.operand, at)
 
-    def _at_Merge(self, value, at):
-        merged = value.dims[value.first].axis.name
-        inner = value.operand.dims[value.first : value.first + value.count]
-        inside, indices = dict(at), list(at[merged])
-        for dim in inner:
-            if not dim.one:
-                taken = len(self.unflattened(dim.axis.name))
-                inside[dim.axis.name], indices = tuple(indices[:taken]), indices[taken:]
-        if indices:
-            self._unknown(value)
-        return self.entry(value.operand, inside)
-
-    def _at_Split(self, value, at):
-        flat_axis = value.operand.dims[value.along].axis.name
-        together = tuple(i for axis in value.into for i in at[axis])
-        if len(together) != len(self.unflattened(flat_axis)):
-            self._unknown(value)
-        return self.entry(value.operand, {**at, flat_axis: together})
+@rule(arrays.Split)
+def _split(f: Entries, value, at: Indices) -> Element:
+    flat_axis = value.operand.dims[value.along].axis.name
+    together = tuple(i for axis in value.into for i in at[axis])
+    if len(together) != len(f.unflattened(flat_axis)):
+        raise f.unknown(value)
+    return f.entry(value.operand, {**at, flat_axis: together})

@@ -31,7 +31,7 @@ def size_of(r, x: TreeValue, i: int) -> Expr:
 
 
 def scanned(r, x, dim: int, word: str) -> TreeValue:
-    x = r.plain(x, dim % max(x.rank, 1)) if x.rank else x
+    x = r.shapes.plain(x, dim % max(x.rank, 1)) if x.rank else x
     if not x.rank or x.dims[dim % x.rank] == ():
         return x
     (axis,) = x.dims[dim % x.rank]
@@ -57,7 +57,7 @@ def reversed_along(e: Tree, axis: str, size: Expr) -> Tree:
 def read(r, x, i: int, index: tuple, fill) -> TreeValue:
     """In dimension i as many entries, those of x at ``step`` times the place and an offset."""
     length, step, offset = index
-    x, fill = r.plain(x, i), sympy.sympify(fill, strict=True)
+    x, fill = r.shapes.plain(x, i), sympy.sympify(fill, strict=True)
     size = sympy.expand(length)
     axis = r.sizes.formed(size, number_text(size), set(x.axes) - set(x.dims[i]))
     if x.dims[i]:
@@ -71,9 +71,9 @@ def read(r, x, i: int, index: tuple, fill) -> TreeValue:
 def strided(r, x: TreeValue, i: int, part: tuple) -> TreeValue:
     """Every ``step``-th entry between two."""
     low, high, step = part
-    x = r.plain(x, i)
+    x = r.shapes.plain(x, i)
     (old,) = x.dims[i]
-    axis = r.stepped(high - low, step, x.axes)
+    axis = r.shapes.stepped(high - low, step, x.axes)
     if old not in x.tree.free:
         return x.with_dim(i, (axis,))
     return reread(r, x, i, axis, (step, low))
@@ -88,9 +88,9 @@ def windows(
     """x with the place of a window in dimension i, and what is in it in a new one behind all.
     ``sizes`` are those of the two, ``index`` is (step, hole, start).
     """
-    x = r.plain(x, i)
+    x = r.shapes.plain(x, i)
     (length, wide), (step, hole, start) = sizes, map(sympy.sympify, index)
-    inner = (r.sizes.axis_of(wide, {*x.axes, *r.windows}),) if wide != 1 else ()
+    inner = (r.sizes.axis_of(wide, {*x.axes, *r.shapes.windows}),) if wide != 1 else ()
     if x.dims[i] == ():
         raise Refused("windows along a dimension of size 1", "write it as a product")
     (old,) = x.dims[i]

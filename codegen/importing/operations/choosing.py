@@ -40,8 +40,8 @@ def _counted_labels(r, x: TreeValue, number, relation: str) -> TreeValue:
     at = r.sizes.hint(r.sizes.plain(number))
     negative = at < 0 if relation in ("==", "!=") else at == 0
     if not negative or relation not in ("==", "!=", ">=", "<"):
-        numbers = r.as_number(x)
-        tree = trees.compared(relation, numbers.tree, r.number(number))
+        numbers = r.shapes.as_number(x)
+        tree = trees.compared(relation, numbers.tree, r.shapes.number(number))
         return TreeValue(tree, x.dims, CONDITION)
     if relation in ("==", "!="):
         r.ignore(x, at)
@@ -66,7 +66,7 @@ for _name, _relation in {
 
 def _logic(kind: str):
     def of(r, x, other):
-        (a, b), dims = r.aligned(r.as_condition(x), r.as_condition(other))
+        (a, b), dims = r.shapes.aligned(r.shapes.as_condition(x), r.shapes.as_condition(other))
         return TreeValue(trees.joined(kind, a.tree, b.tree), dims, CONDITION)
 
     return of
@@ -80,7 +80,7 @@ for _name in ("logical_or", "bitwise_or", "__or__"):
 
 @rule("logical_not", "bitwise_not")
 def _not(r, x):
-    condition = r.as_condition(x)
+    condition = r.shapes.as_condition(x)
     return condition.of(trees.opposite(condition.tree))
 
 
@@ -91,5 +91,5 @@ def _mul(r, x, other):
         if isinstance(condition, TreeValue) and condition.kind == CONDITION:
             if isinstance(factor, TreeValue) and factor.kind == CONDITION:
                 return _logic("and")(r, x, other)
-            return r.chosen(condition, factor, 0)
+            return r.shapes.chosen(condition, factor, 0)
     return r.pointwise(trees.product, x, other)

@@ -12,14 +12,14 @@ from derive.language.torch_ops.trees import ZERO
 
 def constant(r, value, shape) -> TreeValue:
     """The same everywhere; of booleans a condition."""
-    found = TreeValue(r.number(value), r.by_size(shape))
+    found = TreeValue(r.shapes.number(value), r.shapes.by_size(shape))
     is_bool = str(r.node.meta["val"].dtype) == "torch.bool"
-    return r.as_condition(found) if is_bool else found
+    return r.shapes.as_condition(found) if is_bool else found
 
 
 def like(r, x: TreeValue, value) -> TreeValue:
-    found = TreeValue(r.number(value), x.dims)
-    return r.as_condition(found) if str(r.node.meta["val"].dtype) == "torch.bool" else found
+    found = TreeValue(r.shapes.number(value), x.dims)
+    return r.shapes.as_condition(found) if str(r.node.meta["val"].dtype) == "torch.bool" else found
 
 
 @rule("empty", "new_empty", "empty_like", "empty_permuted", "empty_strided", "new_empty_strided")
@@ -36,11 +36,11 @@ def _fill(r, x, value=0):
 
 @rule("scalar_tensor")
 def _scalar_tensor(r, s):
-    return TreeValue(r.number(s))
+    return TreeValue(r.shapes.number(s))
 
 
 @rule("copy")
 def _copy(r, x, src):
-    found = r.value(src)
-    aligned, dims = r.aligned(TreeValue(ZERO, x.dims), r.as_number(found))
+    found = r.shapes.value(src)
+    aligned, dims = r.shapes.aligned(TreeValue(ZERO, x.dims), r.shapes.as_number(found))
     return TreeValue(aligned[1].tree, dims) if found.kind != CONDITION else found

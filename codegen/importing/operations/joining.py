@@ -18,12 +18,12 @@ def unsqueezed(x: TreeValue, i: int) -> TreeValue:
 
 
 def stack(r, tensors, dim) -> TreeValue:
-    return laid_together(r, [unsqueezed(r.as_number(v), dim) for v in tensors], dim)
+    return laid_together(r, [unsqueezed(r.shapes.as_number(v), dim) for v in tensors], dim)
 
 
 def laid_together(r, values, dim) -> TreeValue:
     """Values side by side along a dimension of size 1, each picked by its one-hot."""
-    found, dims = r.aligned(*values)
+    found, dims = r.shapes.aligned(*values)
     i = dim % len(dims)
     used = {axis for d in dims for axis in d}
     count = r.sizes.axis_of(sympy.Integer(len(values)), used)
@@ -37,28 +37,28 @@ def laid_together(r, values, dim) -> TreeValue:
 
 
 def cat(r, tensors, i: int) -> TreeValue:
-    values = [r.as_number(v) for v in tensors]
+    values = [r.shapes.as_number(v) for v in tensors]
     if len(values) == 1:
         return values[0]
     widths = [r.sizes.of(v.dims[i]) for v in values]
     alike = all(r.sizes.same(w, widths[0]) for w in widths)
     if alike and all(v.dims[i] == () for v in values):
         return laid_together(r, values, i)
-    values = [r.single(v, i) for v in values]
+    values = [r.shapes.single(v, i) for v in values]
     turned = _turned(r, values, i)
     if turned is not None:
         return turned
-    if not alike or any(axis in r.windows for v in values for axis in v.dims[i]):
+    if not alike or any(axis in r.shapes.windows for v in values for axis in v.dims[i]):
         return one_after_the_other(r, values, i)
     whole = laid_together(r, [unsqueezed(v, i) for v in values], i)
     count, rest = whole.dims[i][0], whole.dims[i + 1][0]
     joined = whole.along((*whole.dims[:i], (count, rest), *whole.dims[i + 2 :]))
-    return r.single(joined, i)
+    return r.shapes.single(joined, i)
 
 
 def one_after_the_other(r, values: Sequence[TreeValue], i: int) -> TreeValue:
     """Each where it stands among the entries of all, and 0 elsewhere."""
-    values = [r.plain(v, i) for v in values]
+    values = [r.shapes.plain(v, i) for v in values]
     size = sympy.expand(sympy.Add(*(r.sizes.of(v.dims[i]) for v in values)))
     used = {axis for v in values for axis in v.axes}
     axis = r.sizes.formed(size, number_text(size), used)

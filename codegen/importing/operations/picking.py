@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from codegen.importing.meeting import name_of
 from codegen.importing.operations.table import rule
+from codegen.importing.shapes import name_of
 from codegen.importing.values import ARGMAX, CONDITION, LABEL, Refused, TreeValue
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import Tree
@@ -14,7 +14,7 @@ AS_LABELS = "pass the indices as an integer argument"
 def hot(r, label: TreeValue, axis: str) -> Tree:
     """1 where the index along the axis is the label's, whatever kind of index that is."""
     if label.kind == LABEL:
-        r.indices.setdefault(name_of(label.tree), set()).add(axis)
+        r.shapes.indices.setdefault(name_of(label.tree), set()).add(axis)
         return trees.one_hot(label.tree, axis)
     if label.kind == ARGMAX:
         return trees.renamed(label.tree, {label.over: axis})
@@ -25,7 +25,7 @@ def hot(r, label: TreeValue, axis: str) -> Tree:
 
 def picked(r, label: TreeValue, x: TreeValue, i: int) -> Tree:
     """x with its dimension i picked, by a label whose dimensions agree with the rest of x's."""
-    x = r.single(x, i)
+    x = r.shapes.single(x, i)
     if x.dims[i] == ():
         return x.tree
     (axis,) = x.dims[i]
@@ -36,12 +36,12 @@ def picked(r, label: TreeValue, x: TreeValue, i: int) -> Tree:
 
 def gathered(r, x, dim, index):
     i = dim % x.rank
-    x = r.single(r.as_number(x), i)
+    x = r.shapes.single(r.shapes.as_number(x), i)
     hole = x.with_dim(i, ())
     if index.dims[i] and x.dims[i] and set(index.dims[i]) & set(x.axes):
         x = apart(r, x, i, index.axes)
         hole = x.with_dim(i, ())
-    (there, label), dims = r.aligned(hole, index)
+    (there, label), dims = r.shapes.aligned(hole, index)
     found = x.of(there.tree).along(x.dims[i] if j == i else d for j, d in enumerate(dims))
     return TreeValue(picked(r, label, found, i), dims)
 
@@ -49,7 +49,7 @@ def gathered(r, x, dim, index):
 def apart(r, x: TreeValue, i: int, used) -> TreeValue:
     """x with another axis in dimension i, as its own is met in what picks."""
     (axis,) = x.dims[i]
-    other = r.sibling(axis, {*used, *x.axes})
+    other = r.shapes.sibling(axis, {*used, *x.axes})
     return x.with_dim(i, (other,)).of(trees.renamed(x.tree, {axis: other}))
 
 
@@ -62,14 +62,14 @@ def _index(r, x, indices):
             "how many entries a mask selects depends on its values",
             "multiply by the mask, and divide by its sum instead of a mean",
         )
-    return indexed(r, r.as_number(x), indices, at)
+    return indexed(r, r.shapes.as_number(x), indices, at)
 
 
 def indexed(r, x: TreeValue, indices, at) -> TreeValue:
     """Entries that indices pick, which broadcast together; positions along an axis are it."""
     for i in at:
-        x = r.single(x, i)
-    values, dims = r.aligned(*(indices[i] for i in at))
+        x = r.shapes.single(x, i)
+    values, dims = r.shapes.aligned(*(indices[i] for i in at))
     rows = {v.tree.args[0] for v in values if v.tree.kind == "position"}
     for i in at:
         if set(x.dims[i]) & ({a for d in dims for a in d} - rows):
@@ -86,7 +86,7 @@ def indexed(r, x: TreeValue, indices, at) -> TreeValue:
     together = at == list(range(at[0], at[-1] + 1))
     where = at[0] if together else 0
     clash = {a for d in dims for a in d} & {a for d in rest for a in d}
-    to = {a: r.sibling(a, {*x.axes, *(b for d in dims for b in d)}) for a in sorted(clash)}
+    to = {a: r.shapes.sibling(a, {*x.axes, *(b for d in dims for b in d)}) for a in sorted(clash)}
     if to:
         raise Refused(f"an index along {', '.join(to)} indexes the same axis", AS_LABELS)
     return TreeValue(tree, (*rest[:where], *dims, *rest[where:]))

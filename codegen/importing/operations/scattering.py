@@ -25,19 +25,20 @@ def put(pick: Tree, before: Tree, after: Tree) -> Tree:
 @rule("index_put", "_unsafe_index_put")
 def _index_put(r, x, indices, values, accumulate=False):
     """Entries that a mask picks, or indices of some dimensions, which broadcast together."""
-    values, at = r.value(values), [i for i, v in enumerate(indices) if v is not None]
+    values, at = r.shapes.value(values), [i for i, v in enumerate(indices) if v is not None]
     if len(at) == 1 and indices[at[0]].kind == CONDITION:
         kept = indices[at[0]]
         kept = kept.along((*kept.dims, *((),) * (x.rank - at[0] - kept.rank)))
-        return r.chosen(kept, r.sum_like(trees.sum_of, x, values) if accumulate else values, x)
-    before = r.as_number(x)
+        values = r.sum_like(trees.sum_of, x, values) if accumulate else values
+        return r.shapes.chosen(kept, values, x)
+    before = r.shapes.as_number(x)
     for i in at:
-        before = r.single(before, i)
-    found, dims = r.aligned(*(indices[i] for i in at))
+        before = r.shapes.single(before, i)
+    found, dims = r.shapes.aligned(*(indices[i] for i in at))
     own = {i: before.dims[i][0] for i in at if before.dims[i]}
     rows = {v.tree.args[0]: own[i] for v, i in zip(found, at, strict=True) if _is_row(r, v, own, i)}
     apart = [a for dim in dims for a in dim if a not in rows]
-    to = {a: r.sibling(a, {*before.axes, *apart}) for a in apart if a in before.axes} | rows
+    to = {a: r.shapes.sibling(a, {*before.axes, *apart}) for a in apart if a in before.axes} | rows
     pick = ONE
     for v, i in zip(found, at, strict=True):
         if i in own and not (_is_row(r, v, own, i) and rows[v.tree.args[0]] == own[i]):
@@ -46,8 +47,8 @@ def _index_put(r, x, indices, values, accumulate=False):
     where = at[0] if at == list(range(at[0], at[-1] + 1)) else 0
     rest = [dim for j, dim in enumerate(before.dims) if j not in at]
     into = [*rest[:where], *(tuple(to.get(a, a) for a in dim) for dim in dims), *rest[where:]]
-    values = r.as_number(values)
-    values = r.moved(values.along(((),) * (len(into) - values.rank) + values.dims), into)
+    values = r.shapes.as_number(values)
+    values = r.shapes.moved(values.along(((),) * (len(into) - values.rank) + values.dims), into)
     several = [to.get(a, a) for a in apart if to.get(a, a) in pick.free]
     if accumulate:
         each = trees.broadcast(values.tree, [a for a in several if a not in values.tree.free])
@@ -78,7 +79,7 @@ before |= {"select_scatter", "slice_scatter"}
 @rule("select_scatter")
 def _select_scatter(r, x, src, dim, index):
     i = dim % x.rank
-    at = r.bound(index, r.sizes.of(x.dims[i]))
+    at = r.shapes.bound(index, r.sizes.of(x.dims[i]))
     return written(r, x, unsqueezed(src, i), WrittenPart(i, at, at + 1))
 
 
@@ -86,24 +87,24 @@ def _select_scatter(r, x, src, dim, index):
 def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
     """Long: torch's arguments."""
     i = dim % x.rank
-    return written(r, x, src, r.bounded(x, i, start, end, step))
+    return written(r, x, src, r.shapes.bounded(x, i, start, end, step))
 
 
 def written(r, x: TreeValue, src: TreeValue, part: WrittenPart) -> TreeValue:
     """``x`` with ``src`` in a part of a dimension."""
     i, size, left = part.i, r.sizes.of(x.dims[part.i]), None
     if x.dims[i] == () or covers(r, [part], size):
-        return src if src.parts is not None else r.moved(src, x.dims)
+        return src if src.parts is not None else r.shapes.moved(src, x.dims)
     if x.parts is not None:
         parts = x.parts if src.parts is not None else (*x.parts, part)
         left = None if covers(r, parts, size) else parts
         x, src = replace(x, parts=None), replace(src, parts=None)
-    before = r.single(r.as_number(x), i)
-    src = r.single(r.as_number(src), i - x.rank)
+    before = r.shapes.single(r.shapes.as_number(x), i)
+    src = r.shapes.single(r.shapes.as_number(src), i - x.rank)
     src = src.along(((),) * (x.rank - src.rank) + src.dims)
     rest = {a for j, d in enumerate(before.dims) for a in d if j != i}
-    mine = tuple(r.sibling(a, rest) if a in rest else a for a in src.dims[i])
-    src = r.moved(src, [mine if j == i else d for j, d in enumerate(before.dims)])
+    mine = tuple(r.shapes.sibling(a, rest) if a in rest else a for a in src.dims[i])
+    src = r.shapes.moved(src, [mine if j == i else d for j, d in enumerate(before.dims)])
     (axis,) = before.dims[i]
     if mine:
         r.sizes.assume(r.sizes.of(mine), floor((part.high - part.low + part.step - 1) / part.step))
@@ -133,11 +134,11 @@ def _inside(axis: str, part: WrittenPart, size: Expr) -> Tree:
 def laid_at(r, src: TreeValue, axis: str, part: WrittenPart) -> tuple[Tree, bool]:
     """The entries of ``src`` along ``axis``, where a part of it is; whether all others are 0."""
     own = src.dims[part.i][0] if src.dims[part.i] else ""
-    if own in r.windows and r.windows[own][0] not in src.tree.free and part.step == 1:
-        whole, low, _ = r.windows[own]
+    if own in r.shapes.windows and r.shapes.windows[own][0] not in src.tree.free and part.step == 1:
+        whole, low, _ = r.shapes.windows[own]
         tree, own, is_alone = trees.renamed(src.tree, {own: whole}), whole, False
     else:
-        src, low, is_alone = r.plain(src, part.i), sympy.S.Zero, True
+        src, low, is_alone = r.shapes.plain(src, part.i), sympy.S.Zero, True
         own, tree = (src.dims[part.i] or ("",))[0], src.tree
     if own not in tree.free:
         return tree, False

@@ -37,11 +37,11 @@ def _to(r, x, other=None):
     if isinstance(x, OutsideAxis):
         return x
     if dtype.is_floating_point or dtype.is_complex:
-        return r.as_number(x) if x.kind in (CONDITION, LABEL) else x
+        return r.shapes.as_number(x) if x.kind in (CONDITION, LABEL) else x
     if x.kind in (CONDITION, LABEL) or x.kind != NUMBER:
         return x
     if str(dtype) == "torch.bool":
-        return r.as_condition(x)
+        return r.shapes.as_condition(x)
     if trees.condition_of(x.tree) is not None or x.tree.kind in ("position", "number"):
         return x
     raise Refused("truncation to integers", "leave out the conversion")
@@ -62,9 +62,9 @@ def _slice(r, x, dim=0, start=None, end=None, step=1):
     i = dim % x.rank
     if step == 1 or x.dims[i] == ():
         size = r.sizes.of(x.dims[i])
-        return r.sliced(x, i, 0 if start is None else start, size if end is None else end)
-    part = r.bounded(x, i, start, end, step)
-    return r.begun(x, part, lambda x: strided(r, x, i, (part.low, part.high, step)))
+        return r.shapes.sliced(x, i, 0 if start is None else start, size if end is None else end)
+    part = r.shapes.bounded(x, i, start, end, step)
+    return r.shapes.begun(x, part, lambda x: strided(r, x, i, (part.low, part.high, step)))
 
 
 # Parts, of which the trace knows how many there are
@@ -81,6 +81,6 @@ def _split(r, x, split_size=None, split_sizes=None, chunks=None, dim=0):
         widths = [r.sizes.plain(w) for w in widths]
     x = r.let(r.called(x), x) if parts > 1 else x
     if all(r.sizes.same(w, widths[0]) for w in widths):
-        return [r.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
+        return [r.shapes.part(x, i, parts, k) for k in range(parts)] if parts > 1 else [x]
     starts = [sympy.Add(*widths[:k]) for k in range(parts + 1)]
-    return [r.sliced(x, i, starts[k], starts[k + 1]) for k in range(parts)]
+    return [r.shapes.sliced(x, i, starts[k], starts[k + 1]) for k in range(parts)]

@@ -15,7 +15,7 @@ from codegen.targets.lean.kinks import with_kinks_as_stated
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, doc, promoted, returning
 from codegen.targets.lean.printer import LeanPrinter
-from codegen.targets.torch.checks import condition
+from codegen.targets.torch.checks import condition, expected, if_there, misshapen, written
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.vocabulary import SIGN
@@ -147,11 +147,11 @@ class LeanPage(AutogradFunction):
                         continue  # said where it is broadcast
                     lines += self._fits(steps, printer)
                 case of.Spread():
-                    shape = printer._expected(step.dims, (True,) * len(step.dims))
+                    shape = expected(printer, step.dims, (True,) * len(step.dims))
                     words = f"{self.name}: {step.name} must be broadcast to "
-                    said = f'"{words}{printer.written(step.dims)}"'
+                    said = f'"{words}{written(printer, step.dims)}"'
                     call = wrapped("_runtime.spread", [said, step.name, shape], "", len(METHOD))
-                    lines.append(printer._if_there(step, f"{step.name} = {call}"))
+                    lines.append(if_there(printer, step, f"{step.name} = {call}"))
                 case of.MergeDims():
                     lines += self._merged(step)
                 case _:
@@ -213,13 +213,13 @@ class LeanPage(AutogradFunction):
         names, name, shown = [step.name for step in steps], steps[0].name, steps[0].name
         if len(names) > 1:
             name, shown = self.called["t"], f"{{{self.called['name']}}}"
-        wrong = printer._misshapen(replace(steps[0], name=name))
+        wrong = misshapen(printer, replace(steps[0], name=name))
         if not wrong:
             return []
         if steps[0].optional:
             also = f"({' or '.join(wrong)})" if len(wrong) > 1 else wrong[0]
             wrong = [f"{name} is not None and {also}"]
-        words = f"{shown} must be {printer.written(steps[0].dims)}"
+        words = f"{shown} must be {written(printer, steps[0].dims)}"
         said = f'f"{self.name}: {words}, got {{tuple({name}.shape)}}"'
         return self._for_each(names, name, condition(wrong), f"raise ValueError({said})")
 

@@ -16,9 +16,10 @@ from codegen.targets.lean.kept import of_results
 from codegen.targets.lean.outside import DONE_OUTSIDE, Outside
 from codegen.targets.lean.pointwise import is_pointwise
 from codegen.targets.lean.printer import LeanPrinter
-from codegen.targets.torch.checks import Surroundings, condition
+from codegen.targets.torch.checks import condition
 from codegen.targets.torch.functions import Functions
 from codegen.targets.torch.lines import LONGEST, STEP, broken
+from codegen.targets.torch.rows import Surroundings
 from codegen.targets.torch.wrapping import KINDS, free, wrapped
 
 FEW = 3  # tensors that are named twice on a line

@@ -25,7 +25,7 @@ from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, PlainFunctions, doc, returning
 from codegen.targets.tables.kernel import Kernel
 from codegen.targets.tables.sizes import SizeTexts
-from codegen.targets.torch.checks import condition
+from codegen.targets.torch.checks import condition, size_lines
 from codegen.targets.torch.helpers import CALLED
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import KINDS, free, not_asked, wrapped
@@ -531,7 +531,7 @@ class KernelLines:
         around: dict[str, Sequence[str]] = {}
         for name, value in self.function.sizes:
             if name not in texts:
-                around[name] = lines = self.printer.size_lines(name, value)
+                around[name] = lines = size_lines(self.printer, name, value)
                 start = f"{name} = "
                 texts[name] = next(t.removeprefix(start) for t in lines if t.startswith(start))
         return texts | {n: t for n, t in self.page.program.derived if n not in texts}, around

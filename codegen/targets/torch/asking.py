@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from codegen.program import Function
 from codegen.program.steps import NameSize
+from codegen.targets.torch.checks import restored
 from codegen.targets.torch.functions import Functions, layouts_in
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.wrapping import KINDS, in_tuple, typed, used, wrapped
@@ -96,7 +97,7 @@ class Asking(Functions):
             if name in self.dims:
                 found.append(f"tuple({self.dims[name]})")
                 continue
-            text = printer.restored(of + name, layouts.get(name, ()))
+            text = restored(printer, of + name, layouts.get(name, ()))
             found.append(f"{text}.to({self.dtype})" if i < rounded else text)
         return found
 

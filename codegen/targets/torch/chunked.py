@@ -4,15 +4,19 @@ the other.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from codegen.program import NUMBERS, Function
 from codegen.program.parts import values_in
 from codegen.program.shards import Exchange
 from codegen.program.values import Load
 from codegen.sharding import Sharded
 from codegen.targets.torch.asking import Core
+from codegen.targets.torch.checks import restored
 from codegen.targets.torch.lines import broken
+from codegen.targets.torch.rows import Rows
 from codegen.targets.torch.shard_pairs import RankPair, ShardedPair, either
-from codegen.targets.torch.shard_printer import ShardPrinter
+from codegen.targets.torch.shard_printer import SHARDED, ShardPrinter
 from codegen.targets.torch.wrapping import broken_at_its_place, in_tuple, public, wrapped
 from derive.language.errors import QuestionError
 
@@ -20,17 +24,21 @@ CHUNK = 4096  # entries of an axis, where nothing else is said: a tile of some c
 TOLD = ("agreed", "sum", "largest", "first", "moments")  # collectives of chunks, in turn
 
 
+CHUNKED = Rows(SHARDED)
+
+
 class ChunkPrinter(ShardPrinter):
     """``last`` are the results that are plain sums over the chunks."""
 
+    rows: ClassVar[Rows] = CHUNKED
     last: frozenset[str] = frozenset()
 
-    def _Exchange(self, step: Exchange) -> str:
-        text = super()._Exchange(step)
-        results = {sent.name for sent in step.sent} <= self.last
-        return text.replace(
-            f"{self.over[step.group]}.sum(", f"{self.over[step.group]}.last(", results
-        )
+
+@CHUNKED.of(Exchange)
+def _exchange(p: ChunkPrinter, step: Exchange) -> str:
+    text = SHARDED[Exchange](p, step)
+    results = {sent.name for sent in step.sent} <= p.last
+    return text.replace(f"{p.over[step.group]}.sum(", f"{p.over[step.group]}.last(", results)
 
 
 class ChunkedPage(ShardedPair):
@@ -84,7 +92,7 @@ class ChunkedPage(ShardedPair):
             f'{over} = _ranks.Chunks("{program.name}", {like}, {place}, chunk)',
             broken(f"{output} = {program.title}Function.apply({over}, {self.inputs})"),
         ]
-        whole = self.printer(function).restored(output, layout)
+        whole = restored(self.printer(function), output, layout)
         parameters = [*public(function.parameters), f"chunk: int = {CHUNK}"]
         return Core(
             wrapped(f"def {program.name}", parameters, " -> Tensor:"),

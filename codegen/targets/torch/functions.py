@@ -10,9 +10,10 @@ from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, SplitLabel, Step
 from codegen.program.values import Load
 from codegen.program.wanted import wanted_by
-from codegen.targets.torch.checks import Surroundings, condition
+from codegen.targets.torch.checks import condition, size_lines, written
 from codegen.targets.torch.lines import STEP
 from codegen.targets.torch.printer import Printer
+from codegen.targets.torch.rows import Surroundings
 from codegen.targets.torch.wrapping import free, not_asked
 from derive.language.names import checked_name
 from derive.language.notation.layout import Layout
@@ -50,7 +51,7 @@ class Functions:
         """
         printer = self.printer(function)
         sizes = [each for each in function.sizes if each[0] not in self.at_hand(function)]
-        lines = [line for each in sizes for line in printer.size_lines(*each)]
+        lines = [line for each in sizes for line in size_lines(printer, *each)]
         wanted = wanted_by(function)
         pairs = zip(function.steps, wanted, strict=True)
         pairs = [(step, by) for step, by in pairs if not self.is_left_out(step, function)]
@@ -114,7 +115,7 @@ class Functions:
         return any(isinstance(v, products) for step in function.steps for v in values_in(step))
 
     def shape_of(self, layout: Layout) -> str:
-        return self.printer(self.program.forward).written(layout)
+        return written(self.printer(self.program.forward), layout)
 
 
 def layouts_in(function: Function) -> dict[str, Layout]:

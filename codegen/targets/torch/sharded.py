@@ -9,6 +9,7 @@ from codegen.program import NUMBERS, Function, Parameter
 from codegen.sharding import FOUR, Sharded
 from codegen.sharding.lengths import Lengths
 from codegen.targets.torch.asking import Asking, AskingFunction, Core
+from codegen.targets.torch.checks import restored, size_lines
 from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.shard_printer import ShardPrinter
 from codegen.targets.torch.wrapping import (
@@ -238,7 +239,7 @@ class ShardedPage(Asking):
         sizes = [
             (name, line)
             for name, length in function.sizes
-            for line in printer.size_lines(name, length)
+            for line in size_lines(printer, name, length)
         ]
         text, kept = "\n".join([*steps, *function.results]), []
         for name, line in reversed(sizes):
@@ -257,7 +258,7 @@ class ShardedPage(Asking):
         lines = [f'_inputs.without_gradient("{name}", {name})' for name in self.of_role("given")]
         lines = [f"_ranks.in_place({self.misplaced})", *lines, self.prepared, *self.wanting()]
         lines += [*self.begun(function), broken(called, WITHIN)]
-        whole = f"{self.printer(function).restored(output, layout)}.to({self.dtype})"
+        whole = f"{restored(self.printer(function), output, layout)}.to({self.dtype})"
         groups, overs = ([*of.values()] for of in (self.group, self.over))
         tensors = [p for p in function.parameters if p.role not in NUMBERS]
         places = [in_tuple([p.name, *self.places(p.layout)]) for p in tensors]

@@ -8,29 +8,40 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sympy import Expr, Integer
 
-from derive.claims.reading.blocks import pieces_of
-from derive.claims.reading.expressions import ExpressionReader
-from derive.claims.reading.lines import TextLine, assigned_in, check_annotation, written_by
-from derive.claims.reading.loops import WHOLE, InLoops
+from derive.claims.reading.blocks import OWN_BLOCK, Named, pieces_of, range_of
+from derive.claims.reading.expressions import BINARY, ExpressionReader
+from derive.claims.reading.lines import (
+    TextLine,
+    assigned_in,
+    check_annotation,
+    written_by,
+    written_in,
+)
+from derive.claims.reading.loops import ADDS, WHOLE, InLoops
 from derive.claims.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.claims.reading.names import TextNames
-from derive.claims.reading.operations.entries import Extremes
+from derive.claims.reading.operations.dtypes import in_place
+from derive.claims.reading.operations.entries import Extremes, same_shape
+from derive.claims.reading.operations.functions import plus, subtracted
 from derive.claims.reading.parts import EntryIndex, taken
-from derive.claims.reading.refusals import Mismatch, Refusal, printable
+from derive.claims.reading.refusals import Mismatch, Refusal, Unplaced, printable
 from derive.claims.reading.source import Source
+from derive.claims.reading.stores import Store, stored, stored_in_blocks, stored_in_loop
 from derive.claims.reading.unread import STATEMENTS
 from derive.claims.reading.unwritten import check_written
-from derive.claims.reading.values import NUMBER, Space, TextValue
-from derive.claims.reading.writes import Writes, is_number
+from derive.claims.reading.values import INT, MASK, NUMBER, Space, TextValue, entries
+from derive.claims.reading.views import put_back, viewed
 from derive.language.symbols import Tensor, is_number_or_size
 
+ROUNDS = f"write dx += ..., or {WHOLE}"
 MOST_PARTS = 16  # names on the left of one line
 
 
-class TextProgram(Writes):
+class TextProgram:
     """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
     at the end, where they are known: a line that reads one of them is given the true gradient,
     times the number of ``names.scales``.
@@ -268,6 +279,166 @@ class TextProgram(Writes):
         own = self.names.ours(name)
         return own in self.cells and own in self.names.adjoints
 
+    # Loops, branches and writes
+
+    def loop(self, node: ast.For) -> None:
+        if node.orelse or not isinstance(node.target, ast.Name):
+            raise Refusal(*STATEMENTS[ast.For], node)
+        names = {self.names.ours(name) for name in written_in(node.body)}
+        ends = range_of(node)
+        if ends is None:
+            place = self.loops.enter(self.expressions.read(node.iter), names)
+            inside, name, body = place.expression.axes, node.target.id, node.body
+        else:
+            named, stop = self._blocks(node, ends)
+            body, name = named.lines(node.body), named.block
+            place = self.loops.enter_blocks(stop, names)
+            inside = place.axes
+        self.memory.cells[self.names.ours(name)] = self.memory.new(place, node)
+        guards = len(self.loops.guards)
+        self.run_all(body)
+        del self.loops.guards[guards:]
+        self.loops.leave()
+        for name in [n for n, cell in self.memory.cells.items() if {*inside} & {*cell.loops}]:
+            del self.memory.cells[name]  # what the last round left behind
+
+    def _blocks(self, node: ast.For, ends: list[ast.expr]) -> tuple[Named, TextValue]:
+        """The names of a loop over ``range(0, N, C)``, and N."""
+        start, stop, step = map(self.expressions.value, ends)
+        sizes = all(v.kind == NUMBER and v.dtype == INT for v in (start, stop, step))
+        if not sizes or start.expression != 0 or not step.expression.is_positive:
+            raise Refusal("blocks begin at 0, and are as long as the step", OWN_BLOCK, node.iter)
+
+        def means(known: TextValue) -> Callable[[ast.expr], bool]:
+            def is_it(part: ast.expr) -> bool:
+                try:
+                    found = self.expressions.read(part)
+                except Unplaced:
+                    return False
+                return isinstance(found, TextValue) and found.expression == known.expression
+
+            return is_it
+
+        return Named(node.target.id, means(step), means(stop)), stop
+
+    def branch(self, node: ast.If) -> None:
+        """In a loop, the lines of both branches, each where its condition holds."""
+        test = self.expressions.value(node.test) if self.loops.axes else None
+        if test is None or test.kind != MASK or test.dims:
+            raise Refusal(*STATEMENTS[ast.If], node)
+        guards = self.loops.guards
+        for condition, lines in ((test.expression, node.body), (1 - test.expression, node.orelse)):
+            skips = isinstance(lines[-1], ast.Continue) if lines else False
+            guards.append(condition)
+            self.run_all(lines[:-1] if skips else lines)
+            guards.pop()
+            if skips:  # what follows is run where this branch is not taken
+                guards.append(1 - condition)
+                if lines is node.body:
+                    self.run_all(node.orelse)
+                return
+
+    def augment(self, node: ast.AugAssign) -> None:
+        operate = BINARY.get(type(node.op))
+        if operate is None:
+            raise Refusal("this operator is not supported", "write dx += expression", node)
+
+        def combined(before: TextValue) -> TextValue:
+            return in_place(before, operate(self.space, before, self.expressions.value(node.value)))
+
+        def with_all_rounds(before: TextValue) -> TextValue:
+            more = self._added(cell, operate, self.expressions.value(node.value))
+            return in_place(before, operate(self.space, before, more))
+
+        if isinstance(node.target, ast.Subscript):
+            self.store(
+                node.target, node, lambda: self.expressions.value(node.value), operate, combined
+            )
+            return
+        if not isinstance(node.target, ast.Name):
+            raise Refusal(
+                "the left side of += must be a name", "the gradient of x is called dx", node.target
+            )
+        cell = self.memory.own_cell(node.target)
+        if is_number(cell.value) and not cell.broken:
+            more = self._added(cell, operate, self.expressions.value(node.value))
+            new = operate(self.space, cell.value, more)
+            made = replace(self.memory.new(new, node), loops=cell.loops)
+            self.memory.cells[self.names.ours(node.target.id)] = made
+            self.memory.bound[self.names.ours(node.target.id)] = node
+        else:
+            self.memory.write(cell, node.target, node, with_all_rounds)
+
+    def _added(self, cell: Cell, operate: Callable, value: TextValue) -> TextValue:
+        """What all rounds of the loops around a line add to a tensor."""
+        if not self.loops.guards and not self.loops.outside(cell.loops):
+            return value
+        if operate not in (plus, subtracted):
+            raise Refusal("every iteration of the loop changes what the others wrote", WHOLE)
+        if self.loops.outside(cell.loops):
+            self.loops.note(cell.serial, ADDS)
+        return self.loops.total(value, cell.loops)
+
+    def store(
+        self,
+        target: ast.Subscript,
+        node: ast.stmt,
+        value: Callable[[], TextValue],
+        operate: Callable | None = None,
+        combined: Callable | None = None,
+    ) -> None:
+        """``x[index] = value``, or with an operator ``x[index] += value``."""
+        if not isinstance(target.value, ast.Name):
+            part = self.expressions.value(target.value)
+            how = Store(operate, combined)
+            self.write_into(
+                target.value, part, stored(self.expressions, target.slice, part, value, how)
+            )
+            return
+        cell = self.memory.own_cell(target.value)
+
+        def change(x: TextValue) -> TextValue:
+            if self.space.blocks and self.loops.outside(cell.loops):
+                return stored_in_blocks(
+                    self.expressions, self.loops, target.slice, x, value(), operate, cell
+                )
+            if self.loops.axes and not self.space.blocks:
+                return stored_in_loop(
+                    self.expressions, self.loops, target.slice, x, value(), operate, cell
+                )
+            return stored(self.expressions, target.slice, x, value, Store(operate, combined))
+
+        self.memory.write(cell, target, node, change)
+
+    def write_into(self, target: ast.expr, x: TextValue, new: TextValue) -> TextValue:
+        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees. What is
+        written into a view of a name is put back where it was read.
+        """
+        if not isinstance(new, TextValue):
+            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", target)
+        new = entries(in_place(x, new), x.dtype)
+        same_shape(self.space, x, new, "an in-place write cannot change the shape")
+        if x.storage is None:
+            return new
+        name = viewed(target)
+        cell = self.memory.own_cell(name)
+        if self.loops.guards or self.loops.outside(cell.loops):
+            raise Refusal("a method that writes is read once, not in every round", ROUNDS, target)
+        self.memory.write(
+            cell,
+            name,
+            self.statement,
+            lambda before: put_back(self.expressions, target, new, before),
+        )
+        return replace(new, storage=cell)
+
+    def run_method(self, call: ast.Call) -> None:
+        try:
+            self.expressions.read(call)
+        except Mismatch as error:
+            cell = self.memory.own_cell(viewed(written_by(call)))
+            cell.broken, cell.node = self.memory.misaligned(error), self.statement
+
 
 def _along_first(space: Space, x: TextValue) -> TextValue | tuple[TextValue, ...]:
     """The parts of a tensor along its first dimension, where their number is known."""
@@ -283,6 +454,10 @@ def _readable(cell: Cell) -> TextValue:
     if not isinstance(cell.value, TextValue):
         raise Refusal("this is neither a tensor nor a number", "write one expression")
     return cell.value
+
+
+def is_number(value) -> bool:
+    return not isinstance(value, TextValue) or value.kind == NUMBER
 
 
 RUNNERS: Mapping[type, Callable] = {

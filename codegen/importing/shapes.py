@@ -1,4 +1,8 @@
-"""Views, parts and windows: dimensions that are split, flattened and cut."""
+"""Which axes the dimensions of values are: where they meet, are split, flattened and cut.
+
+No axes are merged. Where two dimensions meet, equal names are left, different ones of one size are
+renamed, and an axis that would stand twice in a result gets a sibling of the same size.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,18 @@ import sympy
 import torch
 from sympy import Expr, Integer, Symbol, floor
 
-from codegen.importing.made import Floats
-from codegen.importing.meeting import AxisMeeting, words
 from codegen.importing.sizes import Sizes
-from codegen.importing.values import LABEL, Dim, Refused, TreeValue, WrittenPart
+from codegen.importing.values import (
+    ARGMAX,
+    CONDITION,
+    LABEL,
+    Dim,
+    Dims,
+    OutsideAxis,
+    Refused,
+    TreeValue,
+    WrittenPart,
+)
 from derive.language.torch_ops import reads, trees
 from derive.language.torch_ops.text import length_text, number_text
 from derive.language.torch_ops.trees import Tree
@@ -20,19 +32,150 @@ from derive.language.torch_ops.trees import Tree
 MOST_PARTS = 16  # that a slice is taken to be one of
 MOST_TYPED = 16  # numbers in a tensor that a function makes of them
 WINDOW_REMEDY = "slice tensors that belong together the same way"
+BEGUN = "begin with torch.zeros_like(x), or write every part of it first"
+AS_INDEX = "use it as an index, or in one_hot"
 
 
-class Shaping(AxisMeeting):
-    """``splits`` are the axes into which an axis was split, by the axis and the first of their
-    sizes: what is split twice alike has the same axes. ``windows`` are axes that run along all of
-    another one, and count between two of its entries alone: (that axis, first, one past the last).
+class NamedShapes:
+    """The axes of one trace's values, and the operations that move values between them.
+
+    ``sizes`` knows all axes; ``guessed`` are those of parameters, for which nobody gave a name, and
+    ``met`` what each of them was found to be. ``splits`` are the axes into which an axis was split,
+    by the axis and the first of their sizes: what is split twice alike has the same axes.
+    ``windows`` are axes that run along all of another one, and count between two of its entries
+    alone: (that axis, first, one past the last).
     """
 
-    def __init__(self, sizes: Sizes, floats: Floats):
-        super().__init__(sizes, floats)
+    def __init__(self, sizes: Sizes, meant: Callable[[object], object]):
+        self.sizes, self.meant = sizes, meant
+        self.guessed: set[str] = set()
+        self.met: list[tuple[str, str]] = []
+        self.indices: dict[str, set[str]] = {}  # labels, and the axes that they index
+        self.compared: set[str] = set()  # and those that are met as numbers
         self.splits: dict[tuple[str, Expr], tuple[str, str]] = {}
         self.repeats: dict[tuple[str, Expr], str] = {}
         self.windows: dict[str, tuple[str, Expr, Expr]] = {}
+
+    # Numbers and conditions
+
+    def number(self, value: object) -> Tree:
+        """A number of the graph, or a size."""
+        if isinstance(value, TreeValue):
+            return self.as_number(value).tree
+        if isinstance(value, OutsideAxis):
+            return value.tree
+        if isinstance(value, bool):
+            return trees.number(int(value))
+        if isinstance(value, int) and value in self.sizes.fixed:
+            return trees.number(self.sizes.fixed[value])
+        if isinstance(value, (int, float)):
+            return trees.number(value)
+        return trees.number(self.sizes.plain(value))
+
+    def value(self, value: object) -> TreeValue:
+        return value if isinstance(value, TreeValue) else TreeValue(self.number(value))
+
+    def as_number(self, value: object) -> TreeValue:
+        v = self.value(value)
+        if v.parts is not None:
+            raise Refused("this is read before all of it is written", BEGUN)
+        if v.kind == CONDITION:
+            return TreeValue(trees.indicator(v.tree), v.dims)
+        if v.kind == ARGMAX:
+            raise Refused("the index of the largest entry is used as a number", AS_INDEX)
+        if v.kind == LABEL:
+            self.compared |= {name_of(v.tree)}
+            return TreeValue(v.tree, v.dims)
+        return v
+
+    def as_condition(self, value: object) -> TreeValue:
+        v = self.value(value)
+        if v.kind == CONDITION:
+            return v
+        known = trees.condition_of(v.tree)
+        tree = known or trees.compared("!=", self.as_number(v).tree, trees.ZERO)
+        return TreeValue(tree, v.dims, CONDITION)
+
+    # Alignment
+
+    def moved(self, v: TreeValue, target: Sequence[Dim]) -> TreeValue:
+        """The same with the dimensions of ``target`` where it has any."""
+        for i, (dim, wanted) in enumerate(zip(v.dims, target, strict=True)):
+            if not dim or dim == wanted:
+                continue
+            alike = len(dim) == len(wanted) and all(map(self.sizes.alike, dim, wanted))
+            if not alike:
+                v = self.single(v, i)
+                if len(wanted) != 1 or not self.sizes.alike(v.dims[i][0], wanted[0]):
+                    raise Refused(
+                        f"dimensions of different sizes meet: {words(dim)} and {words(wanted)}",
+                        "give axes of the same size the same name",
+                    )
+        to: dict[str, str] = {}
+        for dim, wanted in zip(v.dims, target, strict=True):
+            if dim:
+                to |= {a: b for a, b in zip(dim, wanted, strict=True) if a != b}
+        for a, b in to.items():
+            self.note(a, b)
+            if self.sizes.of_axis[a].has(floor) or self.sizes.of_axis[b].has(floor):
+                self.sizes.assume(self.sizes.of_axis[a], self.sizes.of_axis[b])
+        v = self.between_windows(v, to)
+        return v.along(wanted if dim else dim for dim, wanted in zip(v.dims, target, strict=True))
+
+    def note(self, a: str, b: str) -> None:
+        """Two axes met: if one of them was guessed, it is the other."""
+        if {a, b} & self.guessed:
+            self.met.append((a, b))
+
+    def aligned(self, *values: TreeValue) -> tuple[list[TreeValue], Dims]:
+        """Values of equal rank, with equal dimensions where they are not of size 1."""
+        rank = max(v.rank for v in values)
+        spread = [v.along(((),) * (rank - v.rank) + v.dims) for v in values]
+        target: list[Dim] = []
+        for i in range(rank):
+            at = [v for v in spread if v.dims[i]]
+            chosen = self._chosen(at, i, {a for dim in target for a in dim}) if at else ()
+            target.append(tuple(self._free(a, target, spread) for a in chosen))
+        return [self.moved(v, target) for v in spread], tuple(target)
+
+    def _chosen(self, at: Sequence[TreeValue], i: int, used: set[str]) -> Dim:
+        """Which of the dimensions that meet the others become: a part of labels, a single axis, one
+        that is not met yet, one whose name is the user's, one along which something varies.
+        """
+
+        def rank(v: TreeValue) -> tuple[bool, ...]:
+            dim = v.dims[i]
+            varies = bool(set(dim) & v.tree.free)
+            return (
+                v.kind != LABEL or not {*dim} & self.windows.keys(),  # no label can be shifted
+                len(dim) != 1,
+                *(bool({*dim} & own) for own in (self.windows.keys(), used, self.guessed)),
+                not varies,
+            )
+
+        if len({len(v.dims[i]) for v in at}) > 1 and not any(len(v.dims[i]) == 1 for v in at):
+            shown = " and ".join(words(v.dims[i]) for v in at)
+            raise Refused(
+                f"axes flattened in different ways meet: {shown}", "flatten them the same way"
+            )
+        alike = len({len(v.dims[i]) for v in at}) == 1
+        key = rank if not alike else lambda v: (rank(v)[0], *rank(v)[2:])
+        return min(at, key=key).dims[i]
+
+    def _free(self, axis: str, target: Iterable[Dim], values: Iterable[TreeValue]) -> str:
+        used = {a for dim in target for a in dim}
+        if axis not in used:
+            return axis
+        return self.sibling(axis, used | {a for v in values for a in v.axes})
+
+    def sibling(self, axis: str, used: Iterable[str]) -> str:
+        """An axis of the same size that is not used."""
+        return self.sizes.axis_of(self.sizes.of_axis[axis], {axis, *used, *self.windows})
+
+    def chosen(self, condition: object, yes: object, no: object) -> TreeValue:
+        found = self.as_condition(condition), self.as_number(yes), self.as_number(no)
+        (c, a, b), dims = self.aligned(*found)
+        return TreeValue(trees.choice((a.tree, c.tree), otherwise=b.tree), dims)
 
     @property
     def formulas(self) -> dict[str, str]:
@@ -46,10 +189,6 @@ class Shaping(AxisMeeting):
             for axis, size in of_user.items()
             if axis not in split and size != Symbol(axis) and not size.is_Integer
         }
-
-    @property
-    def not_siblings(self) -> set[str]:
-        return set(self.windows)
 
     # One axis of several, several of one
 
@@ -370,3 +509,14 @@ class Shaping(AxisMeeting):
         there = trees.sum_of(trees.position(new), trees.number(low - start))
         here = trees.compared("==", trees.position(old), there)
         return trees.total(trees.choice((v.tree, here), otherwise=trees.ZERO), [old])
+
+
+def name_of(tree: Tree) -> str:
+    """The tensor that a label is, under whatever axes."""
+    while tree.kind != "tensor":
+        tree = tree.args[0]
+    return tree.args[0]
+
+
+def words(dim: Dim) -> str:
+    return "*".join(dim) or "1"
