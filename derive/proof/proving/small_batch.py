@@ -283,8 +283,8 @@ class SmallBatch:
         if at[e.axis] == 0:
             return here if whole else Integer(1)
         largest = LargestSoFar.over(e.operand, e.axes)
-        both = self._scalar(largest, {**at, e.axis: at[e.axis] - 1}, values), here
-        return LargestOf(*both) if whole else selectors(both)[1]
+        both = here, self._scalar(largest, {**at, e.axis: at[e.axis] - 1}, values)
+        return LargestOf(*both) if whole else selectors(both)[0]  # of equal ones the last
 
     def _one_hot(self, e: OneHot, at, values) -> Expr:
         if e.operand.is_integer and not isinstance(e.operand, (Tensor, ArgMax)):
