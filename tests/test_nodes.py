@@ -5,8 +5,11 @@ The readers share the node's ``entry``; the oracles, ``tests/evaluate.py`` and t
 statements on torch tensors, share nothing with it.
 """
 
+import ast
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,6 +18,8 @@ from evaluate import Numbers, close, irrational
 from indexed import written_out
 from sympy import Expr, Integer, Symbol
 
+import derive
+from codegen.lowering.nodes import row_of
 from codegen.targets.torch.interpret import Interpreter
 from derive import Flatten, Forward, Input, Label, OneHot, Position, Rename, Solve, Sum
 from derive.claims.checking.numbers.arithmetic import Floating
@@ -22,6 +27,11 @@ from derive.claims.checking.numbers.evaluation import Evaluation, Point
 from derive.gradient.chain.chain import derive_chain
 from derive.language import nodes
 from derive.language.diagonals import Identity
+from derive.language.formulas.latex import latex_formula
+from derive.language.formulas.mathml import mathml
+from derive.language.formulas.text import formula
+from derive.language.formulas.unicode import unicode_formula
+from derive.language.matrices import Unordered
 from derive.language.nodes import ArrayNode
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, axes_of
@@ -62,7 +72,7 @@ STATES = (nodes.Recurrence, nodes.RecurrenceBefore), (nodes.Transposed, nodes.Tr
 SAMPLES: dict[type[ArrayNode], tuple[Expr, ...]] = {
     nodes.Sum: (Sum.over(x, [T]), Sum.over(x * a, [N, T])),
     **{kind: (kind.over(x, [T]),) for kind in (nodes.Max, nodes.Peak, nodes.SubtractedPeak)},
-    nodes.ArgMax: (),  # only inside of a one-hot
+    nodes.ArgMax: (LARGEST,),
     nodes.OneHot: (
         OneHot.over(labels, [C]),
         OneHot.over(Integer(2), [P]),
@@ -92,8 +102,11 @@ SAMPLES: dict[type[ArrayNode], tuple[Expr, ...]] = {
     nodes.Solve: (Solve.over(matrix, right, (J, L)), Solve.over(matrix, right * x, (J, L))),
 }
 EVERY = [(kind, e) for kind, samples in SAMPLES.items() for e in samples]
-BASES = (nodes.Reduction, nodes.Reindexing, nodes.Reshaping, nodes.Whole, nodes.GoneAlong)
-ABSTRACT = (*BASES, nodes.MatrixNode, nodes.Min)  # and what becomes another node at once
+ROOT = Path(derive.__file__).parents[1]
+BASES = {
+    *(nodes.Reduction, nodes.Reindexing, nodes.Reshaping, nodes.Whole, nodes.GoneAlong),
+    *(nodes.MatrixNode, Unordered, nodes.Min),  # which becomes another node at once
+}
 
 
 def data() -> dict[str, dict[tuple[int, ...], int]]:
@@ -210,3 +223,68 @@ def test_the_entries_are_those_of_two_oracles(kind, e):
     for name, entries in found.items():
         assert len(entries) == len(wanted)
         assert all(map(close, entries, wanted)), f"{name} has {entries}, not {wanted}"
+
+
+def kinds(of: type[ArrayNode] = ArrayNode) -> Iterator[type[ArrayNode]]:
+    """All classes of nodes, however they are named and wherever they stand."""
+    for kind in of.__subclasses__():
+        yield from kinds(kind)
+        if kind.__module__.startswith("derive.") and kind not in BASES:
+            yield kind
+
+
+def missing(kind: type[ArrayNode]) -> list[str]:
+    """What a class of nodes has to have, and has not."""
+    samples, lacks = SAMPLES.get(kind, ()), []
+    if kind not in SAMPLES:
+        lacks.append("a sample in tests/test_nodes.py")
+    if kind.entry is ArrayNode.entry:
+        lacks.append("entry")
+    if kind is nodes.Broadcast:  # gone before anything is derived
+        return lacks
+    if kind.adjoint is ArrayNode.adjoint or not kind.reason:
+        lacks.append("adjoint and reason")
+    if kind is not nodes.ArgMax and row_of(kind) is None:  # an index alone is not code
+        lacks.append("a row in codegen/lowering/nodes.py")
+    for shown in (formula, unicode_formula, latex_formula, mathml):
+        try:
+            [shown(e) for e in samples]
+        except (TypeError, KeyError, NotImplementedError):
+            lacks.append(shown.__name__)
+    return lacks
+
+
+@pytest.mark.parametrize("kind", [*kinds()], ids=lambda kind: kind.__name__)
+def test_nothing_of_a_node_is_missing(kind):
+    assert not missing(kind)
+
+
+def test_what_is_missing_of_a_node_is_named():
+    class Bare(nodes.GoneAlong):
+        pass
+
+    assert missing(Bare) == [
+        "a sample in tests/test_nodes.py",
+        "entry",
+        "adjoint and reason",
+        "a row in codegen/lowering/nodes.py",
+    ]
+
+
+def functions(file: Path, name: str) -> Iterator[ast.AST]:
+    tree = ast.parse(file.read_text())
+    yield from (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name)
+
+
+def attributes(tree: ast.AST) -> set[str]:
+    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+
+
+def test_the_proof_compares_two_statements():
+    """No prover takes a node's adjoint, and no adjoint is made of its entries, or these of it."""
+    for file in (ROOT / "derive" / "proof").rglob("*.py"):
+        assert not {"adjoint", "reason"} & attributes(ast.parse(file.read_text())), file
+    for file in (ROOT / "derive" / "language").glob("*.py"):
+        for made, other in (("adjoint", "entry"), ("entry", "adjoint")):
+            for function in functions(file, made):
+                assert other not in attributes(function), f"{file}:{function.lineno}"
