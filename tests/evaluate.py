@@ -95,7 +95,11 @@ class Numbers:
         if isinstance(e, At):
             place, inside = self.value(e.index, at), range(self.sizes[e.axis])
             here = place.denominator == 1 and int(place) in inside
-            return self.value(e.operand, {**at, e.axis: int(place)}) if here else Fraction(0)
+            return (
+                self.value(e.operand, {**at, e.axis: int(place)})
+                if here
+                else self.value(e.fill, at)
+            )
         if isinstance(e, (Max, ArgMax)):
             (axis,) = e.axes
             row = [self.value(e.operand, {**at, axis: k}) for k in range(self.sizes[axis])]

@@ -8,7 +8,6 @@ from sympy import Rational, exp, tanh
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
 from derive.gradient.chain.chain import derive_chain
-from derive.gradient.chain.rules import rules
 from derive.language.nodes import ArgMax, Peak, Position, SubtractedPeak
 from derive.language.symbols import Tensor
 
@@ -107,10 +106,10 @@ def test_a_node_without_a_rule_is_named_with_the_place_for_it(monkeypatch):
         x = Input(N, C)
         y = Max(x, C)
 
-    monkeypatch.delitem(derive.gradient.chain.rules.rules, Max)
+    monkeypatch.setattr(Max, "reason", "")
     with pytest.raises(derive.NotationError, match="no rule for the adjoint of Max") as error:
         derive_chain(Largest.definition)
-    assert "derive/gradient/chain/rules.py" in error.value.remedy
+    assert "an adjoint and a reason" in error.value.remedy
 
 
 def test_a_tensor_used_twice_gets_the_sum_of_both_gradients():
@@ -137,4 +136,4 @@ def test_a_label_has_no_gradient():
 def test_no_gradient_passes_an_index_or_a_peak(node):
     x = Tensor("i", (N,), role="label", integer=True) if node is OneHot else Tensor("x", (N, C))
     e = Position(C) if node is Position else node.over(x, [C])
-    assert rules[node].pullback(e, Tensor("dy", (N,))) == []
+    assert e.adjoint(Tensor("dy", (N,))) == []

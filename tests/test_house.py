@@ -11,23 +11,11 @@ from pathlib import Path
 import jinja2
 import pytest
 
-import derive.language.nodes
+import derive
 from codegen.program import arrays, steps, values
 from codegen.program.steps import Step
 from codegen.program.values import Value
 from codegen.targets.torch.printer import Printer
-from derive.gradient.chain.rules import rules
-from derive.language.nodes import (
-    ArrayNode,
-    Broadcast,
-    GoneAlong,
-    MatrixNode,
-    Min,
-    Reduction,
-    Reindexing,
-    Reshaping,
-    Whole,
-)
 
 ROOT = Path(derive.__file__).parents[1]
 
@@ -88,21 +76,6 @@ def test_templates_only_loop_and_print(file):
     for kind in decisions:
         assert not list(tree.find_all(getattr(jinja2.nodes, kind))), kind
     assert not re.search(r"batch_norm|softmax|logits|\bgain\b|inv_std|xhat|probs", file.read_text())
-
-
-def nodes() -> list[type[ArrayNode]]:
-    found = [
-        c
-        for c in vars(derive.language.nodes).values()
-        if isinstance(c, type) and issubclass(c, ArrayNode)
-    ]
-    bases = (ArrayNode, Reduction, Reindexing, Reshaping, Whole, GoneAlong, MatrixNode)
-    return [c for c in found if c not in (*bases, Broadcast, Min)]  # gone before derivation
-
-
-@pytest.mark.parametrize("node", nodes(), ids=lambda c: c.__name__)
-def test_every_array_node_has_a_rule(node):
-    assert rules[node].reason
 
 
 def records(base: type) -> list[type]:

@@ -5,40 +5,13 @@ the derivatives of an inverse, of log|det| and of a triangular factor.
 from itertools import product
 
 import pytest
-from sympy import Add, Expr, IndexedBase, Integer, Symbol, log, simplify
+from indexed import written_out
+from sympy import IndexedBase, Integer, Symbol, simplify
 
-from derive.language.cofactors import OfScalars, determinant, factor, inverse
-from derive.proof.proving.indexed_sum import IndexedSum
 from derive.proof.proving.matrix_entries import FactorEntry, InverseEntry, LogDetOf
 
 a = IndexedBase(Symbol("a", positive=True))
 i, j, p, q, n = (Symbol(name, integer=True) for name in "ijpqn")
-MADE = {InverseEntry: inverse, FactorEntry: factor}
-BY = OfScalars()
-
-
-def written_out(e: Expr, at: dict) -> Expr:
-    """``e`` at indices that are numbers: sums term by term, matrices by their minors."""
-    if isinstance(e, IndexedSum):
-        size = int(e.limits[0][2].xreplace(at))
-        bound = [limit[0] for limit in e.limits]
-        every = product(map(Integer, range(1, size + 1)), repeat=len(bound))
-        places = (dict(zip(bound, k, strict=True)) for k in every)
-        return Add(*(written_out(e.function, {**at, **own}) for own in places))
-    if isinstance(e, (InverseEntry, FactorEntry, LogDetOf)):
-        entry, row, column, size, *place = e.args
-        places = range(1, int(size.xreplace(at)) + 1)
-        rows = [
-            [written_out(entry, {**at, row: Integer(k), column: Integer(m)}) for m in places]
-            for k in places
-        ]
-        if isinstance(e, LogDetOf):
-            return log(determinant(rows, BY) ** 2) / 2
-        first, second = (int(index.xreplace(at)) - 1 for index in place)
-        return MADE[type(e)](rows, BY)[first][second]
-    return e.func(*(written_out(arg, at) for arg in e.args)) if e.args else at.get(e, e)
-
-
 WHOLE = {
     "inverse": InverseEntry(a[i, j], i, j, n, p, q),
     "inverse of a symmetric one": InverseEntry(a[i, j] + a[j, i], i, j, n, p, q),

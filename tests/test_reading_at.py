@@ -12,8 +12,8 @@ from generating import assert_same_gradients, draw, generated
 from sympy import sympify
 
 from derive import At, Axis, NotationError, Position, UnprovedError, derive, forward_from
-from derive.gradient.chain import rules
 from derive.gradient.chain.chain import derive_chain
+from derive.language import reading_at
 from derive.language.reading_at import back
 from derive.language.symbols import Tensor
 from derive.proof.proving.claim import Derivative, holds_for_every_size
@@ -328,6 +328,6 @@ def test_a_wrong_adjoint_is_refuted(tmp_path, monkeypatch):
         return e.replace(lambda n: isinstance(n, At), shifted)
 
     forward = forward_from(file_of(tmp_path, CASES["a shift"][0]))
-    monkeypatch.setattr(rules, "back", wrong)
+    monkeypatch.setattr(reading_at, "back", wrong)
     with pytest.raises(UnprovedError, match="dx is unproved"):
         derive(forward)

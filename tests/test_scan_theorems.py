@@ -1,7 +1,8 @@
 """The theorems behind the proof of recurrences for every size, written out at explicit sizes."""
 
 import pytest
-from sympy import Add, Expr, IndexedBase, Integer, Mul, Symbol, exp, powsimp
+from indexed import written_out
+from sympy import IndexedBase, Integer, Mul, Symbol, exp, powsimp
 
 from derive import Axis
 from derive.language.scans import Previous, Scan
@@ -13,20 +14,6 @@ B, T = Axis("B"), Axis("T")
 r, q, t, s, n = (Symbol(name, integer=True) for name in "rqtsn")
 a = IndexedBase("a")
 SIZES = range(1, 6)
-
-
-def written_out(e: Expr, at: dict) -> Expr:
-    """``e`` at indices that are numbers: sums and products term by term."""
-    if isinstance(e, IndexedSum):
-        ((index, first, last),) = e.limits
-        places = range(int(first), int(last.xreplace(at)) + 1)
-        return Add(*(written_out(e.function, {**at, index: Integer(k)}) for k in places))
-    if isinstance(e, ProductBetween):
-        factor, index, _, last, first = e.args
-        last, first = (int(end.xreplace(at)) for end in (last, first))
-        factors = (factor.xreplace({**at, index: Integer(k)}) for k in range(first + 1, last))
-        return Mul(*factors) if first < last else Integer(0)
-    return e.func(*(written_out(arg, at) for arg in e.args)) if e.args else at.get(e, e)
 
 
 def places(size):

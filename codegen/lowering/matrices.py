@@ -12,23 +12,19 @@ from codegen.program.arrays import Arrange, OfMatrix, Solved
 from codegen.program.parts import with_replaced
 from codegen.program.steps import Step
 from codegen.program.values import Load, Value
-from derive.language.matrices import Cholesky, Inverse, LogDet, Solve, Unordered
 from derive.language.matrices import MatrixNode as Node
+from derive.language.matrices import Solve, Unordered
 from derive.language.notation.layout import Dim, plain
 from derive.language.symbols import Axis, Tensor
 
-KINDS = {Inverse: "inverse", LogDet: "logdet", Cholesky: "cholesky"}
 
-
-def of_matrix(lowering: Context, e: Node, frame: Frame, picked: Picked) -> Value:
+def of_matrix(lowering: Context, e: Node, frame: Frame, picked: Picked, kind: str) -> Value:
     """The value of a node, its dimensions in the order of ``frame``."""
-    if isinstance(e, Solve):
-        return arranged(_solved(lowering, e, picked), frame)
     batch = _in_order(lowering, axes_at(e.matrix, picked) - {*e.axes})
     whole = (*batch, *_rows_and_columns(lowering, e))
     matrix = fitted(lowering.value(e.matrix, whole, picked), plain(whole))
-    dims = plain(batch if isinstance(e, LogDet) else whole)
-    return arranged(OfMatrix(KINDS[type(e)], matrix, dims=dims), frame)
+    dims = plain(whole if e.brings else batch)
+    return arranged(OfMatrix(kind, matrix, dims=dims), frame)
 
 
 def _rows_and_columns(lowering: Context, e: Node) -> Frame:
@@ -40,7 +36,7 @@ def _rows_and_columns(lowering: Context, e: Node) -> Frame:
     return _in_order(lowering, e.axes)
 
 
-def _solved(lowering: Context, e: Solve, picked: Picked) -> Value:
+def solved(lowering: Context, e: Solve, frame: Frame, picked: Picked) -> Value:
     """A solution: one right side for each matrix of a batch, or columns along the last of the other
     axes of the right side.
     """
@@ -57,7 +53,8 @@ def _solved(lowering: Context, e: Solve, picked: Picked) -> Value:
         (*batch, *sides, axis) if from_the_right else (*batch, axis, *sides) for axis in e.axes
     )
     value = fitted(lowering.value(e.right, behind, picked), plain(behind))
-    return Solved(matrix, value, not sides, from_the_right, dims=plain(made))
+    solution = Solved(matrix, value, not sides, from_the_right, dims=plain(made))
+    return arranged(solution, frame)
 
 
 def with_triangles(step: Step, factors: Mapping[str, bool]) -> Step:

@@ -4,16 +4,20 @@ axes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from sympy import Expr
 
 from codegen.lowering.context import Context
 from codegen.lowering.frames import Frame, arranged, axes_in
 from codegen.lowering.indices import index_of, picked_entry, positions, whole_one_hot
-from codegen.lowering.matrices import of_matrix
+from codegen.lowering.matrices import of_matrix, solved
 from codegen.lowering.picks import Picked, axes_at, under
 from codegen.lowering.reads import lowered_read
 from codegen.lowering.reshapings import reshaped
-from codegen.lowering.scans import recurrent
+from codegen.lowering.scans import cumulated, new_largest, recurrent
 from codegen.lowering.segments import largest_of_segments
 from codegen.lowering.sums import lowered_sum, reduced
 from codegen.program.arrays import AsNumber
@@ -21,19 +25,23 @@ from codegen.program.values import Value
 from derive.language.array_node import ArrayNode
 from derive.language.errors import QuestionError
 from derive.language.nodes import (
-    GoneAlong,
-    MatrixNode,
+    Cholesky,
+    Inverse,
+    LargestSoFar,
+    LogCumSumExp,
+    LogDet,
     Max,
+    NewMax,
     OneHot,
     Peak,
     Position,
+    Recurrence,
     Reshaping,
+    Solve,
     SubtractedPeak,
     Sum,
 )
 from derive.language.reading_at import At
-
-KINDS = {Max: "max", Peak: "peak", SubtractedPeak: "subtracted peak"}
 
 
 class Counted(Position):
@@ -51,40 +59,60 @@ def counted(e: Expr) -> Expr:
 
 def lowered_node(lowering: Context, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
     """``e`` aligned with ``frame``, at the picked entries of some axes."""
-    if isinstance(e, OneHot):
-        return whole_one_hot(lowering, e, frame, picked)
-    if isinstance(e, Position):
-        at = picked.get(e.axis)
-        value = index_of(lowering, at, frame) if at else positions(e.axis, frame)
-        return value if isinstance(e, Counted) else AsNumber(value, dims=value.dims)
+    row = row_of(type(e))
+    if row is None:
+        raise QuestionError(
+            f"{type(e).__name__} in {e} is not supported",
+            "to add it, write a row of codegen/lowering/nodes.py",
+        )
+    if isinstance(e, (OneHot, Position)):  # the index that is picked is compared, or is the entry
+        return row(lowering, e, frame, picked)
     inside, after = under(e, picked)
     if not after:
-        return _below(lowering, e, frame, inside)
+        return row(lowering, e, frame, inside)
     whole = tuple(axis for axis in lowering.order if axis in axes_at(e, inside))
-    value = _below(lowering, e, whole, inside)
+    value = row(lowering, e, whole, inside)
     for axis, index in after.items():
         if axis in axes_in(value):  # a sum over a one-hot is the same at every label
             value = picked_entry(lowering, value, axis, index)
     return arranged(value, frame)
 
 
-def _below(lowering: Context, e: ArrayNode, frame: Frame, picked: Picked) -> Value:
-    if isinstance(e, Sum):
-        return lowered_sum(lowering, e, frame, picked)
-    if isinstance(e, Max):
-        segments = largest_of_segments(lowering, e, KINDS[type(e)], frame, picked)
-        if segments is not None:
-            return segments
-        return reduced(lowering, KINDS[type(e)], e.operand, e.axes, frame, picked)
-    if isinstance(e, At):
-        return lowered_read(lowering, e, frame, picked)
-    if isinstance(e, Reshaping):
-        return reshaped(lowering, e, frame, picked)
-    if isinstance(e, GoneAlong):
-        return recurrent(lowering, e, frame, picked)
-    if isinstance(e, MatrixNode):
-        return of_matrix(lowering, e, frame, picked)
-    raise QuestionError(
-        f"{type(e).__name__} in {e} is not supported",
-        "to add it, extend codegen/lowering/nodes.py",
-    )
+def _position(lowering: Context, e: Position, frame: Frame, picked: Picked) -> Value:
+    at = picked.get(e.axis)
+    value = index_of(lowering, at, frame) if at else positions(e.axis, frame)
+    return value if isinstance(e, Counted) else AsNumber(value, dims=value.dims)
+
+
+def _largest(lowering: Context, e: Max, frame: Frame, picked: Picked, kind: str) -> Value:
+    segments = largest_of_segments(lowering, e, kind, frame, picked)
+    if segments is not None:
+        return segments
+    return reduced(lowering, kind, e.operand, e.axes, frame, picked)
+
+
+# For a node, or all nodes of a class, its value with dimensions in the order of a frame, at the
+# picked entries of some axes.
+rows: dict[type[ArrayNode], Callable[[Context, Any, Frame, Picked], Value]] = {
+    OneHot: whole_one_hot,
+    Position: _position,
+    Sum: lowered_sum,
+    Max: partial(_largest, kind="max"),
+    Peak: partial(_largest, kind="peak"),
+    SubtractedPeak: partial(_largest, kind="subtracted peak"),
+    At: lowered_read,
+    Reshaping: reshaped,
+    Recurrence: recurrent,
+    LogCumSumExp: partial(cumulated, kind="logarithm"),
+    LargestSoFar: partial(cumulated, kind="max"),
+    NewMax: new_largest,
+    Inverse: partial(of_matrix, kind="inverse"),
+    LogDet: partial(of_matrix, kind="logdet"),
+    Cholesky: partial(of_matrix, kind="cholesky"),
+    Solve: solved,
+}
+
+
+def row_of(kind: type[ArrayNode]) -> Callable[[Context, Any, Frame, Picked], Value] | None:
+    """The row of the nearest class; None where there is none."""
+    return next((rows[base] for base in kind.__mro__ if base in rows), None)

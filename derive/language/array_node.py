@@ -9,15 +9,60 @@ from sympy import Expr, Float, Piecewise, sympify
 
 from derive.language.axes_meant import names_meant, unknown
 from derive.language.declarations import Declaration
+from derive.language.entries import EntryReader, Places, Row
 from derive.language.errors import NotationError
 from derive.language.float_range import exact_number
 from derive.language.symbols import Along, Axes, Axis, axes_of, ordered, same_name
 
+Gradients = list[tuple[Expr, Expr]]
+
+
+def nowhere(node: Expr, upstream: Expr) -> Gradients:
+    """The adjoint of a node that is piecewise constant, or cancels: no gradient passes."""
+    return []
+
 
 class ArrayNode(Expr):
-    """A node that knows about axes: ``args`` are the operand and the axes it is taken along."""
+    """A node that knows about axes: ``args`` are the operand and the axes it is taken along.
+
+    A subclass states what is peculiar to it: `entry` and `adjoint`, which the proof compares, so
+    that neither may be made of the other, and the facts below.
+    """
 
     is_commutative = True
+    reason = ""  # for the form of its adjoint, in a few words; without one it is not differentiated
+    image: tuple[float, float] | None = None  # bounds of all its entries, whatever the operands are
+    is_equivariant = False  # whether permuting the places of an axis permutes its entries alike
+
+    def entry(self, by: EntryReader, at: Places):
+        """Return the entry at the places ``at``, in the words of the reader ``by``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its entries")
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        """Return the operands that a gradient flows to, each with its gradient *before* anything
+        is summed: the caller sums over the axes that an operand lacks.
+
+        ``upstream`` is the gradient of the node, an expression along its axes at most: along an
+        axis that it lacks it is the same everywhere.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no adjoint")
+
+    @property
+    def chooses_from(self) -> tuple[Expr, ...]:
+        """Expressions of which every entry of the node is one, so that it has their sign and lies
+        within their bounds; empty where it is computed.
+        """
+        return ()
+
+    def _eval_is_positive(self):
+        return _in_common(e.is_positive for e in self.chooses_from)
+
+    def _eval_is_nonnegative(self):
+        return _in_common(e.is_nonnegative for e in self.chooses_from)
+
+    def row(self, by: EntryReader, at: Places) -> Row:
+        """The entries of the operand at ``at`` and further places."""
+        return lambda more: by.at(self.operand, {**at, **more})
 
     def __new__(cls, operand: Expr | float, *axes: Axis, **numbered: object) -> Expr:
         if numbered:
@@ -138,6 +183,12 @@ class Whole(ArrayNode):
     def subject(self) -> Expr:
         """The operand that a name for the node mentions."""
         return self.operand
+
+
+def _in_common(facts: Iterable[bool | None]) -> bool | None:
+    """The fact, if it is the same of all."""
+    known = set(facts)
+    return known.pop() if len(known) == 1 else None
 
 
 def named(node: str, operand, axes: Iterable[object] = ()) -> str:

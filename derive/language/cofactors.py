@@ -14,7 +14,7 @@ Rows = Sequence[Sequence]
 
 
 class Calculates(Protocol):
-    """The arithmetic used here (``checking/numbers/arithmetic.py`` has others)."""
+    """The arithmetic used here (``claims/checking/numbers/arithmetic.py`` has others)."""
 
     def number(self, e: Expr):
         """The value of a SymPy number."""
@@ -24,6 +24,8 @@ class Calculates(Protocol):
     def multiply(self, values: Sequence): ...
 
     def power(self, base, exponent): ...
+
+    def apply(self, function: type, values: Sequence): ...
 
 
 class OfScalars:
@@ -40,6 +42,9 @@ class OfScalars:
 
     def power(self, base: Expr, exponent: Expr) -> Expr:
         return Pow(base, exponent)
+
+    def apply(self, function: type, values: Sequence[Expr]) -> Expr:
+        return function(*values)
 
 
 def determinant(rows: Rows, by: Calculates):

@@ -23,6 +23,9 @@ class Identity(OneHot):
     matrix. The two axes have the same size.
     """
 
+    reason = "it is constant"
+    is_equivariant = False
+
     def __new__(cls, *axes: Axis) -> Expr:
         if len(axes) == 2 and isinstance(axes[1], Along):  # SymPy rebuilds a node from its args
             return cls.over(axes[0], axes[1].axes)

@@ -8,10 +8,12 @@ from functools import partial, reduce
 import sympy
 from sympy import Expr, Ge, Le, Piecewise
 
-from derive.language.array_node import Reduction, expression_of, named
+from derive.language.array_node import Gradients, Reduction, expression_of, named, nowhere
 from derive.language.axes_meant import names_meant
 from derive.language.choices import Compared
+from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
+from derive.language.one_hots import ArgMax, OneHot
 from derive.language.symbols import Along, Axis, axes_of, is_constant
 
 
@@ -21,6 +23,20 @@ class Max(Reduction):
     """
 
     LARGEST = True
+    reason = "routed to the arg max along {axes}"
+    is_equivariant = True
+
+    def entry(self, by: EntryReader, at: Places):
+        return by.largest(self.axes[0], self.row(by, at), at)
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y = e_k with k the first arg max  =>  de_i = dy if i = k, else 0
+        first = ArgMax.over(self.operand, self.axes)
+        return [(self.operand, upstream * OneHot.over(first, self.axes))]
+
+    @property
+    def chooses_from(self) -> tuple[Expr, ...]:
+        return self.operands
 
     def __new__(
         cls, operand: Expr | float, *others: Axis | Expr | float, **numbered: object
@@ -65,9 +81,6 @@ class Max(Reduction):
     def _eval_is_real(self):
         return self.operand.is_real  # which may be -oo
 
-    def _eval_is_positive(self):
-        return self.operand.is_positive
-
 
 class Min(Max):
     """``Min(e, axis)``, which becomes ``-Max(-e, axis)``, so `Min` has no instances; ``Min(a, b)``:
@@ -86,6 +99,8 @@ class Peak(Max):
 
     It is subtracted for stability and cancels; code takes 0 where it is infinite.
     """
+
+    reason, adjoint = "any value would do: it cancels", nowhere
 
 
 class SubtractedPeak(Peak):

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from sympy import Expr, S, exp, log
 
+from derive.language.array_node import Gradients
+from derive.language.entries import EntryReader, Places
 from derive.language.scans import KINDS, GoneAlong
 
 
@@ -16,6 +18,16 @@ class LogCumSumExp(GoneAlong):
     """
 
     word = "logcumsumexp"
+    reason = "shares of what is summed along {axes}"
+
+    def entry(self, by: EntryReader, at: Places):
+        return by.at(self.in_full, at)
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y[t] = log(sum_{s<=t} exp(x[s]))  =>  dx[s] = exp(x[s])*sum_{t>=s} dy[t]*exp(-y[t])
+        back = KINDS[not self.reverse, False]
+        total = back.over(upstream * exp(-self), S.One, S.Zero, self.axes)
+        return [(self.operand, exp(self.operand) * total)]
 
     @property
     def in_full(self) -> Expr:

@@ -12,12 +12,23 @@ along the second; what else it lies along is a batch.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from sympy import Expr
+from sympy import Expr, Integer, Piecewise, Rational, log
 
-from derive.language.array_node import Whole, check_carried, check_single, checked_operand
+from derive.language.array_node import (
+    Gradients,
+    Whole,
+    check_carried,
+    check_single,
+    checked_operand,
+)
+from derive.language.cofactors import Calculates, Rows, determinant, factor, inverse
+from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
+from derive.language.one_hots import Position
+from derive.language.renaming import renamed
+from derive.language.sums import Sum
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered
 
 SPARE = (2, 3)  # numbers in the names of further axes of the same length: products need one
@@ -37,9 +48,24 @@ class MatrixNode(Whole):
     def over(cls, matrix: Expr, axes: Iterable[Axis]) -> Expr:
         return Expr.__new__(cls, matrix, Along(axes))
 
+    def entry(self, by: EntryReader, at: Places):
+        return by.of_matrix(self, at)
+
+    @staticmethod
+    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+        """Return the entries along the axes that the node brings, nested, from those of the matrix
+        and of a right side.
+        """
+        raise NotImplementedError
+
     @property
     def matrix(self) -> Expr:
         return self.args[0]
+
+    @property
+    def right_sides(self) -> tuple[Expr, ...]:
+        """The right side of equations, where there are any."""
+        return self.operands[1:]
 
     @property
     def brings(self) -> tuple[Axis, ...]:
@@ -65,6 +91,21 @@ class Inverse(Unordered):
     """
 
     word, usage, said = "inverse", "Inverse(A, I, J)", "inverse"
+    reason = "by the inverse matrix on both sides, along {axes}"
+    is_equivariant = True  # rows and columns have one size, and are renumbered together
+
+    @staticmethod
+    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+        return inverse(rows, by)
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # Y = A**-1  =>  dA = -Y^T*dY*Y^T
+        rows, columns = self.axes
+        other = spare_axis(self.axes, upstream, self)
+        right = Sum.over(upstream * renamed(self, {rows: other}), [columns])  # (rows, other)
+        right = renamed(right, {rows: other, other: columns})
+        left = renamed(self, {rows: other, columns: rows})
+        return [(self.matrix, -Sum.over(left * right, [other]))]
 
 
 class LogDet(Unordered):
@@ -74,6 +115,18 @@ class LogDet(Unordered):
     """
 
     word, usage, said = "logdet", "LogDet(A, I, J)", "log|det|"
+    reason = "by the transposed inverse along {axes}"
+    is_equivariant = True
+
+    @staticmethod
+    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+        square = by.power(determinant(rows, by), by.number(Integer(2)))
+        return by.multiply([by.number(Rational(1, 2)), by.apply(log, [square])])
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y = log|det A|  =>  dA = dy*(A**-1)^T
+        inverted = Inverse.over(self.matrix, self.axes)
+        return [(self.matrix, upstream * transposed(inverted, self.axes))]
 
     @property
     def binds(self) -> tuple[Axis, ...]:
@@ -92,6 +145,23 @@ class Cholesky(MatrixNode):
     """
 
     word, usage, said = "cholesky", "Cholesky(A, I, J)", "cholesky"
+    reason = "the transposed factor solved twice along {axes}"
+
+    @staticmethod
+    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+        return factor(rows, by)
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # A = L*L^T  =>  L^T*dA*L = P/2, P symmetric with the lower triangle of L^T*dL
+        rows, columns = self.axes
+        other = spare_axis(self.axes, upstream, self)
+        product = Sum.over(self * renamed(upstream, {columns: other}), [rows])  # (columns, other)
+        row, column = (Position.over(Integer(0), [axis]) for axis in (columns, other))
+        mirrored = transposed(product, (columns, other))
+        both = Piecewise((product, column <= row), (mirrored, True)) / 2
+        left = Solve.over(self, both, (columns, rows))  # (rows, other)
+        lower = renamed(self, {rows: columns, columns: other})
+        return [(self.matrix, Solve.over(lower, left, (other, columns)))]
 
 
 class Solve(MatrixNode):
@@ -101,6 +171,21 @@ class Solve(MatrixNode):
     """
 
     word, usage, said = "solution", "Solve(A, b, I, J)", "solve"
+    reason = "the transposed equations solved along {axes}"
+    is_equivariant = True
+
+    @staticmethod
+    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+        return [
+            by.add([by.multiply(pair) for pair in zip(row, right, strict=True)])
+            for row in inverse(rows, by)
+        ]
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # A*x = b  =>  A^T*db = dx, dA = -db*x^T
+        rows, columns = self.axes
+        back = Solve.over(self.matrix, upstream, (columns, rows))
+        return [(self.right, back), (self.matrix, -back * self)]
 
     def __new__(cls, matrix: Expr | float, right: Expr | float, *axes: Axis) -> Expr:
         if axes and isinstance(axes[0], Along):
@@ -156,6 +241,12 @@ class Solve(MatrixNode):
 
     def around(self, operand: Expr) -> frozenset[Axis]:
         return self.inside - {self.axes[1]} if operand == self.right else self.inside
+
+
+def transposed(e: Expr, axes: tuple[Axis, Axis]) -> Expr:
+    """``e`` read along two axes in the other order."""
+    first, second = axes
+    return renamed(e, {first: second, second: first})
 
 
 def spare_axes(axes: Iterable[Axis]) -> list[Axis]:

@@ -5,10 +5,11 @@ Users write `CumMax`; `NewMax` occurs in derivatives.
 
 from __future__ import annotations
 
-from sympy import Expr
+from sympy import Expr, S
 
-from derive.language.array_node import check_carried
-from derive.language.scans import GoneAlong, checked_along
+from derive.language.array_node import Gradients, check_carried, nowhere
+from derive.language.entries import EntryReader, Places
+from derive.language.scans import GoneAlong, Transposed, checked_along
 from derive.language.symbols import Axis
 
 
@@ -16,12 +17,19 @@ class LargestSoFar(GoneAlong):
     """``CumMax(e, T)``: the last of equal entries counts, as in ``torch.cummax``."""
 
     word, written_as = "cummax", "CumMax"
+    reason = "routed to the largest so far along {axes}"
 
-    def _eval_is_positive(self):
-        return self.operand.is_positive
+    def entry(self, by: EntryReader, at: Places):
+        return by.largest_so_far(self.axis, self.row(by, at), at)
 
-    def _eval_is_nonnegative(self):
-        return self.operand.is_nonnegative
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y[t] = max(y[t-1], x[t])  =>  dx[s] = new[s]*g[s], g[s] = dy[s] + (1 - new[s+1])*g[s+1]
+        new = NewMax.over(self.operand, self.axes)
+        return [(self.operand, new * Transposed.over(upstream, 1 - new, S.Zero, self.axes))]
+
+    @property
+    def chooses_from(self) -> tuple[Expr, ...]:
+        return self.operands
 
 
 class NewMax(GoneAlong):
@@ -30,6 +38,11 @@ class NewMax(GoneAlong):
     word, written_as = "newmax", "NewMax"
     is_integer = True
     is_nonnegative = True
+    image = (0, 1)
+    reason, adjoint = "an index has no gradient", nowhere
+
+    def entry(self, by: EntryReader, at: Places):
+        return by.is_new_largest(self.axis, self.row(by, at), at)
 
 
 def CumMax(x: Expr, axis: Axis) -> Expr:

@@ -13,7 +13,14 @@ from functools import lru_cache
 
 from sympy import Add, Dummy, Eq, Expr, Integer, Piecewise, S, floor, fraction, oo, together
 
-from derive.language.array_node import check_carried, check_single, checked_operand, expression_of
+from derive.language.array_node import (
+    Gradients,
+    check_carried,
+    check_single,
+    checked_operand,
+    expression_of,
+)
+from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.nodes import Position, Sum, renamed
 from derive.language.reshaping import Reindexing
@@ -73,6 +80,8 @@ class At(Reindexing):
     ``At(x, T, 2*Position(To) + Position(K) - 1)`` are windows, ``At(x, T, T - 1 - Position(T))`` is
     ``x`` in reverse. The node binds the axis ``T`` and brings the axes of the index.
     """
+
+    reason = "summed over the places that read the entry along {axes}"
 
     def __new__(cls, *args: Expr, fill: Expr | float = 0, **other: object) -> Expr:
         if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
@@ -135,11 +144,16 @@ class At(Reindexing):
         axis = names.get(self.axis, self.axis)
         return type(self).over(change(self.operand), axis, index, self.fill)
 
-    def _eval_is_positive(self):
-        return (self.operand.is_positive and self.fill.is_positive) or None
+    def entry(self, by: EntryReader, at: Places):
+        return by.read(self, at)
 
-    def _eval_is_nonnegative(self):
-        return (self.operand.is_nonnegative and self.fill.is_nonnegative) or None
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y[p] = x[a*p + b]  =>  dx[t] = dy[(t - b)/a], and 0 where that is the index of no entry
+        return [(self.operand, back(self, upstream))]
+
+    @property
+    def chooses_from(self) -> tuple[Expr, ...]:
+        return self.operand, self.fill
 
     def _sympystr(self, printer):
         operand, axis, index = map(printer._print, self.args[:3])

@@ -8,11 +8,13 @@ from sympy import Expr
 
 from derive.language.array_node import (
     ArrayNode,
+    Gradients,
     check_carried,
     check_single,
     checked_operand,
     expression_of,
 )
+from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axis, Tensor, axes_of
 
@@ -46,11 +48,12 @@ class Reshaping(Reindexing):
     def brings(self) -> tuple[Axis, ...]:
         return self.into
 
-    def _eval_is_positive(self):
-        return self.operand.is_positive
+    @property
+    def chooses_from(self) -> tuple[Expr, ...]:
+        return self.operands
 
-    def _eval_is_nonnegative(self):
-        return self.operand.is_nonnegative
+    def entry(self, by: EntryReader, at: Places):
+        return by.at(self.operand, {**at, **by.reshaped(self, at)})
 
     def _sympystr(self, printer):
         operand, axes, into = map(printer._print, self.args)
@@ -65,6 +68,12 @@ class Flatten(Reshaping):
     """
 
     USAGE = "Flatten(x, T, E, into=K)"
+    reason = "unflattened into {axes}, because they were flattened there"
+    is_equivariant = True
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y[t*E + e] = x[t, e]  =>  dx[t, e] = dy[t*E + e]
+        return [(self.operand, Unflatten.over(upstream, self.into, self.axes))]
 
     def __new__(cls, *args: Expr, into: Axis | None = None, **other: object) -> Expr:
         if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
@@ -106,6 +115,11 @@ class Flatten(Reshaping):
     def flat(self) -> Axis:
         return self.into[0]
 
+    @property
+    def parts(self) -> tuple[Axis, ...]:
+        """The axes that are one axis flattened."""
+        return self.axes
+
 
 class Unflatten(Reshaping):
     """``Unflatten(e, I, into=(T, E))``: one axis as several, the last one fastest.
@@ -114,6 +128,12 @@ class Unflatten(Reshaping):
     """
 
     USAGE = "Unflatten(x, C, into=(G, K))"
+    reason = "{axes} flattened again"
+    is_equivariant = True
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # y[t, e] = x[t*E + e]  =>  dx[t*E + e] = dy[t, e]
+        return [(self.operand, Flatten.over(upstream, self.into, self.axes))]
 
     def __new__(cls, *args: Expr, into: Sequence[Axis] | None = None, **other: object) -> Expr:
         if len(args) > 1 and isinstance(args[1], Along):  # SymPy rebuilds a node from its args
@@ -139,3 +159,7 @@ class Unflatten(Reshaping):
     @property
     def flat(self) -> Axis:
         return self.axes[0]
+
+    @property
+    def parts(self) -> tuple[Axis, ...]:
+        return self.into

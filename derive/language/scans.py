@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from sympy import Expr, S
 
 from derive.language.array_node import (
+    Gradients,
     Whole,
     along_axes,
     check_carried,
@@ -25,6 +26,7 @@ from derive.language.array_node import (
     expression_of,
 )
 from derive.language.awaited import Awaited
+from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
 
@@ -51,6 +53,22 @@ class Recurrence(GoneAlong):
     """``Recurrence(b, a, initial, T)``: h[t] = a[t]*h[t-1] + b[t], with initial before it."""
 
     exclusive = False
+    reason = "from the end along {axes}, where it came from the start"
+
+    def entry(self, by: EntryReader, at: Places):
+        return by.recurrence(self, at)
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # h[t] = a[t]*h[t-1] + b[t]  =>  db[s] = dh[s] + a[s+1]*db[s+1], da[s] = db[s]*h[s-1]
+        # and dinitial = sum_t dh[t]*a[0]*...*a[t]
+        back = KINDS[True, self.exclusive].over(upstream, self.factor, S.Zero, self.axes)
+        before = RecurrenceBefore.over(*self.operands, self.axes)
+        product = type(self).over(S.Zero, self.factor, S.One, self.axes)
+        return [
+            (self.operand, back),
+            (self.factor, back * before),
+            (self.initial, upstream * product),
+        ]
 
     def __new__(cls, term: Expr, factor: Expr, initial: Expr, axes: Along) -> Expr:
         return cls.over(term, factor, initial, axes.axes)  # SymPy rebuilds a node from its args
@@ -139,12 +157,19 @@ class Transposed(Recurrence):
     """The adjoint of a recurrence by its terms: g[s] = b[s] + a[s+1]*g[s+1]."""
 
     reverse = True
+    reason = "from the start along {axes}, where it came from the end"
+
+    def adjoint(self, upstream: Expr) -> Gradients:
+        # g[s] = b[s] + a[s+1]*g[s+1]  =>  db[t] = dg[t] + a[t]*db[t-1], da[t] = g[t]*db[t-1]
+        onward = KINDS[False, self.exclusive].over(upstream, self.factor, S.Zero, self.axes)
+        before = RecurrenceBefore.over(upstream, self.factor, S.Zero, self.axes)
+        return [(self.operand, onward), (self.factor, self * before)]
 
 
-class TransposedBefore(Recurrence):
+class TransposedBefore(Transposed):
     """The adjoint of the states before: q[s] = b[s+1] + a[s+1]*q[s+1]."""
 
-    reverse, exclusive = True, True
+    exclusive = True
 
 
 KINDS = {

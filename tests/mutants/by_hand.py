@@ -3,7 +3,7 @@
 Changes = tuple[tuple[str, str], ...]
 
 BY_HAND: dict[tuple[str, str], Changes] = {
-    ("derive.gradient.chain.rules", "_nowhere"): (
+    ("derive.language.array_node", "nowhere"): (
         ("return []", "return [(node.operand, upstream)]"),
     ),
     # what does not vary along an axis
@@ -140,13 +140,11 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ),
     ("derive.proof.proving.numbering", "_first_free_number"): (("+ 1 for n", "for n"),),
     ("derive.proof.proving.numbering", "_connected"): (("if g[1] & own", "if False"),),
-    ("derive.proof.proving.every_size", "IndexedForward._position"): (
+    ("derive.proof.proving.every_size", "IndexReader.position"): (
         ("place * size + i - 1", "place + i - 1"),
     ),
-    ("derive.proof.proving.every_size", "IndexedForward._one_hot"): (
-        ("[e.operand + 1]", "[e.operand]"),
-    ),
-    ("derive.proof.proving.every_size", "IndexedForward._recounted"): (("raise NotShown", "str"),),
+    ("derive.proof.proving.every_size", "IndexReader.is_label"): (("[label + 1]", "[label]"),),
+    ("derive.proof.proving.every_size", "IndexReader.reshaped"): (("raise NotShown", "str"),),
     ("derive.proof.proving.contraction", "_vanishes_under_sums"): (
         ("if len(sums) == 1", "if sums"),
     ),
@@ -155,7 +153,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
         ("if inner > met.get(part, 0)", "if inner"),
     ),
     ("derive.proof.proving.small_batch", "SmallBatch._treats_places_alike"): (
-        ("type(node) in INDIFFERENT", "True"),
+        ("node.is_equivariant", "True"),
     ),
     ("derive.proof.proving.largest_of", "indicators"): (("Integer(1) - Add(*free)", "Integer(0)"),),
     # the claims and the proof

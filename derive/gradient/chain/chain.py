@@ -3,8 +3,8 @@
 In: a `Definition`. Out: a `Chain`, whose adjoints refer to each other and to the values of the
 forward by name.
 
-The driver has no cases for nodes: pointwise derivatives are SymPy's ``diff``, those of array nodes
-are in ``rules``. Along an axis that a factor lacks it was broadcast, so its gradient is summed.
+The driver has no cases for nodes: pointwise derivatives are SymPy's ``diff``, and an array node has
+its `adjoint`. Along an axis that a factor lacks it was broadcast, so its gradient is summed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from functools import cached_property, lru_cache
 
 from sympy import Add, Dummy, Expr, Function, Mul, Piecewise, Pow, S, exp, expand_mul, powsimp
 
-from derive.gradient.chain.rules import rules
 from derive.language.choices import almost_everywhere, without_gap
 from derive.language.errors import NotationError
 from derive.language.formulas.latex import latex_statements
@@ -191,15 +190,14 @@ def _pullback(
             if leaf.role in ("input", "statement"):
                 yield leaf, gradient, reasons
             continue
-        rule = rules.get(type(leaf))
-        if rule is None:
+        if not leaf.reason:
             raise NotationError(
                 f"{statement}: no rule for the adjoint of {type(leaf).__name__}",
-                "add its line to rules in derive/gradient/chain/rules.py",
+                "give its class an adjoint and a reason",
                 statement.place,
             )
-        reasons = [*reasons, rule.reason.format(axes=", ".join(axis.name for axis in leaf.axes))]
-        for operand, inner in rule.pullback(leaf, gradient):
+        reasons = [*reasons, leaf.reason.format(axes=", ".join(axis.name for axis in leaf.axes))]
+        for operand, inner in leaf.adjoint(gradient):
             inside = set(leaf.around(operand))
             for tensor, reached, more in _pullback(operand, inner, inside, definition, statement):
                 yield tensor, reached, reasons + more

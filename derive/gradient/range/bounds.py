@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from math import ceil, floor, inf, isfinite, log, pi
 from math import exp as exponential
 
 from sympy import Add, Expr, Mul, Piecewise, Pow, S, exp
 
 from derive.language.detached import Detach
-from derive.language.nodes import LargestSoFar, Max, NewMax, OneHot, Reshaping, Sum
-from derive.language.reading_at import At
+from derive.language.nodes import ArrayNode, Max, OneHot, Sum
 from derive.language.segments import own_segment_of, picked_of
 from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of
 
@@ -133,8 +133,8 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         return Bounds(float(e), float(e)) if held else ANYWHERE
     if isinstance(e, Tensor):
         return ranges.of(e)
-    if isinstance(e, (OneHot, NewMax)):
-        return UNIT
+    if isinstance(e, ArrayNode) and e.image is not None:
+        return Bounds(*map(float, e.image))
     found = _signed(e)
     if isinstance(e, Piecewise):
         cases = [bounds(value, ranges) for value, _ in e.args]
@@ -142,10 +142,10 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         for other in others:
             first = first.union(other)
         return found.intersection(first)
-    if isinstance(e, (Max, LargestSoFar, Reshaping, Detach)):
+    if isinstance(e, Detach):
         return bounds(e.args[0], ranges)
-    if isinstance(e, At):
-        return bounds(e.operand, ranges).union(bounds(e.fill, ranges))
+    if isinstance(e, ArrayNode) and e.chooses_from:
+        return reduce(Bounds.union, (bounds(chosen, ranges) for chosen in e.chooses_from))
     if isinstance(e, Sum):
         return found.intersection(_of_sum(e, ranges))
     if isinstance(e, Pow) and e.exp.is_number:

@@ -63,6 +63,8 @@ class _Unicode(Formula):
         along = ", ".join(axis.name for axis in e.axes)
         return f"{e.said}[{along}]({', '.join(map(self._print, e.operands))})"
 
+    _print_Inverse = _print_MatrixNode  # before the one of SymPy
+
     def _print_Flatten(self, e: ArrayNode) -> str:
         return f"flat[{'·'.join(a.name for a in e.axes)} → {e.flat.name}]({self._print(e.operand)})"
 

@@ -9,7 +9,7 @@ the identities of the closed form is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,25 +25,14 @@ from sympy import (
     exp,
 )
 
+from derive.language.array_node import ArrayNode
 from derive.language.choices import with_args
-from derive.language.nodes import (
-    ArgMax,
-    Flatten,
-    Inverse,
-    LargestSoFar,
-    LogCumSumExp,
-    MatrixNode,
-    Max,
-    NewMax,
-    OneHot,
-    Position,
-    Recurrence,
-    Reshaping,
-    Solve,
-    Sum,
-)
+from derive.language.entries import Places, Row
+from derive.language.matrices import Inverse, MatrixNode, Solve
 from derive.language.notation.definition import Definition
 from derive.language.reading_at import At
+from derive.language.reshaping import Reshaping
+from derive.language.scans import Recurrence
 from derive.language.symbols import Axis, Tensor
 from derive.proof.proving.index_nodes import IndexOfLargest, LargestAlong, Zero
 from derive.proof.proving.indexed_sum import IndexedSum
@@ -131,149 +120,9 @@ class IndexedForward:
         if isinstance(e, Axis):
             length = self.definition.derived.get(e)
             return Mul(*self.sizes(e)) if length is None else self.written(length, at, values)
-        if isinstance(e, Sum):
-            bound = {axis: self.bound_index(axis) for axis in e.axes}
-            return self.total(self.written(e.operand, {**at, **bound}, values), e.axes, bound)
-        if isinstance(e, Reshaping):
-            return self.written(e.operand, {**at, **self._recounted(e, at)}, values)
-        if isinstance(e, (At, MatrixNode)):
-            return (self._read if isinstance(e, At) else self._of_matrix)(e, at, values)
-        if isinstance(e, Max):
-            return LargestAlong(*self._row(e, at, values))
-        if isinstance(e, Position):
-            return self._position(e.axis, at)
-        if isinstance(e, OneHot):
-            return self._one_hot(e, at, values)
-        if isinstance(e, Recurrence):
-            return self._recurrence(e, at, values)
-        if isinstance(e, (LargestSoFar, NewMax)):
-            return self._largest_so_far(e, at, values)
-        if isinstance(e, LogCumSumExp):
-            return self.written(e.in_full, at, values)
+        if isinstance(e, ArrayNode):
+            return e.entry(IndexReader(self, values), at)
         return with_args(e, [self.written(arg, at, values) for arg in e.args]) if e.args else e
-
-    def _recounted(self, e: Reshaping, at: Mapping[Axis, Index]) -> dict[Axis, Index]:
-        """Flattened indices are the indices of the parts, one after the other."""
-        flat, parts = (e.flat, e.binds if isinstance(e, Flatten) else e.brings)
-        if tuple(map(self.definition.size, parts)) != self.flattened.get(
-            self.definition.size(flat), parts
-        ):
-            raise NotShown(f"{flat} is counted in two orders")
-        indices = [i for axis in e.brings for i in at[axis]]
-        inside = {}
-        for axis in e.binds:
-            count = len(self.parts(axis))
-            inside[axis], indices = tuple(indices[:count]), indices[count:]
-        return inside
-
-    def _recurrence(self, e: Recurrence, at: Mapping[Axis, Index], values) -> Expr:
-        """sum over s of P(t, s)*b[s], with P the product of the factors between s and t, times that
-        at t, and b[t] itself, where the place itself counts; the other way round where transposed.
-        """
-        if len(at[e.axis]) > 1:
-            raise NotShown(f"{e.axis} is gone along, and made of several")
-        (here,), (bound,), (size,) = at[e.axis], self.bound_index(e.axis), self.sizes(e.axis)
-        start = self.written(e.initial, at, values)
-        product = self._product(e, at, values)
-
-        def term(place: Expr) -> Expr:
-            return self.written(e.operand, {**at, e.axis: (place,)}, values)
-
-        ends = (bound, here) if e.reverse else (here, bound)
-        total = IndexedSum(product(*ends) * term(bound), (bound, 1, size))
-        if start != 0:
-            total += product(here, Integer(0)) * start
-        return total if e.exclusive else total + term(here)
-
-    def _product(self, e: Recurrence, at, values) -> Callable[[Expr, Expr], Expr]:
-        """The product of the factors between two places, and at the later one unless that is left
-        out. That of exp(w[r-1] - w[r]) is exp(w[s] - w[t]).
-        """
-        (index,), (size,) = self.index(e.axis, self._level(at, "p")), self.sizes(e.axis)
-
-        def there(of: Expr, place: Expr) -> Expr:
-            return self.written(of, {**at, e.axis: (place,)}, values)
-
-        falls = None if e.exclusive or e.initial != 0 else telescoped(e)
-        factor = Integer(1) if falls is not None else there(e.factor, index)
-
-        def product(last: Expr, first: Expr) -> Expr:
-            between = ProductBetween(factor, index, size, last, first)
-            if falls is not None:
-                return between * exp(there(falls, first) - there(falls, last))
-            return between if e.exclusive else between * between.at(last)
-
-        return product
-
-    def _largest_so_far(self, e: LargestSoFar | NewMax, at, values) -> Expr:
-        """The largest up to a place, or whether that is the entry there."""
-        if len(at[e.axis]) > 1:
-            raise NotShown(f"{e.axis} is gone along, and made of several")
-        (here,), (size,) = at[e.axis], self.sizes(e.axis)
-        (bound,), (place,) = (self.index(e.axis, self._level(at, kind)) for kind in "mp")
-        operand = self.written(e.operand, {**at, e.axis: (bound,)}, values)
-        if isinstance(e, NewMax):
-            return IsNewLargest(here, size, operand, bound)
-        return LargestUpTo(here, size, operand, bound, place)
-
-    def _of_matrix(self, e: MatrixNode, at: Mapping[Axis, Index], values) -> Expr:
-        """By the entry of the matrix at two indices of its own."""
-        if any(len(self.parts(axis)) > 1 for axis in e.axes):
-            raise NotShown(f"an axis of {e} is made of several")
-        rows, columns = e.axes
-        own = [Dummy(kind, integer=True) for kind in (ROW, COLUMN)]
-        inside = dict(zip(e.axes, ((index,) for index in own), strict=True))
-        matrix = self.written(e.matrix, {**at, **inside}, values), *own, *self.sizes(rows)
-        if not isinstance(e, Solve):
-            return ENTRIES[type(e)](*matrix, *(index for axis in e.brings for index in at[axis]))
-        bound = self.bound_index(rows)
-        right = self.written(e.right, {**at, rows: bound}, values)
-        entry = ENTRIES[Inverse](*matrix, *at[columns], *bound)
-        return self.total(entry * right, (rows,), {rows: bound})
-
-    def _level(self, at: Mapping[Axis, Index], kind: str) -> str:
-        """A name for a bound index that is free around it."""
-        return f"{kind}{sum(str(i).startswith(kind) for index in at.values() for i in index)}"
-
-    def _read(self, e: At, at: Mapping[Axis, Index], values) -> Expr:
-        """The sum of all entries, each times the 0 or 1 of its being the one that is read; and
-        the fill, where none is.
-        """
-        own = self.bound_index(e.axis)
-        place = self._position(e.axis, {e.axis: own})
-        is_read = Zero(place - self.written(e.index, at, values))
-        inside = self.written(e.operand, {**at, e.axis: own}, values)
-        bound = {e.axis: own}
-        outside = e.fill * (1 - self.total(is_read, (e.axis,), bound)) if e.fill != 0 else e.fill
-        return self.total(is_read * inside, (e.axis,), bound) + outside
-
-    def _row(self, e: Max | ArgMax, at: Mapping[Axis, Index], values) -> tuple[Expr, ...]:
-        """The operand along the axis of a maximum, and the indices that it is taken over."""
-        (axis,) = e.axes
-        bound = self.index(axis, self._level(at, "m"))
-        return self.written(e.operand, {**at, axis: bound}, values), *bound
-
-    def _position(self, axis: Axis, at: Mapping[Axis, Index]) -> Expr:
-        """The index as a number from 0; along a flattened axis the last part runs fastest."""
-        place: Expr = Integer(0)
-        for i, size in zip(at[axis], self.sizes(axis), strict=True):
-            place = place * size + i - 1
-        return place
-
-    def _one_hot(self, e: OneHot, at: Mapping[Axis, Index], values) -> Expr:
-        """A delta; the label of a flattened axis names an index for each of its parts."""
-        indices = at[e.axis]
-        if isinstance(e.operand, ArgMax):
-            row = self._row(e.operand, at, values)
-            labels = [IndexOfLargest(Integer(k), *row) for k in range(len(indices))]
-        elif e.operand.is_Integer:
-            labels = [e.operand + 1]  # indices are counted from 1 here
-        elif isinstance(e.operand, Position):
-            labels = [*at[e.operand.axis]]
-        else:
-            ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
-            labels = [self.entry(e.operand, at, end) for end in ends]
-        return Mul(*map(KroneckerDelta, labels, indices))
 
     def unfolded(self, e: Expr, name: str) -> Expr:
         """``e`` with the free tensor ``name`` replaced by its definition."""
@@ -297,3 +146,152 @@ class IndexedForward:
         """``e`` summed over all entries along ``axes``."""
         limits = [limit for axis in axes for limit in self.limits(axis, at[axis])]
         return IndexedSum(e, *limits) if limits else e
+
+
+@dataclass(frozen=True)
+class IndexReader:
+    """Entries in indexed notation; ``values`` holds tensors that are none of the forward."""
+
+    forward: IndexedForward
+    values: Mapping[str, Expr]
+
+    def at(self, e: Expr, places: Places) -> Expr:
+        return self.forward.written(e, places, self.values)
+
+    def total(self, axes: Iterable[Axis], row: Row) -> Expr:
+        bound = {axis: self.forward.bound_index(axis) for axis in axes}
+        return self.forward.total(row(bound), axes, bound)
+
+    def times(self, one: Expr, other: Expr) -> Expr:
+        return one * other
+
+    def largest(self, axis: Axis, row: Row, places: Places) -> Expr:
+        return LargestAlong(*self._row(axis, row, places))
+
+    def is_largest(self, axis: Axis, row: Row, places: Places, place: Index) -> Expr:
+        entries = self._row(axis, row, places)
+        first = [IndexOfLargest(Integer(k), *entries) for k in range(len(place))]
+        return self.is_same(first, place)
+
+    def _row(self, axis: Axis, row: Row, places: Places) -> tuple[Expr, ...]:
+        """The entry at bound indices, and these."""
+        bound = self.forward.index(axis, self._level(places, "m"))
+        return row({axis: bound}), *bound
+
+    def largest_so_far(self, axis: Axis, row: Row, places: Places) -> Expr:
+        (place,) = self.forward.index(axis, self._level(places, "p"))
+        return LargestUpTo(*self._up_to(axis, row, places), place)
+
+    def is_new_largest(self, axis: Axis, row: Row, places: Places) -> Expr:
+        return IsNewLargest(*self._up_to(axis, row, places))
+
+    def _up_to(self, axis: Axis, row: Row, places: Places) -> tuple[Expr, ...]:
+        """The place, the size, the entry at a bound index, and that."""
+        here, size = self._single(axis, places)
+        return here, size, *self._row(axis, row, places)
+
+    def _single(self, axis: Axis, places: Places) -> tuple[Expr, Expr]:
+        """The one index along an axis, and its size."""
+        if len(places[axis]) > 1:
+            raise NotShown(f"{axis} is gone along, and made of several")
+        return *places[axis], *self.forward.sizes(axis)
+
+    def position(self, axis: Axis, places: Places) -> Expr:
+        """The index as a number from 0; along a flattened axis the last part runs fastest."""
+        place: Expr = Integer(0)
+        for i, size in zip(places[axis], self.forward.sizes(axis), strict=True):
+            place = place * size + i - 1
+        return place
+
+    def is_same(self, one: Iterable[Expr], other: Iterable[Expr]) -> Expr:
+        return Mul(*map(KroneckerDelta, one, other))
+
+    def is_label(self, label: Expr, axis: Axis, places: Places) -> Expr:
+        """A delta; the label of a flattened axis names an index for each of its parts."""
+        indices = places[axis]
+        if label.is_Integer:
+            return self.is_same([label + 1], indices)  # indices are counted from 1 here
+        ends = [""] if len(indices) == 1 else [f"_{k}" for k in range(len(indices))]
+        return self.is_same([self.forward.entry(label, places, end) for end in ends], indices)
+
+    def reshaped(self, e: Reshaping, places: Places) -> dict[Axis, Index]:
+        """Flattened indices are the indices of the parts, one after the other."""
+        size, parts = self.forward.definition.size, e.parts
+        if tuple(map(size, parts)) != self.forward.flattened.get(size(e.flat), parts):
+            raise NotShown(f"{e.flat} is counted in two orders")
+        indices = [i for axis in e.brings for i in places[axis]]
+        inside = {}
+        for axis in e.binds:
+            count = len(self.forward.parts(axis))
+            inside[axis], indices = tuple(indices[:count]), indices[count:]
+        return inside
+
+    def recurrence(self, e: Recurrence, places: Places) -> Expr:
+        """sum over s of P(t, s)*b[s], with P the product of the factors between s and t, times that
+        at t, and b[t] itself, where the place itself counts; the other way round where transposed.
+        """
+        here, size = self._single(e.axis, places)
+        (bound,) = self.forward.bound_index(e.axis)
+        start = self.at(e.initial, places)
+        product = self._product(e, places)
+
+        def term(place: Expr) -> Expr:
+            return self.at(e.operand, {**places, e.axis: (place,)})
+
+        ends = (bound, here) if e.reverse else (here, bound)
+        total = IndexedSum(product(*ends) * term(bound), (bound, 1, size))
+        if start != 0:
+            total += product(here, Integer(0)) * start
+        return total if e.exclusive else total + term(here)
+
+    def _product(self, e: Recurrence, places: Places) -> Callable[[Expr, Expr], Expr]:
+        """The product of the factors between two places, and at the later one unless that is left
+        out. That of exp(w[r-1] - w[r]) is exp(w[s] - w[t]).
+        """
+        (index,) = self.forward.index(e.axis, self._level(places, "p"))
+        (size,) = self.forward.sizes(e.axis)
+
+        def there(of: Expr, place: Expr) -> Expr:
+            return self.at(of, {**places, e.axis: (place,)})
+
+        falls = None if e.exclusive or e.initial != 0 else telescoped(e)
+        factor = Integer(1) if falls is not None else there(e.factor, index)
+
+        def product(last: Expr, first: Expr) -> Expr:
+            between = ProductBetween(factor, index, size, last, first)
+            if falls is not None:
+                return between * exp(there(falls, first) - there(falls, last))
+            return between if e.exclusive else between * between.at(last)
+
+        return product
+
+    def of_matrix(self, e: MatrixNode, places: Places) -> Expr:
+        """By the entry of the matrix at two indices of its own."""
+        if any(len(self.forward.parts(axis)) > 1 for axis in e.axes):
+            raise NotShown(f"an axis of {e} is made of several")
+        rows, columns = e.axes
+        own = [Dummy(kind, integer=True) for kind in (ROW, COLUMN)]
+        inside = dict(zip(e.axes, ((index,) for index in own), strict=True))
+        matrix = self.at(e.matrix, {**places, **inside}), *own, *self.forward.sizes(rows)
+        if not isinstance(e, Solve):
+            return ENTRIES[type(e)](*matrix, *(i for axis in e.brings for i in places[axis]))
+        bound = self.forward.bound_index(rows)
+        right = self.at(e.right, {**places, rows: bound})
+        entry = ENTRIES[Inverse](*matrix, *places[columns], *bound)
+        return self.forward.total(entry * right, (rows,), {rows: bound})
+
+    def _level(self, places: Places, kind: str) -> str:
+        """A name for a bound index that is free around it."""
+        return f"{kind}{sum(str(i).startswith(kind) for index in places.values() for i in index)}"
+
+    def read(self, e: At, places: Places) -> Expr:
+        """The sum of all entries, each times the 0 or 1 of its being the one that is read; and
+        the fill, where none is.
+        """
+        own = {e.axis: self.forward.bound_index(e.axis)}
+        is_read = Zero(self.position(e.axis, own) - self.at(e.index, places))
+        inside = self.at(e.operand, {**places, **own})
+        found = self.forward.total(is_read * inside, (e.axis,), own)
+        if e.fill == 0:
+            return found
+        return found + e.fill * (1 - self.forward.total(is_read, (e.axis,), own))

@@ -13,37 +13,19 @@ in every entry that it can be renumbered to, and `representatives` gives one of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from sympy import Add, Expr, Integer, Mul, Symbol, log
+from sympy import Add, Expr, Integer, Symbol
 
+from derive.language.array_node import ArrayNode
 from derive.language.choices import with_args, written_in
-from derive.language.cofactors import OfScalars, determinant, factor, inverse
-from derive.language.nodes import (
-    ArgMax,
-    ArrayNode,
-    Cholesky,
-    Flatten,
-    GoneAlong,
-    Inverse,
-    LargestSoFar,
-    LogCumSumExp,
-    LogDet,
-    MatrixNode,
-    Max,
-    NewMax,
-    OneHot,
-    Peak,
-    Position,
-    Recurrence,
-    Reshaping,
-    Solve,
-    Sum,
-    Unflatten,
-)
+from derive.language.cofactors import OfScalars
+from derive.language.entries import Places
+from derive.language.finite import Finite
+from derive.language.matrices import MatrixNode
 from derive.language.notation.definition import Definition
-from derive.language.reading_at import At
+from derive.language.reshaping import Reshaping
 from derive.language.symbols import Axis, Tensor, axes_of, ordered
 from derive.language.traversal import parts_of
 from derive.proof.proving.largest_of import LargestOf as LargestOf
@@ -54,13 +36,6 @@ from derive.proof.zero.indicator import Indicator
 
 Index = tuple[int, ...]
 Entries = dict[Index, Expr]
-
-# The nodes that treat all places along an axis alike. A node that does not, such as a shift or a
-# cumulative sum, stays out of this table, and every entry of what holds it is checked.
-INDIFFERENT = (
-    *(Sum, Max, Peak, ArgMax, OneHot, Flatten, Unflatten),
-    *(Inverse, LogDet, Solve),  # rows and columns have one size, and are renumbered together
-)
 
 
 def with_definitions(e: Expr, definitions: Mapping[Expr, Expr]) -> Expr:
@@ -96,7 +71,7 @@ class SmallBatch:
         self.sizes = definition.sizes_from({axis: int(size) for axis, size in sizes.items()})
         self._entries: dict[str, Entries] = {}
         self._computed: dict[str, Entries] = {}
-        self._scalars: dict[tuple[Expr, tuple[int, ...]], Expr] = {}
+        self.scalars: dict[tuple[Expr, tuple[int, ...]], Expr] = {}
 
     def indices(self, axes) -> Iterator[Index]:
         return product(*(range(self.sizes[axis]) for axis in axes))
@@ -133,7 +108,7 @@ class SmallBatch:
 
     def scalar(self, e: Expr, axes, i: Index, values: Mapping[str, Entries] | None = None) -> Expr:
         """The entry ``i`` of ``e`` along ``axes``."""
-        return self._scalar(e, dict(zip(axes, i, strict=True)), values or {})
+        return ScalarReader(self, values or {}).at(e, dict(zip(axes, i, strict=True)))
 
     def representatives(self, axes, claim: Expr) -> list[Index]:
         """Entries along ``axes`` of which every other is a renumbering, for the forward and
@@ -148,16 +123,15 @@ class SmallBatch:
     def _treats_places_alike(self, e: Expr) -> bool:
         """Whether no place along an axis of open size is singled out."""
         return all(
-            type(node) in INDIFFERENT
+            node.is_equivariant
             and (not isinstance(node, Reshaping) or self._is_counted_as_declared(node))
             for node in e.atoms(ArrayNode)
         )
 
     def _is_counted_as_declared(self, node: Reshaping) -> bool:
         """An axis that is flattened in two orders has no renumbering that suits both."""
-        parts = node.binds if isinstance(node, Flatten) else node.brings
         declared = dict(self.definition.flattened).get(self.definition.size(node.flat))
-        return tuple(map(self.definition.size, parts)) == declared
+        return tuple(map(self.definition.size, node.parts)) == declared
 
     def _is_numbered_first(self, axes: tuple[Axis, ...], i: Index) -> bool:
         """Whether the places along each axis are met in the order 0, 1, 2, ...
@@ -182,115 +156,64 @@ class SmallBatch:
             found = self._places(part, inner) + found
         return found or [(axis, place)]
 
-    def _scalar(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
-        """The entry of ``e`` at ``at``, written out once however often it is read."""
-        if values or not e.args or isinstance(e, Tensor):
-            return self._written_out(e, at, values)
-        place = e, tuple(at[axis] for axis in ordered(axes_of(e)))
-        if place not in self._scalars:
-            self._scalars[place] = self._written_out(e, at, values)
-        return self._scalars[place]
 
-    def _written_out(self, e: Expr, at: dict[Axis, int], values: Mapping[str, Entries]) -> Expr:
-        if isinstance(e, Tensor):
-            entries = values[e.name] if e.name in values else self.entries(e)
-            return entries[tuple(at[axis] for axis in e.axes)]
-        if isinstance(e, Axis):
-            return Integer(self.sizes[e])
-        if isinstance(e, Sum):
-            return Add(
-                *(
-                    self._scalar(e.operand, {**at, **dict(zip(e.axes, i, strict=True))}, values)
-                    for i in self.indices(e.axes)
-                )
-            )
-        if isinstance(e, Reshaping):
-            return self._scalar(e.operand, at | self._counted(e, at), values)
-        if isinstance(e, At):
-            return self._read(e, at, values)
-        if isinstance(e, Max):
-            return LargestOf(*self._row(e, at, values))
-        if isinstance(e, Position):
-            return Integer(at[e.axis])
-        if isinstance(e, OneHot):
-            return self._one_hot(e, at, values)
-        if isinstance(e, GoneAlong):
-            return self._state(e, at, values)
-        if isinstance(e, MatrixNode):
-            return self._of_matrix(e, at, values)
-        return with_args(e, [self._scalar(arg, at, values) for arg in e.args]) if e.args else e
+class ScalarReader(Finite):
+    """Entries as SymPy scalars; ``values`` holds tensors that are none of the forward."""
 
-    def _counted(self, e: Reshaping, at: dict[Axis, int]) -> dict[Axis, int]:
-        """Place of the entry ``at`` in the operand: the same place in the row of all."""
-        place = 0
-        for axis in e.brings:
-            place = place * self.sizes[axis] + at[axis]
-        inside = {}
-        for axis in reversed(e.binds):
-            place, inside[axis] = divmod(place, self.sizes[axis])
-        return inside
+    def __init__(self, batch: SmallBatch, values: Mapping[str, Entries]):
+        self.batch, self.values = batch, values
 
-    def _read(self, e: At, at: dict[Axis, int], values) -> Expr:
-        """The entry at the index; the fill where that is none."""
-        place = self._scalar(e.index, at, values)
-        if not place.is_Integer or not 0 <= place < self.sizes[e.axis]:
-            return e.fill
-        return self._scalar(e.operand, {**at, e.axis: int(place)}, values)
-
-    def _row(self, e, at, values) -> tuple[Expr, ...]:
-        (axis,) = e.axes
-        return tuple(
-            self._scalar(e.operand, {**at, axis: k}, values) for k in range(self.sizes[axis])
+    def at(self, e: Expr, places: Places) -> Expr:
+        """The entry of ``e`` at ``places``, written out once however often it is read."""
+        if self.values or not e.args or isinstance(e, Tensor):
+            return self._written_out(e, places)
+        scalars, place = (
+            self.batch.scalars,
+            (e, tuple(places[axis] for axis in ordered(axes_of(e)))),
         )
+        if place not in scalars:
+            scalars[place] = self._written_out(e, places)
+        return scalars[place]
 
-    def _of_matrix(self, e: MatrixNode, at, values) -> Expr:
-        """A function of a matrix from its entries: by minors, or by its factor's entries."""
-        rows, columns = e.axes
-        places, by = range(self.sizes[rows]), OfScalars()
-        matrix = [
-            [self._scalar(e.matrix, {**at, rows: i, columns: j}, values) for j in places]
-            for i in places
-        ]
-        if isinstance(e, LogDet):
-            return log(determinant(matrix, by) ** 2) / 2
-        if isinstance(e, Cholesky):
-            return factor(matrix, by)[at[rows]][at[columns]]
-        if isinstance(e, Inverse):
-            return inverse(matrix, by)[at[rows]][at[columns]]
-        row = inverse(matrix, by)[at[columns]]
-        right = [self._scalar(e.right, {**at, rows: i}, values) for i in places]
-        return Add(*map(Mul, row, right))
+    def _written_out(self, e: Expr, places: Places) -> Expr:
+        if isinstance(e, Tensor):
+            entries = self.values[e.name] if e.name in self.values else self.batch.entries(e)
+            return entries[tuple(places[axis] for axis in e.axes)]
+        if isinstance(e, Axis):
+            return Integer(self.size(e))
+        if isinstance(e, ArrayNode):
+            return e.entry(self, places)
+        return with_args(e, [self.at(arg, places) for arg in e.args]) if e.args else e
 
-    def _state(self, e: GoneAlong, at, values) -> Expr:
-        """Recurrence: the state from the one before, or from the next where it goes back."""
-        if isinstance(e, LogCumSumExp):
-            return self._scalar(e.in_full, at, values)
-        if not isinstance(e, Recurrence):
-            return self._largest_so_far(e, at, values)
-        step = -1 if e.reverse else 1
-        before = {**at, e.axis: at[e.axis] - step}
-        is_first = before[e.axis] not in range(self.sizes[e.axis])
-        if is_first and (e.exclusive or e.reverse):
-            return self._scalar(e.initial if e.exclusive else e.operand, at, values)
-        term = self._scalar(e.operand, before if e.exclusive else at, values)
-        factor = self._scalar(e.factor, before if e.exclusive or e.reverse else at, values)
-        state = self._scalar(e.initial if is_first else e, before, values)
-        return factor * state + term
+    def size(self, axis: Axis) -> int:
+        return self.batch.sizes[axis]
 
-    def _largest_so_far(self, e: LargestSoFar | NewMax, at, values) -> Expr:
-        """The larger of the maximum before and the entry; or whether that is the entry."""
-        whole, here = isinstance(e, LargestSoFar), self._scalar(e.operand, at, values)
-        if at[e.axis] == 0:
-            return here if whole else Integer(1)
-        largest = LargestSoFar.over(e.operand, e.axes)
-        both = self._scalar(largest, {**at, e.axis: at[e.axis] - 1}, values), here
-        return LargestOf(*both) if whole else selectors(both)[1]
+    def number(self, n: int) -> Expr:
+        return Integer(n)
 
-    def _one_hot(self, e: OneHot, at, values) -> Expr:
-        if e.operand.is_integer and not isinstance(e.operand, (Tensor, ArgMax)):
-            return Integer(int(self._scalar(e.operand, at, values) == at[e.axis]))
-        if isinstance(e.operand, ArgMax):
-            return selectors(self._row(e.operand, at, values))[at[e.axis]]
-        place = ", ".join(str(at[axis] + 1) for axis in e.operand.axes)
-        group = f"{e.operand.name}[{place}] of {self.definition.size(e.axis)}"
-        return indicators(group, self.sizes[e.axis])[at[e.axis]]
+    def added(self, terms: Sequence[Expr]) -> Expr:
+        return Add(*terms)
+
+    def times(self, one: Expr, other: Expr) -> Expr:
+        return one * other
+
+    def largest_of(self, row: Sequence[Expr]) -> Expr:
+        return LargestOf(*row)
+
+    def chosen(self, row: Sequence[Expr]) -> list[Expr]:
+        return selectors(tuple(row))
+
+    def larger(self, before: Expr, here: Expr) -> tuple[Expr, Expr]:
+        return LargestOf(here, before), selectors((here, before))[0]
+
+    def is_label(self, label: Expr, axis: Axis, places: Places) -> Expr:
+        """One of a row of indicators, where the label is unknown."""
+        if not isinstance(label, Tensor):
+            return Integer(int(self.at(label, places) == places[axis]))
+        place = ", ".join(str(places[own] + 1) for own in label.axes)
+        group = f"{label.name}[{place}] of {self.batch.definition.size(axis)}"
+        return indicators(group, self.size(axis))[places[axis]]
+
+    def of_matrix(self, e: MatrixNode, places: Places) -> Expr:
+        made = e.of_rows(*self.rows_of(e, places), OfScalars())
+        return self.entry_of(e, places, made)

@@ -20,9 +20,10 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
 
 from derive.claims.checking.numbers.arithmetic import Arithmetic, Undefined, Unevaluable
-from derive.claims.checking.numbers.array_nodes import ARRAY_NODES
+from derive.claims.checking.numbers.array_nodes import entries_of
 from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index, Table, projection
 from derive.gradient.chain.chain import Chain
+from derive.language.array_node import ArrayNode
 from derive.language.choices import Branches, Compared
 from derive.language.nodes import Broadcast
 from derive.language.notation.made_axes import twins_in
@@ -111,9 +112,8 @@ class Evaluation:
             return self._constant(bool(e))
         if isinstance(e, Broadcast):
             return self.table(e.operand)
-        for kind, computed in ARRAY_NODES.items():
-            if isinstance(e, kind):
-                return computed(self, e)
+        if isinstance(e, ArrayNode):
+            return entries_of(self, e)
         if e.args:
             return self._pointwise(e)
         if not e.is_number:
