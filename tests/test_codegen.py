@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 from forwards import HEAD, OWN, write
 from sympy import Integer
 
@@ -280,8 +281,8 @@ def test_a_killed_run_leaves_whole_files(tmp_path):
     out = tmp_path / "out"
     assert main(["softmax_nll", "--out", str(out)]) == 0
     before = (out / "softmax_nll.py").read_bytes()
-    for delay in (0.5, 2.0):
-        process = subprocess.Popen(
+    for delay in (0.2, 1.0):
+        process = warm.Popen(
             [sys.executable, "-m", "codegen", "softmax_nll", "--out", str(out)],
             cwd=ROOT,
             stdout=subprocess.DEVNULL,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import warm
 from gallery import EVERYTHING
 from torch._subclasses import FakeTensorMode
 
@@ -381,7 +382,7 @@ print(kernels._state["target"], len(said), *(str(w.message) for w in said))
 
 def run(program: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess:
     environment = {n: v for n, v in os.environ.items() if n != "GRADFORM_TARGET"}
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-c", program],
         cwd=folder,
         env={**environment, "PYTHONPATH": str(folder), **variables},

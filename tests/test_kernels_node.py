@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import warm
 from gallery import EVERYTHING
 from test_kernels import drawn, kernels_called, norm_arguments, outcome
 
@@ -219,7 +220,7 @@ print(node.over, node.process is not None, took < 15)
 def started(cache: Path, **variables: str) -> subprocess.CompletedProcess:
     variables = {"GRADFORM_KERNELS": str(cache), "PYTHONPATH": str(ROOT), **variables}
     own = {name: text for name, text in os.environ.items() if name != "GRADFORM_NODE"}
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-c", PROGRAM], env=own | variables, capture_output=True, text=True
     )
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import warm
 
 from codegen.driver.ranks import generate_of_ranks, program_of_one
 from codegen.driver.writing import with_runtime
@@ -58,7 +59,7 @@ def of_one_process(name: str):
 def run(folder: Path, count: int, task: str, wait: int = LONGEST) -> list[dict]:
     """A task on so many processes, and what each found."""
     processes = [
-        subprocess.Popen(
+        warm.Popen(
             [sys.executable, str(HERE / "of_ranks.py"), str(folder), str(rank), str(count), task],
             cwd=ROOT,
             stderr=subprocess.PIPE,

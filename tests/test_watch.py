@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 from forwards import HEAD
 
 import derive
@@ -207,7 +208,7 @@ class Watcher:
 
     def __init__(self, folder: Path, *arguments: str):
         program = "from codegen.__main__ import gradform; gradform()"
-        self.process = subprocess.Popen(
+        self.process = warm.Popen(
             [sys.executable, "-c", program, "watch", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), "GRADFORM_CACHE": ""},
