@@ -24,6 +24,7 @@ from types import ModuleType
 
 LIBRARIES = ("torch", "torch.distributed", "sympy")
 MOST = 2**20  # bytes of a request
+PIPE = subprocess.PIPE
 
 
 @cache
@@ -149,6 +150,10 @@ def _run(request: dict) -> None:
     """As ``python`` does with these arguments: ``-c``, ``-m`` or a file, after ``-P``."""
     if request["session"]:
         os.setsid()
+    sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
+    errors = {"errors": "backslashreplace", "buffering": 1}
+    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", closefd=False, **errors)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
