@@ -113,7 +113,7 @@ def norm_arguments(n, c, dtype=torch.float64):
     }
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("size", [(300, 301), (3, 70_000), (70_000, 2), (2100, 65)])
 def test_blocks_threads_and_long_rows(size, threads):
     """Sizes beyond all blocks and tiles, shared by threads; the same bits each time."""
