@@ -9,6 +9,8 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
+WHOLE := not browser and not engine and not gpu and not triton and not names and not thorough
+
 .PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
@@ -113,7 +115,7 @@ exercises: $(READY)  ## the 26 gradients of the network of names, beside autogra
 
 test-kernels: $(READY)  ## the tests of what is generated, on kernels in the place of lines of torch
 	$(COMPILER)
-	GRADFORM_TARGET=cpp GRADFORM_NODE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
+	GRADFORM_TARGET=cpp GRADFORM_NODE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "$(WHOLE)" $(OF_VALUES)
 
 triton: $(READY)  ## install Triton (200 MB): `make test` then runs a sample of its kernels, interpreted
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
@@ -135,7 +137,7 @@ test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of address
 	    CXX="g++ -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 \
-	    $(BIN)/python -m pytest -n 2 --dist loadgroup tests/test_kernels.py $(OF_VALUES)
+	    $(BIN)/python -m pytest -n 2 --dist loadgroup -m "$(WHOLE)" tests/test_kernels.py $(OF_VALUES)
 
 # With Python 3.11 or 3.12, for which the lowest NumPy is made. On Linux a torch of that age comes with
 # CUDA: a download of 3 GB.
