@@ -9,7 +9,9 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-.PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-thorough test-gpu test-browser test-latex test-kernels test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
+WHOLE := not browser and not engine and not gpu and not triton and not names and not thorough
+
+.PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,8 +57,14 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint check  ## everything that must hold before a commit
+test: lint check  ## everything that must hold before a commit, in seven minutes
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-all: test test-names  ## and the whole gallery, of which `make test` takes a sample; and whole programs
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
+
+test-names: $(READY)  ## makemore, its lessons and the network of names, which learn
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m names
 
 test-fast: $(READY)  ## lint, and the tests nearest to what differs from AGAINST=HEAD: a minute and a half
 	$(BIN)/ruff check .
@@ -74,7 +82,7 @@ fuzz-functions: $(READY)  ## verdicts on random Functions beside torch's runs of
 	cd tests && $(abspath $(BIN))/python -m random_functions \
 	    $(if $(CASE),--case $(CASE),--seconds $(SECONDS) --seed $(SEED))
 
-test-thorough: $(READY)  ## all of what `make test` takes samples of
+test-thorough: $(READY)  ## all random cases of which `make test` takes samples
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m thorough
 
 test-gpu: $(READY)  ## the checks that need a GPU
@@ -107,17 +115,18 @@ exercises: $(READY)  ## the 26 gradients of the network of names, beside autogra
 
 test-kernels: $(READY)  ## the tests of what is generated, on kernels in the place of lines of torch
 	$(COMPILER)
-	GRADFORM_TARGET=cpp GRADFORM_NODE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(OF_VALUES)
+	GRADFORM_TARGET=cpp GRADFORM_NODE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m "$(WHOLE)" $(OF_VALUES)
+
+triton: $(READY)  ## install Triton (200 MB): `make test` then runs a sample of its kernels, interpreted
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
 
 # A process either interprets kernels in Triton or compiles them.
-test-triton: $(READY)  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+test-triton: triton  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
 	$(BIN)/python -m codegen --target triton --check
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_triton_values.py tests/test_triton_own.py tests/test_triton_in_torch.py tests/test_triton_launches.py tests/test_gpu.py tests/test_benchmark_gpu.py
 	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py tests/test_triton_traced.py
 
-moves: $(READY)  ## count what kernels in Triton move, for the report; installs Triton
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+moves: triton  ## count what kernels in Triton move, for the report; installs Triton
 	PYTHONPATH=. $(BIN)/python tests/test_triton_moves.py
 	$(BIN)/python -m codegen report --force
 
@@ -128,7 +137,7 @@ test-sanitizers: $(READY)  ## the kernels built with gcc's sanitizers of address
 	    CXX="g++ -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	    LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 \
-	    $(BIN)/python -m pytest -n 2 --dist loadgroup tests/test_kernels.py $(OF_VALUES)
+	    $(BIN)/python -m pytest -n 2 --dist loadgroup -m "$(WHOLE)" tests/test_kernels.py $(OF_VALUES)
 
 # With Python 3.11 or 3.12, for which the lowest NumPy is made. On Linux a torch of that age comes with
 # CUDA: a download of 3 GB.

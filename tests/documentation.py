@@ -24,9 +24,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import warm
 
 from codegen.commands.cli import gradform
 from codegen.driver.lean import generate
@@ -116,13 +118,13 @@ def printed(command: str, folder: Path) -> str:
     return _run(["bash", "-c", rest], folder, text).stdout
 
 
-def _run(command: list[str], folder: Path, given: str = "") -> subprocess.CompletedProcess:
+def _run(
+    command: list[str], folder: Path, given: str = "", run: Callable = subprocess.run
+) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     programs = str(Path(sys.executable).parent)  # python, torchrun
     environment["PATH"] = os.pathsep.join([programs, environment["PATH"]])
-    return subprocess.run(
-        command, input=given, capture_output=True, text=True, cwd=folder, env=environment
-    )
+    return run(command, input=given, capture_output=True, text=True, cwd=folder, env=environment)
 
 
 def program_of(page: str) -> str:
@@ -133,7 +135,8 @@ def program_of(page: str) -> str:
 def ran(program: str, folder: Path) -> str:
     """What it said when it failed; nothing where it did not."""
     (folder / "program_of_the_page.py").write_text(program)
-    run = _run([sys.executable, "program_of_the_page.py"], folder)
+    program = [sys.executable, "program_of_the_page.py"]
+    run = _run(program, folder, run=warm.run)
     return run.stderr if run.returncode else ""
 
 

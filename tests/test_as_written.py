@@ -9,6 +9,7 @@ import torch
 from forwards import HEAD
 from generating import generated
 from random_forwards.grammar import READING_FROM, random_forward
+from sampling import sampled
 
 import codegen.as_written.comparing as comparing
 from codegen.as_written import difference_from_body
@@ -78,7 +79,9 @@ def strict(monkeypatch):
     monkeypatch.setattr(comparing, "Unreadable", type("Never", (Exception,), {}))
 
 
-@pytest.mark.parametrize("forward", list_forwards(), ids=lambda forward: forward.__name__)
+@pytest.mark.parametrize(
+    "forward", sampled(list_forwards(), lambda f: f.definition.snake), ids=lambda f: f.__name__
+)
 def test_every_forward_of_the_gallery_is_what_it_says(forward, strict):
     assert not difference(forward)
 

@@ -1,9 +1,9 @@
 """The options of a Function: every value that its code compares them with is checked, by name."""
 
-import subprocess
 import sys
 
 import pytest
+import warm
 
 from codegen.backwards.checking import check_function
 from codegen.backwards.functions import function_of
@@ -149,7 +149,7 @@ def test_a_value_that_cannot_be_told_is_asked_for(tmp_path):
         "--with",
         "scale=2",
     ]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = warm.run(command, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout.splitlines()[0]) == (
         1,
         "G is wrong, checked with scale=2 only",

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 from forwards import HEAD, OWN, write
 from sympy import Integer
 
@@ -21,11 +22,12 @@ import derive
 from codegen import generate
 from codegen.commands.cli import main
 from codegen.driver.cache import FOLDER, VARIABLE
+from codegen.targets.languages import kernels
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.target import written
 from derive import UnprovedError, forward_from
-from derive.derivation import closed_form_of
-from derive.language.notation.library import list_forwards
+from derive.derivation import closed_form_of, derive_definition
+from derive.language.notation.library import forwards_from, list_forwards
 from derive.proof.proving.proved import Proved
 
 ROOT = Path(codegen.driver.lean.__file__).parents[2]
@@ -243,45 +245,39 @@ def of_batch_norm():
     return written(forward, outside, derive.derive(forward))[0]
 
 
-TEXTS = """
-import sys
-from codegen.targets.languages import kernels
-from codegen.targets.lean.outside import outside_of
-from codegen.targets.lean.target import written
-from derive.derivation import derive_definition
-from derive.language.notation.library import forwards_from
-
-for name in sys.argv[1:]:
-    for forward in forwards_from(name):
+def texts_of(*names: str) -> str:
+    """Modules and kernels of all forwards of these names and files."""
+    texts = []
+    for forward in (forward for name in names for forward in forwards_from(name)):
         outside = outside_of(forward.definition)
         pair, text = written(forward, outside, derive_definition(outside.inside))
-        print(text, *kernels["cpp"].texts([pair], text))
-"""
+        texts += [text, *kernels["cpp"].texts([pair], text)]
+    return "\n".join(texts)
 
 
 def test_the_same_bytes_under_any_hash_seed(tmp_path):
-    file = write(tmp_path, "AbsoluteFourthNorm", "WeightedNLL", "Attention")
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", TEXTS, "softmax_nll", "cross_entropy_z_loss", str(file)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=ROOT,
-        )
-        for seed in ("0", "4242")
-    ]
-    one, other = (process.communicate()[0] for process in processes)
-    assert not any(process.returncode for process in processes)
-    assert one.count("class ") >= 5 and one.count("#include") >= 5 and one == other
+    """Those of this process, whose seed is random, and of one with another seed."""
+    file = write(tmp_path, "AbsoluteFourthNorm", "WeightedNLL")
+    names = ("softmax_nll", str(file))
+    program = "import sys, test_codegen; print(test_codegen.texts_of(*sys.argv[1:]))"
+    places = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    other = subprocess.run(
+        [sys.executable, "-c", program, *names],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": "4242", "PYTHONPATH": places},
+        check=True,
+    ).stdout
+    assert other.count("class ") >= 3 and other.count("#include") >= 3
+    assert other == texts_of(*names) + "\n"
 
 
 def test_a_killed_run_leaves_whole_files(tmp_path):
     out = tmp_path / "out"
     assert main(["softmax_nll", "--out", str(out)]) == 0
     before = (out / "softmax_nll.py").read_bytes()
-    for delay in (0.5, 2.0):
-        process = subprocess.Popen(
+    for delay in (0.2, 1.0):
+        process = warm.Popen(
             [sys.executable, "-m", "codegen", "softmax_nll", "--out", str(out)],
             cwd=ROOT,
             stdout=subprocess.DEVNULL,

@@ -48,7 +48,12 @@ LARGEST = 150_000  # bytes of a picture
 ARCHITECTURE = TEXTS["docs/architecture.md"]
 
 
-@pytest.mark.parametrize("page", TEXTS)
+LONG = ("docs/many-ranks.md",)  # it starts torchrun, whose ranks import torch
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=[pytest.mark.slow] * (p in LONG)) for p in TEXTS]
+)
 def test_what_is_shown_is_what_is_printed_today(page, tmp_path):
     for example, today in answered(TEXTS[page], tmp_path):
         shown, printed = map(without_measurements, (example.text, today))

@@ -2,8 +2,11 @@
 definitions made for that and on all of the gallery.
 """
 
+from functools import cache
+
 import pytest
 from evaluate import Numbers, close
+from sampling import sampled
 from sympy import exp, log, sqrt, tanh
 
 from derive.gradient.closing.forms import Form
@@ -49,14 +52,20 @@ class Example(Forward):
 
 
 D = Example.definition
-RELATIONS = relations_of(D)
 x, w, g = D.inputs
 named = {name: statement.tensor for name, statement in D.by_name.items()}
+
+
+@cache
+def relations():
+    """Of the example; when a test asks, for collecting tests derives nothing."""
+    return relations_of(D)
+
 
 # For every way, what the example is solved for by it.
 SOLVED = {
     "factor": {x},
-    "function": {tanh(x), exp(-w), RELATIONS.with_parts(exp(x + w))},
+    "function": {tanh(x), exp(-w)},  # and a part, below
     "logarithm": {named["total"]},
     "reduction": {Sum.over(named["squared"], [C]), Sum.over(exp(x), [C])},
     "reduction of powers": {Sum.over(w**2, [C])},
@@ -71,7 +80,7 @@ SOLVED = {
 OPEN = {
     "factor": {w, g, named["gate"]},
     "function": {tanh(w), exp(w)},
-    "logarithm": {1 + w**2, *(v.tensor for v in RELATIONS.parts)},
+    "logarithm": {1 + w**2},  # and no part
     "definition": {named[name] for name in ("total", "root", "growing", "bent")},
 }
 
@@ -91,10 +100,13 @@ def assert_all_hold(relations, seed):
 
 def test_every_way_has_what_it_solves():
     assert SOLVED.keys() == table.keys()
+    solved = {name: members.keys() for name, members in relations().solved.items()}
     for name, members in SOLVED.items():
-        assert members <= RELATIONS.solved[name].keys(), name
+        assert members <= solved[name], name
+    assert relations().with_parts(exp(x + w)) in solved["function"]
     for name, members in OPEN.items():
-        assert not members & RELATIONS.solved[name].keys(), name
+        assert not members & solved[name], name
+    assert not {part.tensor for part in relations().parts} & solved["logarithm"]
 
 
 def test_what_lies_along_more_axes_is_used_beside_an_exponential_that_does():
@@ -119,9 +131,13 @@ def test_a_function_that_has_a_name_is_told_by_what_is_made_of_it():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_member_is_what_it_is_said_to_equal(seed):
-    assert_all_hold(RELATIONS, seed)
+    assert_all_hold(relations(), seed)
 
 
-@pytest.mark.parametrize("forward", list_forwards(), ids=lambda forward: forward.definition.snake)
+@pytest.mark.parametrize(
+    "forward",
+    sampled(list_forwards(), lambda f: f.definition.snake),
+    ids=lambda f: f.definition.snake,
+)
 def test_in_the_gallery_too(forward):
     assert_all_hold(relations_of(forward.definition), 1)

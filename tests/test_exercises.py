@@ -15,6 +15,7 @@ with pytest.MonkeyPatch.context() as patch:
     from character_model import network
     from character_model.words import Examples
 
+pytestmark = pytest.mark.names
 DTYPES = (torch.float32, torch.float64)
 CAPABILITIES = ("DEFAULT", "AVX2", "AVX512")  # each CPU has those before its own
 STATEMENTS = (

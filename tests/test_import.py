@@ -7,7 +7,6 @@ asked for (``make test-thorough``).
 import ast
 import importlib.util
 import math
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 import sympy
 import torch
 import torch.nn as nn
+import warm
 from torch.utils._sympy.functions import FloorDiv, PythonMod
 
 import derive
@@ -407,7 +407,7 @@ def test_a_second_import_is_the_same_or_says_what_would_be_lost(tmp_path):
         what = f"{tmp_path}/unusual.py:scaled"
         given = ["--axes", "x: N C", "--with", f"temperature={number}, how=sum"]
         command = [sys.executable, "-m", "gradform", "import", what, *given, "--out", str(tmp_path)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return warm.run(command, capture_output=True, text=True, check=False)
 
     assert [again(number).returncode for number in (0.5, 0.5)] == [0, 0]
     assert "was imported before and differs" in again(0.25).stderr

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 from codegen.commands.cli import main
 from codegen.driver.lean import generate
@@ -44,7 +45,7 @@ def folder(tmp_path_factory):
 
 
 def started(program: str, folder: Path, cache: Path) -> subprocess.Popen:
-    return subprocess.Popen(
+    return warm.Popen(
         [sys.executable, "-c", program],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "GRADFORM_KERNELS": str(cache)},

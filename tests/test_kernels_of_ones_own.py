@@ -236,7 +236,13 @@ AXES += "Gate = Axis('Gate', 2)\n"
 
 
 @pytest.mark.skipif(not COMPILED, reason="no C++ compiler")
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(body, id=name, marks=[pytest.mark.slow] * (i % 3 > 0))
+        for i, (name, body) in enumerate(BODIES.items())
+    ],
+)
 def test_kernels_of_a_forward_of_ones_own(body, tmp_path):
     file = tmp_path / "own.py"
     more = "from derive import Flip, Reduced, Scalar, Shift, Size, Unflatten, Window\n"

@@ -29,6 +29,7 @@ with pytest.MonkeyPatch.context() as patch:
     from character_model import checkpoint, network, pictures, training, words
     from character_model.mistakes import Mistake
 
+pytestmark = pytest.mark.names
 SEED = 2147483647
 PARAMETERS = ("C", "W1", "b1", "W2", "b2", "bngain", "bnbias")
 STEPS, HIDDEN = 300, 32
@@ -556,7 +557,6 @@ def test_without_matplotlib_a_run_does_not_begin(tmp_path, monkeypatch, capsys):
 # The words
 
 
-@pytest.mark.names
 @pytest.mark.skipif(not NAMES.is_file(), reason=f"no names at {NAMES}: set GRADFORM_NAMES")
 def test_the_names_give_the_published_numbers_of_examples():
     data = words.load(NAMES)

@@ -22,6 +22,7 @@ from references import (
 from generated.batch_norm import batch_norm, batch_norm_backward, batch_norm_forward
 from generated.softmax_nll import softmax_nll, softmax_nll_backward, softmax_nll_forward
 
+pytestmark = pytest.mark.names
 CONTEXT, EMBEDDING, HIDDEN, SYMBOLS, BATCH = 3, 10, 64, 27, 32
 SEED = 2147483647
 PARAMETERS = ("C", "W1", "b1", "W2", "b2", "bngain", "bnbias")
@@ -89,7 +90,7 @@ def leaves_of(parameters, dtype) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(
     scope="module",
-    params=["words of our own", pytest.param("names", marks=pytest.mark.names)],
+    params=["words of our own", "names"],
 )
 def batch(request) -> tuple[torch.Tensor, torch.Tensor]:
     """The contexts and labels of 32 training examples."""
@@ -104,7 +105,6 @@ def batch(request) -> tuple[torch.Tensor, torch.Tensor]:
     return contexts[chosen], labels[chosen]
 
 
-@pytest.mark.names
 @pytest.mark.skipif(not NAMES.is_file(), reason=f"no names at {NAMES}: set GRADFORM_NAMES")
 def test_the_names_give_the_published_number_of_examples():
     contexts, labels = training_examples(NAMES)

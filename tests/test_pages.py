@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import forwards
 import pytest
+from sampling import sampled
 from sympy import Abs, And, Function, Ne, Or, Piecewise, Rational, cbrt, exp, log, sin, sqrt
 
 from derive import Axis, Flatten, Max, OneHot, Sum
@@ -69,7 +70,7 @@ class Tags(HTMLParser):
         assert self.open and self.open.pop() == tag
 
 
-@pytest.mark.parametrize("name", FORWARDS)
+@pytest.mark.parametrize("name", sampled(FORWARDS))
 def test_a_page_is_well_formed_complete_and_alone(name, shown):
     """One test for each forward, so that it is derived once."""
     document = shown(name)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import warm
 from forwards import HEAD
 
 import codegen.driver.cache
@@ -114,7 +115,7 @@ def test_processes_are_handed_little(tmp_path, monkeypatch):
 
 
 def test_what_is_unproved_in_another_process_is_not_written(tmp_path):
-    result = subprocess.run(
+    result = warm.run(
         [*COMMAND, str(written(tmp_path, SMALL, NEVER_CLOSE_ENOUGH)), "--out", tmp_path / "out"],
         capture_output=True,
         text=True,
@@ -127,7 +128,7 @@ def test_what_is_unproved_in_another_process_is_not_written(tmp_path):
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_question_that_was_not_understood_is_said_as_by_one_process(tmp_path, cores):
-    result = subprocess.run(
+    result = warm.run(
         [
             *on(cores),
             str(written(tmp_path, SMALL, WITHOUT_A_PRINTER_LINE)),
@@ -149,7 +150,7 @@ def test_a_question_that_was_not_understood_is_said_as_by_one_process(tmp_path, 
 @pytest.fixture
 def process(tmp_path):
     """A run of which one process is at work and will not end, and the other has nothing to do."""
-    process = subprocess.Popen(
+    process = warm.Popen(
         [*COMMAND, str(written(tmp_path, SMALL, NEVER_DONE)), "--out", tmp_path / "out"],
         stderr=subprocess.PIPE,
         text=True,

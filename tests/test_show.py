@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import warm
 from forwards import HEAD
 from rich.console import Console
 from sympy import Symbol, exp, expand, sqrt
@@ -292,9 +293,8 @@ def test_a_question_that_is_not_understood(arguments, says, capsys):
 
 
 def test_piped_text_is_plain_and_narrow_enough(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-m", "derive", "show", "batch_norm"], capture_output=True, cwd=ROOT
-    )
+    command = [sys.executable, "-m", "derive", "show", "batch_norm"]
+    run = warm.run(command, capture_output=True, cwd=ROOT)
     text = run.stdout.decode()
     assert run.returncode == 0 and "\x1b" not in text
     assert all(len(line) <= 160 and line == line.rstrip() for line in text.splitlines())
@@ -331,7 +331,7 @@ def test_what_a_terminal_would_obey_is_left_out(tmp_path, capsys):
 
 
 def test_whoever_reads_may_stop_reading():
-    show = subprocess.Popen(
+    show = warm.Popen(
         [sys.executable, "-m", "derive", "show", "tanh"], cwd=ROOT, stdout=-1, stderr=-1
     )
     show.stdout.close()

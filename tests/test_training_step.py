@@ -11,6 +11,7 @@ SPECIFICATION = importlib.util.spec_from_file_location("training_step", FILE)
 training_step = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(training_step)
 
+pytestmark = pytest.mark.names
 QUICK = ["--rounds", "1", "--threads", "1", "--hidden", "7"]
 
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 INTERPRET = "TRITON_INTERPRET"
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="no Triton: pip install triton"
+    importlib.util.find_spec("triton") is None, reason="no Triton: make triton"
 )
 written = pytest.mark.skipif(
     not (ROOT / "generated" / "triton").is_dir(), reason="no kernels in generated/triton"

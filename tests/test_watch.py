@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 from forwards import HEAD
 
+import codegen.commands.deriving
 import derive
 from codegen.commands.cli import gradform
 from codegen.commands.comparison import DerivationFact, ForwardFacts, changes, described
@@ -110,7 +112,13 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.fixture
-def repository(tmp_path, monkeypatch):
+def warmed(monkeypatch):
+    """Processes that derive start warm; those of `test_diff_takes_the_gallery_as_it_was` do not."""
+    monkeypatch.setattr(codegen.commands.deriving, "subprocess", warm)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch, warmed):
     """With a forward, and a module beside it that says the power."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRADFORM_CACHE", str(tmp_path / "cache"))
@@ -206,11 +214,15 @@ class Watcher:
     """The command in a process of its own, and what it has said so far."""
 
     def __init__(self, folder: Path, *arguments: str):
-        program = "from codegen.__main__ import gradform; gradform()"
-        self.process = subprocess.Popen(
+        program = (
+            "import warm, codegen.commands.deriving as deriving; deriving.subprocess = warm;"
+            "from codegen.__main__ import gradform; gradform()"
+        )
+        path = os.pathsep.join([str(ROOT), str(Path(__file__).parent)])
+        self.process = warm.Popen(
             [sys.executable, "-c", program, "watch", *arguments],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "GRADFORM_CACHE": ""},
+            env={**os.environ, "PYTHONPATH": path, "GRADFORM_CACHE": ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -235,7 +247,7 @@ class Watcher:
         raise AssertionError(f"{words!r} was not said: {self.lines}")
 
 
-def test_who_derives_ends_with_who_asked_and_writes_nothing(tmp_path):
+def test_who_derives_ends_with_who_asked_and_writes_nothing(tmp_path, warmed):
     """A watcher that is killed, or whose terminal is closed, leaves nobody behind who writes."""
     (tmp_path / "square.py").write_text(SQUARE)
     out = tmp_path / "out"
