@@ -1,7 +1,7 @@
-"""Reading a formula in torch or in the notation: nothing of it is run.
+"""Read a formula in torch or in the notation, without running any of it.
 
-In: a text, and the `Definition` whose names stand in it.
-Out: a `Reading`: claims, each an expression in named axes; or `NotUnderstood`, with the place.
+In: a text, and the `Definition` whose names it uses. Out: a `Reading`, that is claims, each an
+expression in named axes; or `NotUnderstood`, with the position in the text.
 
 source.py        the text, bounded and parsed; refusals.py: where and why something is not read
 names.py         what a name means; operations: what a call of torch's means

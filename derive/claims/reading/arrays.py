@@ -1,5 +1,5 @@
-"""What the rows of `derive.language.torch_ops` are made of, over expressions with torch's
-dimensions; and torch's arguments, as the text has them, as the kinds that a row asks for.
+"""The operations that rows of `derive.language.torch_ops` need, implemented on expressions with
+torch's dimensions; and conversion of the text's arguments to the kinds that a row asks for.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Formulas:
     def __init__(
         self, space: Space, row: Op, held: str | None = None, into: TextValue | None = None
     ):
-        """``held`` is the dtype that the user asks for, ``into`` the row's input."""
+        """``held`` is the dtype asked for, ``into`` the row's input."""
         self.space, self.row, self.held, self.into = space, row, held, into
 
     # Entries
@@ -359,7 +359,7 @@ class Formulas:
         return self.sum(self.each(formula, x, self.position(x, dim), there), dim, True)
 
     def selected(self, x: TextValue, dim: int, index: TextValue) -> TextValue:
-        """The dimension goes to the front, is picked, and what it became goes back."""
+        """Move the dimension to the front, index it, and move the result back."""
         index = picking.indices(index, "the index")
         front = [dim, *(i for i in range(x.rank) if i != dim)]
         found = picking.picked(self.space, self.permuted(x, front), [index])
@@ -389,7 +389,7 @@ class Formulas:
             return number(0)
         return TextValue(Position(axis), (axis, *(None,) * (x.rank - dim - 1)), whole=True)
 
-    # Made of nothing
+    # Creation
 
     def counting(self, size: Expr) -> TextValue:
         self.space.need(size, 1)
@@ -467,7 +467,7 @@ def _number(value, name: str) -> Expr:
 
 
 def given(space: Space, row: Op, bound: inspect.BoundArguments) -> tuple[list, dict]:
-    """The arguments, as the kinds of the row."""
+    """The arguments, converted to the kinds of the row."""
     found = [x[0] if isinstance(x, tuple) and x else x for x in bound.arguments.values()]
     first = next((x for x in found if isinstance(x, TextValue)), None)
     place, keywords = [], {}
@@ -578,7 +578,7 @@ def usage(row: Op) -> str:
 
 
 def operation_of(row: Op) -> Operation:
-    """The row as an entry of the reader's vocabulary."""
+    """The row as an entry in the reader's vocabulary."""
     signature = inspect.signature(row.meaning)
 
     def compute(space: Space, *arguments, dtype=None, device=None, **keywords):
@@ -618,7 +618,7 @@ def operation_of(row: Op) -> Operation:
     return Operation(compute, row.forms)
 
 
-PRIVATE = ("_", "special_", "linalg_", "F_", "Tensor_")  # how names begin that only ATen has
+PRIVATE = ("_", "special_", "linalg_", "F_", "Tensor_")  # prefixes of ATen-only names
 OPERATIONS = {name: operation_of(row) for name, row in table.items()}
 shared = {
     name: o
@@ -628,6 +628,6 @@ shared = {
 
 
 def within(module: str) -> dict[str, Operation]:
-    """The functions of a module of torch's, as of torch.special, by their names there."""
+    """The functions of a torch module such as torch.special, by name."""
     start = f"{module}_"
     return {name.removeprefix(start): o for name, o in OPERATIONS.items() if name.startswith(start)}

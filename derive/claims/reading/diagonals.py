@@ -14,7 +14,7 @@ from derive.language.symbols import Axis
 
 
 class NamedValues(Protocol):
-    """What knows the axes and the values of a formula by their names."""
+    """The interface that looks up axes and values of a formula by name."""
 
     space: Space
 

@@ -1,4 +1,4 @@
-"""The project's own notation in a formula: nodes that name their axes, and align by name."""
+"""Calls of the notation's own nodes inside a formula; nodes name their axes and align by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
 
-# What goes along an axis: how it is made, and its options.
+# Scans: the constructor of each, and its options.
 SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
     "CumSum": (CumSum, frozenset({"reverse", "exclusive"})),
     "CumProd": (CumProd, frozenset({"exclusive"})),
@@ -54,13 +54,15 @@ NODES = frozenset(
 
 
 def uses_notation(tree: ast.AST) -> bool:
-    """Whether a text is written in the notation: then its names align by name."""
+    """Whether a text uses the notation, so that its values align by axis name."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(func, ast.Name) and func.id in NODES for func in calls)
 
 
 class Notation:
-    """Reads calls of the nodes; ``read`` reads any expression, ``size`` a name that is a size."""
+    """Reads calls of the notation's nodes; ``read`` reads any expression, ``size`` the name of a
+    size.
+    """
 
     def __init__(self, space: Space, names: TextNames, read: Callable, local: Callable):
         self.space, self.names, self.read, self.local = space, names, read, local
@@ -86,7 +88,7 @@ class Notation:
         return value
 
     def axis(self, node: ast.AST, among: TextValue | None = None, what: str = "") -> Axis:
-        """The axis that is named; one of those of ``among``."""
+        """The axis that ``node`` names, restricted to the axes of ``among`` if given."""
         axis = self.known_axis(node)
         if axis is None:
             raise Refusal(
@@ -247,7 +249,7 @@ class Notation:
         return number(parts[0].expression / (parts[1].expression if below else Integer(1)))
 
     def piecewise(self, *choices) -> TextValue:
-        """The choices from the last: each one where its condition holds, else those behind it."""
+        """Build a piecewise value from the last choice to the first."""
         result = None
         for choice in reversed(choices):
             if not isinstance(choice, ast.Tuple) or len(choice.elts) != 2:

@@ -1,7 +1,7 @@
-"""Reads a backward of several lines: what its names hold at the end.
+"""Run a backward of several lines symbolically; the result is what its names hold at the end.
 
-Names are bound as Python binds them, and tensors are written into as torch writes (``memory.py``).
-A line whose shapes do not fit breaks the names that it assigns, and no other.
+Names are bound as in Python, and tensors are written into as in torch (``memory.py``). A line whose
+shapes do not fit breaks only the names it assigns.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from derive.claims.reading.values import NUMBER, Space, TextValue
 from derive.claims.reading.writes import Writes, is_number
 from derive.language.symbols import Tensor, is_number_or_size
 
-MOST_PARTS = 16  # names on the left of one line
+MOST_PARTS = 16  # targets of one assignment
 
 
 class TextProgram(Writes):
-    """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
-    at the end, where they are known: a line that reads one of them is given the true gradient,
-    times the number of ``names.scales``.
+    """Runs the lines of a text symbolically. ``finals`` are the final versions of gradients, where
+    known: a line that reads one is given the true gradient, times its factor in ``names.scales``.
     """
 
     def __init__(
@@ -54,13 +53,13 @@ class TextProgram(Writes):
         self.expressions = ExpressionReader(source, space, names, self.lookup, self.write_into)
         self.loops = InLoops(space)
         self.assigned: dict[str, int] = {}
-        self.typed: dict[str, str] = {}  # what the text calls its names
-        self.written: list[tuple[Version, TextLine]] = []  # all that names have held
+        self.typed: dict[str, str] = {}  # the text's own spelling of names
+        self.written: list[tuple[Version, TextLine]] = []  # every version of every name
 
     # Names
 
     def lookup(self, name: str):
-        """What the text assigned to a name; None where it did not."""
+        """The text's value of a name; None if it assigned none."""
         own = self.names.ours(name)
         self.reads_upstream |= own in self.names.upstreams
         cell = self.cells.get(own)
@@ -74,7 +73,7 @@ class TextProgram(Writes):
                 raise self._inherited(cell, name)
             return self.names.gradient(of, self.space)
         others = (name for name in self.finals if name != own)
-        for other in (own, *others):  # two names may be one tensor: the one that is read, if right
+        for other in (own, *others):  # two names may alias: prefer the version that is right
             if self.finals.get(other) == cell.version and self.cells.get(other) is cell:
                 return as_if_right(self.names, self.space, self.names.adjoints[other], cell.value)
         return stored_in(cell)
@@ -100,7 +99,7 @@ class TextProgram(Writes):
     # Statements
 
     def run(self, statements: list[ast.stmt]) -> None:
-        """Every statement in its order. Raises `Refusal`."""
+        """Run every statement in order. Raises `Refusal`."""
         self.assigned = assigned_in(statements, self.names, self.of)
         self.last = statements[-1]
         self.run_all(statements)
@@ -120,12 +119,12 @@ class TextProgram(Writes):
             except Refusal as error:
                 error.node = error.node or statement
                 raise
-            except Mismatch as error:  # in a line that assigns nothing that it could break
+            except Mismatch as error:  # the line assigns nothing that could be marked broken
                 raise Refusal(error.problem, error.remedy, error.node or statement) from None
             self._note(statement)
 
     def _note(self, statement: ast.stmt) -> None:
-        """What the names hold that this line assigned, or wrote into."""
+        """Record the new versions of names that this line assigned or wrote into."""
         known = {version for version, _ in self.written}
         for own, cell in self.cells.items():
             is_new = cell.version not in known and not self.space.blocks
@@ -177,7 +176,7 @@ class TextProgram(Writes):
         raise Refusal(f"{count} names, but {found} values", "write as many", target)
 
     def _evaluated(self, node: ast.AST, statement: ast.stmt) -> Cell:
-        """The tensor that an expression gives: a new one, or the one that a name is bound to."""
+        """The cell that an expression yields: a new one, or one already bound."""
         if isinstance(node, ast.Name):
             cell = self.cells.get(self.names.ours(node.id))
             if cell is not None and not is_number(cell.value):
@@ -221,7 +220,7 @@ class TextProgram(Writes):
         self.upstream = value.expression
 
     def _expression(self, node: ast.Expr | ast.Return) -> None:
-        """The last line may be the formula itself; another one writes into a tensor."""
+        """An expression statement: the formula itself if last, otherwise an in-place write."""
         value = node.value
         if value is None or (isinstance(value, ast.Constant) and isinstance(value.value, str)):
             return
@@ -246,7 +245,7 @@ class TextProgram(Writes):
             raise Refusal("this is not a tensor", "write one expression", value)
 
     def _appends(self, node: ast.expr) -> bool:
-        """``parts.append(x)`` of a list that the text began."""
+        """Handle ``parts.append(x)`` on a list the text created."""
         func = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
         if not isinstance(func, ast.Attribute) or func.attr != "append" or node.keywords:
             return False
@@ -270,7 +269,7 @@ class TextProgram(Writes):
 
 
 def _along_first(space: Space, x: TextValue) -> TextValue | tuple[TextValue, ...]:
-    """The parts of a tensor along its first dimension, where their number is known."""
+    """Unpack a tensor along its first dimension, if its length is known."""
     count = space.fixed_size(x.dims[0])
     if count is None or count > MOST_PARTS:
         return x

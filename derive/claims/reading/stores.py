@@ -1,4 +1,4 @@
-"""What is written into a part of a tensor: ``x[index] = value``, ``x[index] += value``."""
+"""Writes into a part of a tensor: ``x[index] = value``, ``x[index] += value``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from derive.claims.reading.values import MASK, PLACE, Space, TextValue, entries
 
 @dataclass(frozen=True)
 class Store:
-    """How it is written: with an operator, what is there and what comes are ``combined``."""
+    """The kind of write: an assignment, or ``combined`` of old and new value."""
 
     operate: Callable | None = None
     combined: Callable[[TextValue], TextValue] | None = None
@@ -47,7 +47,7 @@ def stored(
     value: Callable[[], TextValue],
     write: Store,
 ) -> TextValue:
-    """``x`` after ``value`` was written into the part of it that ``index`` names."""
+    """``x`` after ``value`` was written into ``x[index]``."""
     space, combined = expressions.space, write.combined
     items = items_of(expressions, index)
     if all(item == ":" or item is Ellipsis for item in items):
@@ -92,13 +92,13 @@ def _in_part(
 
 
 def _added(space: Space, x: TextValue, more: TextValue, write: Store) -> TextValue:
-    """What is added to a part of ``x``."""
+    """Add a value to a part of ``x``."""
     in_place(x, write.operate(space, _entry(x), _entry(more)))
     return entries(more if write.operate is plus else negated(space, more), x.dtype)
 
 
 def _entry(x: TextValue) -> TextValue:
-    """Any entry of a tensor: what torch says of its dtype it says of all."""
+    """A generic entry of a tensor, enough to check torch's dtype rules."""
     return replace(x, expression=Integer(1), dims=())
 
 
@@ -111,9 +111,9 @@ def stored_in_blocks(
     operate: Callable | None,
     cell: Cell,
 ) -> TextValue:
-    """``x`` after all rounds of loops over blocks have written ``value`` into their own.
+    """``x`` after all rounds of loops over blocks have written their blocks.
 
-    Long: what is written, where, how, and the tensor that it is written into.
+    Long: the value, the target, the kind of write, and the loops.
     """
     space, adds = loops.space, operate in (plus, subtracted)
     items = by_dimension(x, items_of(expressions, index))
@@ -144,9 +144,9 @@ def stored_in_loop(
     operate: Callable | None,
     cell: Cell,
 ) -> TextValue:
-    """``x`` after all rounds of the loops around a line have written ``value`` into their part.
+    """``x`` after all rounds of the enclosing loops have written their parts.
 
-    Long: what is written, where, how, and the tensor that it is written into.
+    Long: the value, the target, the kind of write, and the loops.
     """
     items = items_of(expressions, index)
     places = {axis_of(item) for item in items if is_place(item) and item.kind == PLACE}

@@ -1,4 +1,4 @@
-"""Python's syntax that is not read: what is said of it, and what to write in its place."""
+"""Unsupported Python syntax: the message, and the replacement to suggest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements that write into a tensor, and the loops and branches that they stand in."""
+"""Statements that write into a tensor, and the loops and branches around them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = f"write dx += ..., or {WHOLE}"
 
 
 class Writes:
-    """What a `Program` does with such statements; ``run_all`` runs those inside of others."""
+    """The part of a `Program` that runs such statements; ``run_all`` runs nested ones."""
 
     space: Space
     names: TextNames
@@ -56,10 +56,10 @@ class Writes:
         del self.loops.guards[guards:]
         self.loops.leave()
         for name in [n for n, cell in self.memory.cells.items() if {*inside} & {*cell.loops}]:
-            del self.memory.cells[name]  # what the last round left behind
+            del self.memory.cells[name]  # left over from the last round
 
     def _blocks(self, node: ast.For, ends: list[ast.expr]) -> tuple[Named, TextValue]:
-        """The names of a loop over ``range(0, N, C)``, and N."""
+        """The names in a loop over ``range(0, N, C)``, and N."""
         start, stop, step = map(self.expressions.value, ends)
         sizes = all(v.kind == NUMBER and v.dtype == INT for v in (start, stop, step))
         if not sizes or start.expression != 0 or not step.expression.is_positive:
@@ -78,7 +78,7 @@ class Writes:
         return Named(node.target.id, means(step), means(stop)), stop
 
     def branch(self, node: ast.If) -> None:
-        """In a loop, the lines of both branches, each where its condition holds."""
+        """Run both branches of an ``if`` in a loop, each guarded by its condition."""
         test = self.expressions.value(node.test) if self.loops.axes else None
         if test is None or test.kind != MASK or test.dims:
             raise Refusal(*STATEMENTS[ast.If], node)
@@ -88,7 +88,7 @@ class Writes:
             guards.append(condition)
             self.run_all(lines[:-1] if skips else lines)
             guards.pop()
-            if skips:  # what follows is run where this branch is not taken
+            if skips:  # the rest runs only if this branch is not taken
                 guards.append(1 - condition)
                 if lines is node.body:
                     self.run_all(node.orelse)
@@ -126,7 +126,7 @@ class Writes:
             self.memory.write(cell, node.target, node, with_all_rounds)
 
     def _added(self, cell: Cell, operate: Callable, value: TextValue) -> TextValue:
-        """What all rounds of the loops around a line add to a tensor."""
+        """The total that all rounds of the enclosing loops add to a tensor."""
         if not self.loops.guards and not self.loops.outside(cell.loops):
             return value
         if operate not in (plus, subtracted):
@@ -143,7 +143,7 @@ class Writes:
         operate: Callable | None = None,
         combined: Callable | None = None,
     ) -> None:
-        """``x[index] = value``, or with an operator ``x[index] += value``."""
+        """``x[index] = value``, or ``x[index] += value`` with an operator."""
         if not isinstance(target.value, ast.Name):
             part = self.expressions.value(target.value)
             how = Store(operate, combined)
@@ -167,8 +167,8 @@ class Writes:
         self.memory.write(cell, target, node, change)
 
     def write_into(self, target: ast.expr, x: TextValue, new: TextValue) -> TextValue:
-        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees. What is
-        written into a view of a name is put back where it was read.
+        """``x.add_(y)`` into a named tensor or a temporary; a write into a view reaches
+        its base.
         """
         if not isinstance(new, TextValue):
             raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", target)
