@@ -1,5 +1,5 @@
-"""Sizes that are made of others, in the order in which they are tried, and the refusal of what a
-function needs to be equal though it was said to be different.
+"""Candidate relations between sizes, in the order they are tried, and the refusal of a function
+that needs sizes to be equal though the user named them differently.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
 from derive.language.errors import QuestionError
 
-MULTIPLES = (2, 3, 4, 8)  # of another size, that a size is tried to be
-NEAR = (-1, 1, -2, 2)  # more than another size
-MOST_WAYS = 600  # of which each is a run, if only of shapes
+MULTIPLES = (2, 3, 4, 8)  # of another size
+NEAR = (-1, 1, -2, 2)  # offsets from another size
+MOST_WAYS = 600  # each costs a run on meta tensors
 OF_VALUES = (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -37,7 +37,7 @@ OF_VALUES = (
 
 @dataclass(frozen=True)
 class Made:
-    """A size that is made of others, or this number."""
+    """A size defined by an expression of others, or a number."""
 
     formula: Expr
 
@@ -49,9 +49,9 @@ Recipe = Mapping[str, Made]
 
 
 def with_made(sizes: Mapping[str, int], recipe: Recipe) -> dict[str, int]:
-    """These sizes, with what is made of them."""
+    """These sizes, with dependent sizes computed."""
     found = dict(sizes)
-    for _ in recipe:  # one may be made of another that is made
+    for _ in recipe:  # dependent sizes may depend on each other
         found |= {axis: size(found) for axis, size in recipe.items()}
     return found
 
@@ -62,8 +62,8 @@ def ways(
     arguments: Sequence[Argument],
     numbers: Collection[int],
 ) -> Iterator[Recipe]:
-    """None, then one of the ``free`` sizes that is made of others or one of the ``numbers``, then
-    two. That two sizes are equal, which they were not said to be, comes after what is no less
+    """Yield None, then one dependent size (an expression of others or one of ``numbers``), then
+    two. Equality of two sizes that the user named differently comes after everything equally
     simple.
     """
     known = [Integer(n) for n in sorted(numbers)]
@@ -85,7 +85,7 @@ def ways(
         (axis, Made(Symbol(a))) for axis in free for a in axes if axes.index(a) < axes.index(axis)
     ]
     unnamed = [(axis, made) for axis, made in equal if not is_merged(axis, made)]
-    # a module's parameters have the sizes that they have; a literal size is the user's
+    # a module's parameters have fixed sizes; a literal size is the user's
     of_module = any(axis.startswith(GUESSED) for axis in axes)
     single = [*fixed * of_module, *multiples, *of_numbers, *products, *unnamed, *near]
     single += _solved(free, lengths, [*lengths, *(Symbol(a) for a in axes if a not in free)])
@@ -105,7 +105,7 @@ def ways(
 def _solved(
     free: Sequence[str], lengths: Sequence[Expr], others: Sequence[Expr]
 ) -> list[tuple[str, Made]]:
-    """The sizes at which lengths that are made of them are others."""
+    """Solve for sizes at which these lengths equal others."""
     return [
         (str(name), Made(found))
         for length, other in itertools.product(lengths, others)
@@ -125,7 +125,7 @@ def _plus(axis: str, k: int) -> Expr:
 
 
 def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
-    """Two of these, none of which is made of the other."""
+    """Pairs of independent relations."""
     for (a, one), (b, other) in itertools.combinations(single, 2):
         apart = Symbol(a) not in other.formula.free_symbols
         if a != b and apart and Symbol(b) not in one.formula.free_symbols:
@@ -133,7 +133,7 @@ def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
 
 
 def _by_position(free: Sequence[str], arguments: Sequence[Argument]) -> Iterator[Recipe]:
-    """Axes that stand at the same place of all tensors, as torch broadcasts them, are equal."""
+    """Equate axes at the same broadcast position in all tensors."""
     found: dict[str, Made] = {}
     for place in range(max((a.rank for a in arguments), default=0)):
         there = [a.axes[-1 - place] for a in arguments if a.rank > place]
@@ -144,7 +144,7 @@ def _by_position(free: Sequence[str], arguments: Sequence[Argument]) -> Iterator
 
 
 def is_merged(axis: str, made: Made) -> bool:
-    """Whether an axis that the user named is another one of these, or a number."""
+    """Whether a relation merges an axis the user named with another one or a number."""
     if axis.startswith(GUESSED):
         return False
     return made.formula.is_Integer or (
@@ -153,7 +153,7 @@ def is_merged(axis: str, made: Made) -> bool:
 
 
 class OnlyEqual(QuestionError):
-    """A function runs only where sizes are equal that were not said to be."""
+    """A function runs only if sizes are equal that the user named differently."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class OnlyEqual(QuestionError):
         )
 
     def verdict(self, name: str) -> str:
-        """Of a Function that has a backward."""
+        """The same refusal for a Function that has a backward."""
         place = self.place
         return (
             f"wrong: the axes of {name}: it runs only where {self.equal}, line {place.line}\n"
@@ -182,7 +182,7 @@ class OnlyEqual(QuestionError):
 
 
 def said(arguments: Sequence[Argument], merged: Recipe) -> str:
-    """The axes as they are typed, with one name for those that are equal."""
+    """The axes as typed, with one name for equal ones."""
     names = {axis: str(made.formula) for axis, made in merged.items()}
     renamed = [NAME.sub(lambda m: names.get(m[0], m[0]), " ".join(a.axes)) for a in arguments]
     named = [" ".join(axis_said(axis, "") for axis in axes.split()) for axes in renamed]
@@ -192,9 +192,7 @@ def said(arguments: Sequence[Argument], merged: Recipe) -> str:
 
 
 def shaped(subject: Subject, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> None:
-    """Raises what the function raises at these sizes, as far as shapes alone tell, and computes
-    nothing.
-    """
+    """Run on meta tensors only, and raise what the function raises at these sizes."""
     try:
         with quiet(), FakeTensorMode(allow_non_fake_inputs=True), run_in_double():
             subject.module(arguments)(*(_empty(a, sizes) for a in arguments))

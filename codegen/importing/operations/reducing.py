@@ -1,4 +1,4 @@
-"""Sums, means, variances, norms, maxima, softmax."""
+"""Reductions: sums, means, variances, norms, maxima, softmax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ARG_MAX_ONLY = "use the values; indices of maxima may only index, as in x.gather
 
 
 def hits(r, x, dim, keepdim) -> TreeValue:
-    """The index of the largest entry, as the one-hot of it."""
+    """The argmax, represented by its one-hot."""
     i = dim % x.rank
     x = r.single(r.as_number(x), i)
     if x.dims[i] == ():
@@ -22,11 +22,11 @@ def hits(r, x, dim, keepdim) -> TreeValue:
     return TreeValue(found.tree, found.dims, ARGMAX, axis)
 
 
-# Softmax and its like
+# Softmax and similar
 
 
 def exponentials(r, x) -> tuple[TreeValue, TreeValue]:
-    """(scores, their exponentials): a masked score, which is -oo, has 0."""
+    """Return (scores, exp(scores)); a masked score of -oo has exponential 0."""
     x = r.let("scores", r.as_number(x))
     written = next(
         (s.tree for s in r.statements if x.tree == trees.tensor(s.name, x.tree.free)), x.tree

@@ -1,9 +1,9 @@
-"""Operations of torch's that no row has, each with the reason and what to do; both doors say it."""
+"""Unsupported torch operations, each with the reason and a remedy; both front ends print it."""
 
 from __future__ import annotations
 
 OUTSIDE = "draw them outside the function and pass them as an argument"
-# The reason, and the remedy: the names, as Python and ATen have them.
+# The reason and the remedy, by the operation's names in Python and ATen.
 REASONS: dict[tuple[str, str], str] = {
     ("random numbers", OUTSIDE): (
         "rand randn randint rand_like randn_like randint_like bernoulli normal normal_ uniform"
