@@ -355,7 +355,7 @@ def test_the_mathematics_of_the_project_is_no_place_to_write_to(capsys):
     mathematics = ROOT / "derive" / "math" / "relu.py"
     before = mathematics.read_text()
     assert main(["relu", "--out", str(mathematics.parent)]) == 2
-    assert "relu.py is read here, and would be lost" in capsys.readouterr().err
+    assert "relu.py is an input of this run, and would be overwritten" in capsys.readouterr().err
     assert mathematics.read_text() == before
 
 

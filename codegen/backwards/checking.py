@@ -68,7 +68,7 @@ def check_function(
     ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
     tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
     file where it is a name: then nothing is traced, and its derivative is compared in numbers.
-    ``options`` are values of arguments that are no tensors, ``"reduction=mean"``; of the others
+    ``options`` are values of non-tensor arguments, ``"reduction=mean"``; of the others
     every value is checked that the code compares them with.
     Raises `QuestionError` for what is not understood.
 

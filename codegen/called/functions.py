@@ -74,7 +74,7 @@ def function(
     ``asked`` is a `Forward`; or the axes of the tensors of a torch function that this decorates,
     ``"x: N C, labels: N"``. Nothing is derived before the first call, or `DerivedFunction.derive`.
     ``sizes`` are those of an example, for a torch function that does not accept all sizes;
-    ``options`` the values of arguments that are no tensors, ``"p=0.1"``; ``limit`` is in seconds,
+    ``options`` the values of non-tensor arguments, ``"p=0.1"``; ``limit`` is in seconds,
     for derivation and proof.
 
     Raises `QuestionError` for anything else.
@@ -246,7 +246,7 @@ class DerivedFunction:
         if self in outer:
             raise QuestionError(
                 f"{self.__name__} calls itself, so it has no formula",
-                "call the torch function that is meant under a name of its own",
+                "give it another name than the torch function that it calls",
             )
         with self._alone:
             if self._finding is None or self._finding.done():

@@ -20,8 +20,8 @@ from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
 from derive.language.errors import Place, QuestionError
 
-APART = "a round of this loop needs more than its own block"
-AT_ONCE = "write it for all entries at once, or import what one round computes"
+APART = "an iteration of this loop reads more than its own block"
+AT_ONCE = "write it for all entries at once, or import what one iteration computes"
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def parser_of_torch(program: str, said: str, examples: str, status: str) -> Pars
         default="",
         dest="options",
         metavar="VALUES",
-        help='values of arguments that are no tensors: "temperature=0.07, reduction=mean"',
+        help='values of non-tensor arguments: "temperature=0.07, reduction=mean"',
     )
     return parser
 

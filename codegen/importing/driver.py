@@ -77,7 +77,7 @@ def from_torch(
 
     ``axes`` names the axes of its tensors, ``"x: N C, labels: N"``; parameters of a module need
     none. ``sizes`` are those of an example, if the function does not accept all sizes,
-    ``options`` values of arguments that are no tensors: ``"temperature=0.07"``. The forward is
+    ``options`` values of non-tensor arguments: ``"temperature=0.07"``. The forward is
     compared numerically with the function before it is returned.
 
     Raises `QuestionError`, with file and line, for code that the notation cannot express.
@@ -181,7 +181,7 @@ def _outputs(traced: Traced, reader: Reader, subject: Subject) -> list[TreeValue
     values = [reader.values.get(out) if isinstance(out, torch.fx.Node) else None for out in outputs]
     if not values or not all(isinstance(value, TreeValue) for value in values):
         raise QuestionError(
-            f"{subject.name} returns something that is no tensor",
+            f"{subject.name} returns something that is not a tensor",
             "return tensors computed from the arguments",
             subject.place,
         )

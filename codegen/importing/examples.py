@@ -170,7 +170,7 @@ class _Search:
         base = fitted(axes_of(self.arguments), base, known, apart=True)
         if missing := unfit(axes_of(self.arguments), base):
             raise QuestionError(
-                f"--axes: {missing}, which is no size", "choose others with --sizes"
+                f"--axes: {missing}, which is not a size", "choose others with --sizes"
             )
         held = {axis: known[axis] for axis in self.axes if axis in asked}
         open_axes = [a for a in self.axes if a not in known or a in free]

@@ -43,7 +43,8 @@ def refuse_lattice(subject: Subject, example: Example) -> None:
         places = keys or [p for p in asked if loop.lineno <= p.line <= (loop.end_lineno or 0)]
         if places:
             raise QuestionError(
-                f"a recurrence along two axes: {ast.unparse(read)} is of another round",
+                f"a recurrence along two axes: {ast.unparse(read)} was computed in another "
+                "iteration",
                 ANTI_DIAGONALS,
                 min(places, key=lambda place: place.line),
             )

@@ -53,7 +53,7 @@ def _plain(word: str, tensor: str) -> str:
     several = itertools.product(SOME, repeat=len(names))
     lengths = [length.subs(dict(zip(names, sizes, strict=True))) for sizes in several]
     if not names and not length.is_Integer:
-        raise QuestionError(f"--axes: {word} of {tensor} is no whole number", f"write {EXAMPLE}")
+        raise QuestionError(f"--axes: {word} of {tensor} is not an integer", f"write {EXAMPLE}")
     if max(lengths) < 1:
         raise QuestionError(
             f"--axes: {word} of {tensor} is never above 0", "a size is a positive number"

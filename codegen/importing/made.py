@@ -30,7 +30,7 @@ BETWEEN = 0.618034  # golden ratio: no two floats are equally far
 MOST_ALONE = 5  # floats tried one at a time
 STAYS = "{} stays {!r}: {}."
 ASKS = "line {} of {} needs its value"
-NO_FORMULA = "what is computed with it was not found for another value"
+NO_FORMULA = "a value computed from it was not recognized at another value"
 T = TypeVar("T")
 SHORT = "%.9g"
 # Comparisons in torch's own files do not count as the user's.

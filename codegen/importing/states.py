@@ -34,7 +34,9 @@ def written_into(subject: Subject, example: Example) -> Iterator[str]:
     if not names:
         return
     written = ", ".join(dict.fromkeys(names))
-    yield f"{subject.name} also writes into {written}: no part of the forward, which has no state."
+    yield (
+        f"{subject.name} also writes into {written}; the forward has no state, and leaves that out."
+    )
 
 
 def _clones(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

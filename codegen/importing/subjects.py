@@ -124,7 +124,7 @@ class Subject:
             more = ", ".join(f"{n}: N C" for n in missing)
             raise QuestionError(
                 f"{self.name} needs {', '.join(missing)}, whose axes are missing",
-                f'write --axes "{said}, {more}"; of one that is no tensor the value: '
+                f'write --axes "{said}, {more}"; for a non-tensor argument its value: '
                 f'--with "{missing[0]}=0.5"',
                 self.place,
             )

@@ -167,7 +167,7 @@ class OnlyEqual(QuestionError):
         self.raised = raised.problem
         super().__init__(
             f"{subject.name} runs only where {self.equal}; at other sizes: {raised.problem}",
-            f"mend that line, or, if they are one axis, say so: {said(arguments, merged)}",
+            f"fix that line, or, if they are one axis, say so: {said(arguments, merged)}",
             raised.place or subject.place,
         )
 

@@ -62,7 +62,7 @@ def check_parser(program: str) -> Parser:
         action="append",
         default=[],
         metavar="YOURS=OURS",
-        help="what your name is called in the forward; may be repeated",
+        help="a name of yours, and the forward's name for it; may be repeated",
     )
     add_order(parser, "a formula for", SECOND)
     add_reduction(parser)
@@ -160,7 +160,7 @@ def _text(options: argparse.Namespace) -> tuple[str, str]:
             ) from None
     if options.formula.endswith(".py") and Path(options.formula).is_file():
         raise QuestionError(
-            f"{options.formula} is a file, and no formula", f"read it with --file {options.formula}"
+            f"{options.formula} is a file, not a formula", f"read it with --file {options.formula}"
         )
     return options.formula, "formula"
 

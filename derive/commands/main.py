@@ -45,7 +45,7 @@ def _list(word: str) -> int:
     if word and not found:
         names = [each.function for each in known]
         raise QuestionError(
-            f"no forward of the gallery is about {word!r}", did_you_mean(word, names, EVERY)
+            f"no forward of the gallery matches {word!r}", did_you_mean(word, names, EVERY)
         )
     width = max((len(f.function) for f in found), default=0)
     for f in found:

@@ -52,7 +52,7 @@ def site(options: argparse.Namespace) -> int:
         return track(forwards, "pages", console=console, disable=not console.is_terminal)
 
     if options.docs is not None and not options.docs.is_dir():
-        raise QuestionError(f"{options.docs} is not a folder", "name the one of the documentation")
+        raise QuestionError(f"{options.docs} is not a folder", "name the documentation folder")
     beside = SiteLinks(options.playground, options.lessons, options.docs)
     files = write_site(folder, forwards, progress, options.force, beside)
     names = ", ".join(file.relative_to(folder).as_posix() for file in files)
@@ -64,7 +64,7 @@ def show(options: argparse.Namespace, lines_of: LinesOf) -> int:
     """Print or write the derivation that is asked for."""
     if not 1 <= options.small_batch <= MOST_ENTRIES:
         raise QuestionError(
-            f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
+            f"--small-batch {options.small_batch}: it must be between 1 and {MOST_ENTRIES}",
             "leave it out for 3",
         )
     seconds_of(options.limit)
@@ -116,7 +116,8 @@ def _found(
             return document_of(proved, options.of, code, options.small_batch, titles), code
     raise UndecidedError(
         f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the time "
-        f"limit was over before they were shown\n    being done: {doing}\n    give a longer limit"
+        f"limit was reached before they were shown\n    being done: {doing}\n    give a "
+        "longer limit"
     )
 
 
@@ -152,7 +153,7 @@ def _check_input(proved: Proved, of: str | None) -> None:
     names = [t.name for t in proved.definition.differentiable]
     if of is not None and of not in names:
         raise QuestionError(
-            f"{of} is no differentiable input of {proved.definition.name}",
+            f"{of} is not a differentiable input of {proved.definition.name}",
             did_you_mean(of, names, f"--of takes one of {', '.join(names)}"),
         )
 

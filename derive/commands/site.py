@@ -71,7 +71,8 @@ def write_site(
         file = f"{forward.definition.snake}.html"
         if file in chosen or file == INDEX:
             raise QuestionError(
-                f"two pages would be called {file}", f"rename {forward.__name__}, or leave it out"
+                f"two pages would have the name {file}",
+                f"rename {forward.__name__}, or leave it out",
             )
         chosen[file] = forward
     prose = (

@@ -61,7 +61,9 @@ def _for_a_report(error: Exception) -> str:
 
     file = kept(error, sys.argv)
     if file is None:
-        return "no report could be kept: please open an issue with what GRADFORM_TRACEBACK=1 prints"
+        return (
+            "no report could be saved: please open an issue with what GRADFORM_TRACEBACK=1 prints"
+        )
     return f"please open an issue and attach {file}: versions, command, your file, traceback"
 
 

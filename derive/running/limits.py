@@ -54,7 +54,7 @@ class OutOfTime(BaseException):
 
     def __init__(self, stage: Stage):
         self.stage = stage
-        super().__init__("the time is over")
+        super().__init__("the time limit is over")
 
 
 def seconds_of(limit: float | str | None) -> float | None:
@@ -67,7 +67,7 @@ def seconds_of(limit: float | str | None) -> float | None:
         seconds = float("nan")
     if not (isfinite(seconds) and seconds > 0):
         raise QuestionError(
-            f"limit {shortened(limit)} is no number of seconds above 0",
+            f"limit {shortened(limit)} is not a positive number of seconds",
             f"write for instance 60; without one it is {LONGEST_ALONE:g}",
         )
     return seconds

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             return found
         word = next((each for each in left if each.startswith("-")), left[0])
         if not word.startswith("-"):
-            self._refuse(f"{word} is one word too many for {self.prog}", self._remedy)
+            self._refuse(f"{word} is not expected by {self.prog}", self._remedy)
         option = word.partition("=")[0]
         remedy = did_you_mean(option, self.options, self._remedy)
         self._refuse(f"{self.prog} has no option {option}", remedy)

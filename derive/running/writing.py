@@ -162,17 +162,17 @@ def _kept_from_loss(path: Path, inputs: Iterable[Path]) -> str:
     if not os.path.lexists(path):
         return ""
     if path.is_symlink():
-        return "is a symbolic link, and would be one no longer"
+        return "is a symbolic link, which would be replaced"
     if any(path.samefile(file) for file in inputs):
-        return "is read here, and would be lost"
+        return "is an input of this run, and would be overwritten"
     with path.open("rb") as file:
         opening = file.read(OPENING)
         if opening.startswith(IMPORTED):
-            return "was imported before and differs: what was edited there would be lost"
+            return "was imported before and differs: edits to it would be lost"
         if not OURS.match(opening):
-            return "was not written by gradform, and would be lost"
+            return "was not written by gradform, and would be overwritten"
         if _is_edited(opening + file.read()):
-            return "was edited, which would be lost"
+            return "was edited: the edits would be lost"
     if not os.access(path, os.W_OK):
         return "is write-protected"
     return ""

@@ -19,7 +19,7 @@ def hot(r, label: TreeValue, axis: str) -> Tree:
     if label.kind == ARGMAX:
         return trees.renamed(label.tree, {label.over: axis})
     if trees.tensors_in(label.tree):
-        raise Refused("an index that is computed", AS_LABELS)
+        raise Refused("a computed index", AS_LABELS)
     return trees.indicator(trees.compared("==", trees.position(axis), label.tree))
 
 

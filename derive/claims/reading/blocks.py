@@ -123,7 +123,7 @@ def of_whole(space: Space, x: TextValue, items: Sequence, value: TextValue) -> T
         if is_block(item):
             _check_axis(space, axis, item.axes[0])
         if own in space.blocks and not (is_block(item) and item.axes[0] == own):
-            raise Mismatch(f"{value.shape} is written beside its own block", OWN_BLOCK)
+            raise Mismatch(f"{value.shape} is written outside its own block", OWN_BLOCK)
     for block in [item.axes[0] for item in items if is_block(item)]:
         value = _along_whole(space, value, block)
     return value
@@ -149,7 +149,7 @@ class Pieces:
 def pieces_of(space: Space, value: TextValue) -> Pieces:
     blocks = [axis for axis in value.dims if axis in space.blocks]
     if len(space.blocks) != 1 or blocks != [*space.blocks]:
-        raise Refusal("a list that this loop fills", "append what lies along its own block")
+        raise Refusal("a list that this loop fills", "append a tensor along the block of this loop")
     return Pieces(_along_whole(space, value, blocks[0]), value.dims.index(blocks[0]))
 
 
@@ -157,8 +157,8 @@ def joined(space: Space, name: str, pieces: Pieces, dim=ZERO) -> TextValue:
     """``torch.cat(parts, dim)``"""
     along = position(space, pieces.value, dim)
     if name not in JOINING or space.blocks or along != pieces.place:
-        problem = f"{name} of what a loop over blocks appended"
-        raise Refusal(problem, f"write torch.cat(parts, {pieces.place}) behind the loop")
+        problem = f"{name} of a list that a loop over blocks filled"
+        raise Refusal(problem, f"write torch.cat(parts, {pieces.place}) after the loop")
     return pieces.value
 
 

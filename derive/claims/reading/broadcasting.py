@@ -181,7 +181,7 @@ def pointwise(
     held = held_as(dtype, kind)
     e = build(*expressions)
     if space.infinite and (e.has(oo) or misplaced_infinity(e)):
-        raise Refusal("inf is no real number", "write torch.where(mask, x, -torch.inf)")
+        raise Refusal("inf is not a real number", "write torch.where(mask, x, -torch.inf)")
     if space.as_written:
         e = with_lost(e, expressions)
     return space.made(e, dims, extent, by_name=by_name, **held)

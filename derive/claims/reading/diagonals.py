@@ -42,5 +42,5 @@ def _pair(names: NamedValues, *nodes) -> tuple[Axis, Axis]:
     one, other = map(names.axis, nodes)
     size = names.space.definition.size
     if one == other or size(one) != size(other):
-        raise Refusal(f"{one} and {other} are no two axes of one size", USAGE["Identity"])
+        raise Refusal(f"{one} and {other} are not two axes of one size", USAGE["Identity"])
     return one, other

@@ -131,7 +131,7 @@ class ExpressionReader:
                 continue
             items = self.read(node.value)
             if not isinstance(items, tuple):
-                raise Refusal("* stands in front of no tuple", "write the values out", node)
+                raise Refusal("* must be followed by a tuple", "write the values out", node)
             found += items
         return found
 

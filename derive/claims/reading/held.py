@@ -80,7 +80,7 @@ def shown_as_dictionary(node: ast.expr) -> dict[str, ast.expr] | None:
     else:
         return None
     if None in keys:
-        raise Refusal("a key of this dictionary is not a text", 'write {"W1": W1, ...}', node)
+        raise Refusal("a key of this dictionary is not a string", 'write {"W1": W1, ...}', node)
     return dict(zip(keys, values, strict=True))
 
 

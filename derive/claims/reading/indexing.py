@@ -122,7 +122,7 @@ def _end(reader, node: ast.AST | None) -> Expr | None:
     is_number = isinstance(found, TextValue) and found.kind == NUMBER and found.dtype == INT
     if is_number and is_number_or_size(found.expression):
         return found.expression
-    raise Refusal("the end of a slice is a whole number or a size", REMEDY, node)
+    raise Refusal("the end of a slice must be an integer or a size", REMEDY, node)
 
 
 def advanced(items: list, x: TextValue) -> tuple[int, list[TextValue]]:
@@ -134,7 +134,7 @@ def advanced(items: list, x: TextValue) -> tuple[int, list[TextValue]]:
     count = kinds[at:].index(False) if False in kinds[at:] else len(items) - at
     rest = [*items[:at], *items[at + count :]]
     if any(isinstance(item, TextValue) or item not in (":", Ellipsis) for item in rest):
-        raise Refusal("indices stand side by side, beside whole dimensions", REMEDY)
+        raise Refusal("index tensors must be adjacent, and all other dimensions whole", REMEDY)
     if len(items) - rest.count(Ellipsis) > len(x.dims) or rest.count(Ellipsis) > 1:
         raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
     more = len(x.dims) - len(items) if Ellipsis in rest[:at] else 0

@@ -58,7 +58,7 @@ class InLoops:
     def enter(self, count, names: set[str]) -> TextValue:
         """Enter a loop and return its index."""
         if self.space.blocks:
-            raise Refusal("a loop over places in one over blocks", WHOLE)
+            raise Refusal("a loop over positions inside a loop over blocks", WHOLE)
         if not isinstance(count, TextValue) or count.kind != COUNT:
             raise Refusal("only loops over an axis are supported: range(N)", WHOLE)
         (axis,) = count.axes

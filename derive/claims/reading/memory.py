@@ -67,7 +67,7 @@ class Memory:
         if cell is not None:
             return cell
         if own in self.names.upstreams and self.names.of_function:
-            self.space.remark(f"writes into {target.id}: whoever passed it sees that")
+            self.space.remark(f"writes into {target.id}, which the caller sees")
             value = self.names.value(target.id, self.space)
             self.cells[own] = self.new(replace(value, storage=None), target)
             return self.cells[own]

@@ -98,9 +98,7 @@ class Notation:
             )
         if among is not None and among.kind != NUMBER and axis not in among.dims:
             has = ", ".join(a.name for a in among.axes) or "none"
-            raise Refusal(
-                f"there is no axis {axis} in what {what} is taken of", f"its axes are: {has}", node
-            )
+            raise Refusal(f"{what}: the operand has no axis {axis}", f"its axes are: {has}", node)
         return axis
 
     def known_axis(self, node: ast.AST) -> Axis | None:
@@ -222,9 +220,7 @@ class Notation:
         values = [self.operand(node) for node in operands]
         along = self.axis(axis)
         if not values or not any(along in x.axes for x in values):
-            raise Refusal(
-                f"there is no axis {along} in what this goes along", USAGE["CumSum"], axis
-            )
+            raise Refusal(f"the operand has no axis {along}", USAGE["CumSum"], axis)
         axes = {along}.union(*(x.axes for x in values))
         given = {}
         for name, node in options.items():
@@ -253,11 +249,15 @@ class Notation:
         result = None
         for choice in reversed(choices):
             if not isinstance(choice, ast.Tuple) or len(choice.elts) != 2:
-                raise Refusal("a choice is (value, condition)", USAGE["Piecewise"], choice)
+                raise Refusal(
+                    "each choice is a pair (value, condition)", USAGE["Piecewise"], choice
+                )
             value, condition = self.operand(choice.elts[0]), choice.elts[1]
             last = isinstance(condition, ast.Constant) and condition.value is True
             if last != (result is None):
-                raise Refusal("the last choice is (value, True)", USAGE["Piecewise"], condition)
+                raise Refusal(
+                    "the last choice must be (value, True)", USAGE["Piecewise"], condition
+                )
             if last:
                 result = value
                 continue
@@ -266,7 +266,7 @@ class Notation:
                 raise Refusal("this is not a condition", "compare: x > 0", condition)
             result = where(self.space, mask, value, result)
         if result is None:
-            raise Refusal("there is no choice", USAGE["Piecewise"])
+            raise Refusal("Piecewise has no choices", USAGE["Piecewise"])
         return result
 
 

@@ -108,7 +108,9 @@ class TextProgram(Writes):
                 try:
                     check_written(cell.value.expression)
                 except Refusal as error:
-                    raise Refusal(f"not all of {own} is written", error.remedy, cell.node) from None
+                    raise Refusal(
+                        f"{own} is only partly written", error.remedy, cell.node
+                    ) from None
 
     def run_all(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -173,7 +175,7 @@ class TextProgram(Writes):
             if isinstance(value, tuple) and len(value) == count:
                 return [self.memory.new(part, node) for part in value]
             found = len(value) if isinstance(value, tuple) else 1
-        raise Refusal(f"{count} names, but {found} values", "write as many", target)
+        raise Refusal(f"{count} names, but {found} values", "write one name for each value", target)
 
     def _evaluated(self, node: ast.AST, statement: ast.stmt) -> Cell:
         """The cell that an expression yields: a new one, or one already bound."""
@@ -197,7 +199,7 @@ class TextProgram(Writes):
         if own in self.names.upstreams:
             self._assign_upstream(own, cell, target)
         if own in self.names.adjoints and not isinstance(cell.value, TextValue) and not cell.broken:
-            raise Refusal(f"{own} is a tensor, and this is none", "assign an expression", node)
+            raise Refusal(f"{own} is a tensor, but this is not", "assign an expression", node)
         if self.loops.axes:
             before = self.cells.get(own)
             if before is not None and self.loops.outside(before.loops):

@@ -206,8 +206,8 @@ class FunctionScope(ast.NodeTransformer):
             if texts:
                 asked = ast.unparse(next(s for s in sides if not isinstance(s, ast.Constant)))
                 raise Refusal(
-                    f"which {asked} is meant is not said",
-                    f'say it in the first line of the function: {asked} = "{texts[0].value}"',
+                    f"the value of {asked} is not known",
+                    f'set it in the first line of the function: {asked} = "{texts[0].value}"',
                     test,
                 )
             return None

@@ -67,7 +67,7 @@ class Source:
         """The syntax tree, limited in size and depth."""
         if len(self.lines) > MOST_LINES:
             raise self.refused(
-                f"the text has {len(self.lines)} lines", f"at most {MOST_LINES} are read"
+                f"the text has {len(self.lines)} lines", f"at most {MOST_LINES} are supported"
             )
         self._scan()
         try:

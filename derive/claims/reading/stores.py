@@ -57,7 +57,8 @@ def stored(
     if len(items) == 1 and isinstance(items[0], TextValue) and items[0].kind == MASK:
         if value().axes:
             raise Mismatch(
-                f"a mask picks entries in a row, which the shape {value().shape} does not fit",
+                f"a mask selects a flat list of entries, which the shape {value().shape} does not "
+                "fit",
                 "write torch.where(mask, new, old)",
             )
         new = combined(x) if combined else converted(space, value(), x.dtype)
@@ -129,7 +130,7 @@ def stored_in_blocks(
     in_place(x, value)
     for block in others:
         if block in value.axes:
-            raise Mismatch(f"{value.shape} is added in every round", "sum it first")
+            raise Mismatch(f"{value.shape} is added in every iteration", "sum it first")
         value = replace(value, expression=sum_of_blocks(space, value.expression, block))
     value = of_whole(space, x, items, entries(value, x.dtype))
     return put(space, x, [":" if is_block(item) else item for item in items], value, adds)

@@ -38,7 +38,7 @@ def whole(sizes: Sequence[Expr]) -> tuple[Box, ...]:
 
 def check_written(e: Expr) -> None:
     if e.has(UNWRITTEN):
-        raise Refusal("this is read before all of it is written", REMEDY)
+        raise Refusal("this is read before it is completely written", REMEDY)
 
 
 def left_of(definition: Definition, boxes: Sequence[Box], written: Box) -> tuple[Box, ...]:

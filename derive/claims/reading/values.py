@@ -321,7 +321,7 @@ class Space:
 
     def _check_blocks(self, axes: Iterable[Basic]) -> None:
         if {*axes} & self.blocks.keys():
-            raise Refusal("a block is cut, or reshaped", "write it with whole tensors")
+            raise Refusal("a block is sliced or reshaped", "write it with whole tensors")
 
     def flat_of(self, parts: Sequence[Axis]) -> Axis | None:
         """The existing axis whose size is the product of all ``parts``."""

@@ -171,7 +171,9 @@ class Writes:
         its base.
         """
         if not isinstance(new, TextValue):
-            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", target)
+            raise Refusal(
+                "this does not write into a tensor", "write dx.add_(...), dx.mul_(...)", target
+            )
         new = entries(in_place(x, new), x.dtype)
         same_shape(self.space, x, new, "an in-place write cannot change the shape")
         if x.storage is None:
@@ -179,7 +181,7 @@ class Writes:
         name = viewed(target)
         cell = self.memory.own_cell(name)
         if self.loops.guards or self.loops.outside(cell.loops):
-            raise Refusal("a method that writes is read once, not in every round", ROUNDS, target)
+            raise Refusal("an in-place method in a loop is not supported here", ROUNDS, target)
         self.memory.write(
             cell,
             name,

@@ -223,7 +223,7 @@ def _number(node: ast.AST) -> int | float:
     if value in ("fro", None):
         return 2
     if not isinstance(value, (int, float)):
-        raise Unclear(f"{ast.unparse(node)} is no order of a norm")
+        raise Unclear(f"{ast.unparse(node)} is not the order of a norm")
     return value
 
 

@@ -157,7 +157,7 @@ def _trace(a, input: Tensor):
 @op("unfold", forms="method", called="windows", gives=SAME)
 def _unfold(a, input: Tensor, dimension: Dim, size: Size, step: Size):
     if step < 1:
-        a.refuse(f"unfold with the step {step}", "it takes a step above 0")
+        a.refuse(f"unfold with step {step}", "it takes a step above 0")
     return windows(a, input, dimension, size, (int(step), 1))
 
 

@@ -62,7 +62,7 @@ def _attention(
     if not a.is_zero(dropout_p):
         a.refuse("attention with dropout", "pass dropout_p=0.0, as in evaluation")
     if attn_mask is not None and is_causal:
-        a.refuse("attention with a mask that is causal too", "torch takes one of them")
+        a.refuse("attention with both a mask and is_causal", "torch takes one of them")
     if not enable_gqa:
         return mixed(a, query, key, value, (attn_mask, is_causal, scale))[0]
     return _grouped(a, query, key, value, (attn_mask, is_causal, scale))
@@ -72,7 +72,7 @@ def _grouped(a, query, key, value, how):
     """Grouped-query attention: several query heads share one head of keys and values."""
     heads = query.rank - 3
     if how[0] is not None and how[0].rank > 2:
-        a.refuse("grouped queries with a mask of each head", "repeat keys and values first")
+        a.refuse("grouped queries with one mask per head", "repeat keys and values first")
     query = a.apart(query, heads, a.count(key, [heads]))
     key, value = (a.unsqueezed(x, heads + 1) for x in (key, value))
     return a.together(mixed(a, query, key, value, how)[0], heads)
@@ -94,7 +94,7 @@ def _multi_head(
     if training and not a.is_zero(dropout_p):
         a.refuse("attention with dropout", "pass training=False, or dropout_p=0.0")
     if bias_k is not None or bias_v is not None or add_zero_attn:
-        a.refuse("attention with keys of its own", "leave out bias_k, bias_v and add_zero_attn")
+        a.refuse("attention with learned keys", "leave out bias_k, bias_v and add_zero_attn")
     weights = q_proj_weight, k_proj_weight, v_proj_weight
     if not use_separate_proj_weight:
         weights = equal_parts(a, in_proj_weight, 0, 3)

@@ -74,7 +74,7 @@ def _pads(a, padding, windows, how, count):
         return [Integer(0)] * count
     steps, holes = how
     if padding == "same" and any(step != 1 for step in steps):
-        a.refuse('padding="same" of windows with a stride', "pad first, with F.pad")
+        a.refuse('padding="same" with a stride', "pad first, with F.pad")
     pads = [hole * (wide - 1) / 2 for hole, wide in zip(holes, windows, strict=True)]
     if padding != "same" or not all(pad.is_Integer for pad in pads):
         a.refuse("padding that depends on the size of the window", "write padding=1, or pad first")

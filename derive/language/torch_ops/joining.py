@@ -79,7 +79,9 @@ def of_width(a, x, dim: int, width):
         return parts(a, x, dim, [Integer(q - p) for p, q in pairwise(ends)])
     count = a.known(a.divided(size, width))
     if count is None:
-        a.refuse(f"how often {width} goes into {size} is not known", "slice it: x[:, 1:]")
+        a.refuse(
+            f"the number of parts of width {width} in {size} is not known", "slice it: x[:, 1:]"
+        )
     return parts(a, x, dim, [width] * count)
 
 
@@ -90,7 +92,10 @@ def _split(a, input: Tensor, split_size_or_sections: Sizes, dim: Dim = 0):
     if len(widths) == 1:
         return of_width(a, input, dim, widths[0])
     if not a.same(sum(widths, S.Zero), a.shape(input)[dim]):
-        a.refuse(f"the parts {list(widths)} are not all of it", "the sizes must add up to it")
+        a.refuse(
+            f"the parts {list(widths)} do not add up to the dimension",
+            "make their sum equal to its size",
+        )
     return parts(a, input, dim, widths)
 
 

@@ -37,7 +37,7 @@ def reduced(a, losses, reduction):
     if reduction == "none":
         return losses
     if reduction == "batchmean":
-        a.refuse("a mean over the batch", "kl_div alone has it")
+        a.refuse('reduction="batchmean"', "only kl_div has it")
     losses = a.let("losses", losses)
     return mean(a, losses) if reduction == "mean" else a.sum(losses)
 

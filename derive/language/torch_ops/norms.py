@@ -93,7 +93,7 @@ def _statistics(a, running_mean, running_var, of_batch):
         return a.changed(running_mean, running_var)
     if running_mean is None or running_var is None:
         a.refuse(
-            "statistics that are known, and none are given",
+            "evaluation without running statistics",
             "call .eval() on the module, or pass no running statistics",
         )
     return running_mean, running_var
@@ -124,7 +124,10 @@ def _instance_norm(
 ):  # fmt: skip
     statistics = _statistics(a, running_mean, running_var, use_input_stats)
     if input.rank < 3:
-        a.misfit("an instance norm of channels alone", "it is over the dimensions behind them")
+        a.misfit(
+            "an instance norm without dimensions behind the channels",
+            "it normalizes over the dimensions behind them",
+        )
     return _over_channels(a, input, tuple(range(2, input.rank)), statistics, (weight, bias, eps))
 
 

@@ -25,7 +25,7 @@ from derive.language.torch_ops.table import (
 )
 from derive.language.torch_ops.trees import MINUS_INFINITY
 
-CUT = "windows that are cut off at the end", "pad first, with F.pad"
+CUT = "windows cut off at the end", "pad first, with F.pad"
 
 
 def _pooled(a, input, shape, ceil_mode, fill):

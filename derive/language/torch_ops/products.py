@@ -144,7 +144,7 @@ def _multi_dot(a, tensors: Tensors):
 @op("einsum", forms="torch", called="product", gives=SAME, aten={"tensors": "operands"})
 def _einsum(a, equation: Word, *operands: Tensors):
     if len(equation) > LONGEST:
-        a.refuse("einsum of too many letters", "write products of fewer tensors")
+        a.refuse("einsum with too many letters", "write products of fewer tensors")
     left, arrow, output = equation.replace(" ", "").partition("->")
     labels = left.split(",")
     if len(labels) != len(operands):

@@ -23,7 +23,9 @@ def nearest(a, x, dim, size, how):
         start = floor(down / 2) if in_the_middle else Integer(0)
         found = a.windows(x, dim, (size, Integer(1)), (down, Integer(1), start))
         return a.squeezed(found, [x.rank])
-    a.refuse(f"the nearest of {a.count(x, [dim])} entries for {size}", "take a whole factor")
+    a.refuse(
+        f"nearest interpolation of {a.count(x, [dim])} entries to {size}", "use an integer factor"
+    )
 
 
 def linear(a, x, dim, size, how):

@@ -104,7 +104,7 @@ class Floating(Arithmetic):
         if e.is_Rational:
             return CONTEXT.mpf(int(e.p)) / int(e.q)
         if not (isinstance(e, Float) or e.is_NumberSymbol):
-            raise Undefined(f"{e} is no real number")
+            raise Undefined(f"{e} is not a real number")
         return CONTEXT.mpf(e._to_mpmath(CONTEXT.prec))
 
     def add(self, values: Sequence):

@@ -24,7 +24,7 @@ class Doubles(Arithmetic):
         try:
             return float(e)
         except (TypeError, OverflowError):
-            raise Undefined(f"{e} is no number of float64") from None
+            raise Undefined(f"{e} is not a float64 number") from None
 
     def add(self, values: Sequence):
         return math.fsum(values)

@@ -68,7 +68,7 @@ class Evaluation:
         """``e`` entry by entry along ``axes``. Raises `Undefined` where an entry has no number."""
         found = self.entries_or_undefined(e, axes)
         if any(value is UNDEFINED for value in found.values()):
-            raise Undefined(f"{e} is no real number here")
+            raise Undefined(f"{e} is not a real number here")
         return found
 
     def entries_or_undefined(self, e: Expr, axes: Sequence[Axis]) -> dict[Index, Any]:

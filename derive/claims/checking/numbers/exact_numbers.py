@@ -75,7 +75,7 @@ class Exact(Arithmetic):
             return self.number(Rational(str(e)))
         if e.is_NumberSymbol:
             return self._irrational(lambda: e, lambda: self.floating.number(e), [])
-        raise Undefined(f"{e} is no real number")
+        raise Undefined(f"{e} is not a real number")
 
     def add(self, values: Sequence):
         if all(type(v) is Fraction for v in values):

@@ -26,4 +26,4 @@ def whole_number(value, what: str) -> Expr:
     found = value if isinstance(value, TextValue) and value.kind == NUMBER else None
     if found is not None and found.dtype == INT and is_number_or_size(found.expression):
         return found.expression
-    raise Refusal(f"{what} is no whole number", "write a number, or x.shape[0]")
+    raise Refusal(f"{what} is not an integer", "write a number, or x.shape[0]")

@@ -109,7 +109,9 @@ def minimum(space: Space, input: TextValue, other: TextValue):
 
 def where(space: Space, condition: TextValue, input: TextValue, other: TextValue):
     if condition.kind != MASK:
-        raise Refusal("where chooses by a comparison", "write torch.where(x > 0, a, b)")
+        raise Refusal(
+            "the condition of torch.where must be a comparison", "write torch.where(x > 0, a, b)"
+        )
 
     def build(mask, a, b):
         if isinstance(mask, Piecewise) and [pair.expr for pair in mask.args] == [1, 0]:

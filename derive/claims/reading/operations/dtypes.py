@@ -98,16 +98,16 @@ def _truth(space: Space, x: TextValue) -> TextValue:
     """1 where an entry is not 0."""
     e = chosen((1, related(Ne, x.expression, Integer(0))), (0, True))
     if x.expression.is_number and e != x.expression:
-        space.remark(f"torch makes True of {x.expression}, because it is a bool tensor here")
+        space.remark(f"torch converts {x.expression} to True, because the tensor holds bools")
     return space.made(e, x.dims, x.extent.inside())
 
 
 def _cut(space: Space, x: TextValue) -> TextValue:
     e = x.expression
     if not is_constant(e) or not e.is_number:
-        raise Refusal("torch cuts off the fractions of floats that become integers", AS_FLOATS)
+        raise Refusal("torch truncates floats that become integers", AS_FLOATS)
     whole = Integer(int(e))
-    space.remark(f"torch cuts {e} to {whole}, because it is an integer tensor here; {AS_FLOATS}")
+    space.remark(f"torch truncates {e} to {whole}, because the tensor holds integers; {AS_FLOATS}")
     return space.made(whole, x.dims, x.extent, kind=x.kind)
 
 

@@ -54,7 +54,7 @@ def power(space: Space, base: TextValue, exponent: TextValue) -> TextValue:
             "exponents are numbers, sizes and scalars; else exp(p*log(x))",
         )
     if e.is_Rational and (abs(e) > LARGEST_EXPONENT or e.q > LARGEST_DENOMINATOR):
-        raise Refusal(f"the exponent {e} is too large", f"at most {LARGEST_EXPONENT} is read")
+        raise Refusal(f"the exponent {e} is too large", f"at most {LARGEST_EXPONENT} is supported")
     if base.expression == 0 and e.is_nonnegative is not True:
         raise Refusal("a power of 0 that is undefined", "it divides by 0")
     whole = e.is_Integer and e.is_nonnegative

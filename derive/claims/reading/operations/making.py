@@ -47,7 +47,7 @@ def _as_dtype(space: Space, x: TextValue, dtype: str) -> TextValue:
     if x.kind == INDEX and dtype != INT:
         raise Refusal("an index must be an integer tensor", "leave this out")
     if x.dtype == FLOAT and dtype == INT:
-        raise Refusal("this cuts off the fraction of every entry", "leave it out")
+        raise Refusal("this truncates every entry", "leave it out")
     same = x.dtype == dtype
     return relaid(x, x.dims) if same else replace(converted(space, x, dtype), storage=None)
 
@@ -125,7 +125,7 @@ def _laid_out(space: Space, data) -> TextValue:
     if isinstance(data, tuple) and data:
         return stack(space, [_laid_out(space, part) for part in data], 0)
     if not isinstance(data, TextValue):
-        raise Refusal("this is not made of numbers", "write torch.tensor([1.0, 2.0])")
+        raise Refusal("this is not a list of numbers", "write torch.tensor([1.0, 2.0])")
     return data
 
 

@@ -47,7 +47,7 @@ def _of_labels(index: Expr, make: Callable[[Expr], Expr], axis: Axis | None = No
     if not isinstance(index, Reindexing):
         return make(index)
     if axis in index.axes:
-        raise Refusal(f"a part of labels along {axis} indexes {axis}", "pick first, then slice")
+        raise Refusal(f"a slice of labels along {axis} indexes {axis}", "pick first, then slice")
     return index.through(lambda labels: _of_labels(labels, make, axis))
 
 

@@ -151,7 +151,7 @@ def shape_text_of(sizes: Sequence[Expr]) -> str:
 def _entries(space: Space, x: TextValue, place: int) -> list[TextValue]:
     count = space.fixed_size(x.dims[place])
     if count > MOST_ENTRIES:
-        raise Refusal(f"{count} entries are joined", f"at most {MOST_ENTRIES} are read")
+        raise Refusal(f"{count} entries are merged", f"at most {MOST_ENTRIES} are supported")
     items = [":"] * place
     return [taken(space, x, [*items, EntryIndex(Integer(k))]) for k in range(count)]
 

@@ -69,7 +69,7 @@ def floor_divided(space: Space, above: TextValue, below: TextValue) -> TextValue
     """``n // 2`` of sizes."""
     pair = (above.expression, below.expression)
     if not all(v.kind == NUMBER and v.dtype == INT for v in (above, below)) or 0 in pair[1:]:
-        raise Refusal("// is supported of sizes alone", "write /, which does not round")
+        raise Refusal("// is supported for sizes only", "write /, which does not round")
     return number(space.rounded(pair[0] // pair[1]), whole=True)
 
 
@@ -108,7 +108,7 @@ def expanded(space: Space, x: TextValue, dims: Sequence[Axis | None], what: str)
     ):
         raise Mismatch(
             f"{what}: shape {x.shape} cannot be expanded to {shape_text(tuple(dims))}",
-            "only dimensions of size 1 are repeated, and new ones come in front",
+            "only dimensions of size 1 can be expanded; new ones are added in front",
         )
     mapping = {a: b for a, b in zip(own, dims, strict=True) if a is not None}
     return relaid(replace(x, expression=placed(space, x.expression, mapping)), dims)

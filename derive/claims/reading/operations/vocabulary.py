@@ -143,7 +143,7 @@ def _as_tuple(space: Space, items) -> tuple:
 
 def _length(space: Space, x) -> TextValue:
     if not isinstance(x, TextValue) or not x.dims:
-        raise Refusal("this has no length", "write len(x) of a tensor")
+        raise Refusal("only tensors have a length here", "write len(x) of a tensor")
     return number(space.size(x.dims[0]))
 
 
