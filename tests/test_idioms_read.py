@@ -113,8 +113,8 @@ REFUSED_BLOCKS = {
     "z += x[i:i + 5].sum(0) + 1": ENDS,
     "z += w": ENDS,
     "z += (x[i:i + 5] * x[i:i + 5].sum(0)).sum(0)": ENDS,
-    "z += (x[i:i + 5] @ x[i:i + 5].T).sum()": "a block is cut",
-    "z[i:i + 5] = x[i:i + 5][1:]": "a block is cut",
+    "z += (x[i:i + 5] @ x[i:i + 5].T).sum()": "a block is sliced",
+    "z[i:i + 5] = x[i:i + 5][1:]": "a block is sliced",
     "z[i:i + 5] = x[i:i + 4]": "more than its own block",
     "z[i] = x[i]": "more than its own block",
     "z[i:i + 5] = x[i:i + 5]\n    z[0] += 1": "overwrites",
@@ -170,14 +170,14 @@ EMPTY = {name: idiom for name, idiom in REFUSED.items() if "empty" in name}
 
 @pytest.mark.parametrize("axes, text", lines_of(EMPTY)[:3])  # the fourth is read by nobody
 def test_what_is_empty_is_refused_where_it_is_read(axes, text, tmp_path):
-    with pytest.raises(Refusal, match="before all of it is written"):
+    with pytest.raises(Refusal, match="before it is completely written"):
         by_text(axes, text, tmp_path)
 
 
 @pytest.mark.parametrize("lines", UNWRITTEN)
 def test_so_is_what_is_written_in_part(lines, tmp_path):
     text = f"z = torch.empty_like(x)\n{lines}\nresult = z + 1"
-    with pytest.raises(Refusal, match="before all of it is written"):
+    with pytest.raises(Refusal, match="before it is completely written"):
         by_text(LABELLED.replace("int C", "int"), text, tmp_path)
 
 

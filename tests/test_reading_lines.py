@@ -174,7 +174,7 @@ REFUSED = {
     "a loop": ("for i in range(3):\n  dx = dy", "loops", "whole tensors"),
     "a method in a loop": (
         "dbias = torch.zeros(C)\nfor i in range(N):\n  dbias.add_(dy.sum(0))",
-        "not in every round",
+        "an in-place method in a loop",
         "dx += ...",
     ),
     "a view behind a method": ("a = dy.clone()\na.mul_(2).ravel().add_(1)\ndx = a", "view", "add_"),
