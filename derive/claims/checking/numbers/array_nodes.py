@@ -1,7 +1,7 @@
-"""The entries of array nodes, from those of what they are taken of: a table of the nodes.
+"""The entries of array nodes from those of their operands: a table of the nodes.
 
-The contract of an entry: it receives the evaluation that it is a part of, and the node; it returns
-the node's `Table`.
+The contract of an entry: it receives the current evaluation and the node, and returns the node's
+`Table`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Evaluating(Protocol):
 
 
 def _rows(at: Evaluating, e) -> tuple[tuple[Axis, ...], Iterator[tuple[Index, list]]]:
-    """The axes that a reduction leaves, and for each place there the entries it is taken of."""
+    """The axes that a reduction keeps, and for each index along them the reduced entries."""
     table = at.table(e.operand)
     bound = tuple(axis for axis in e.axes if axis in table.axes)
     left = tuple(axis for axis in table.axes if axis not in bound)
@@ -119,7 +119,7 @@ def _identity(at: Evaluating, e: Identity) -> Table:
 
 
 def _reshaped(at: Evaluating, e: Reshaping) -> Table:
-    """The entry stands at the same place in the row of all, the last axis fastest."""
+    """Copy entries in row-major order."""
     table = at.table(e.operand)
     left = tuple(axis for axis in table.axes if axis not in e.binds)
     project = projection(left + e.binds, table.axes)
@@ -153,7 +153,7 @@ def _recurrent(at: Evaluating, e: Recurrence) -> Table:
 
 
 def _largest_so_far(at: Evaluating, e: LargestSoFar | NewMax) -> Table:
-    """The largest entry so far, index by index; of equal entries the last."""
+    """The running maximum, index by index; on ties the last entry."""
     table = at.table(e.operand)
     left = tuple(axis for axis in table.axes if axis != e.axis)
     read, entries = _reader(table, (*left, e.axis)), {}
@@ -181,7 +181,7 @@ def _reader(table: Table, axes: tuple[Axis, ...]) -> Callable[[Index], object]:
 
 
 def _read(at: Evaluating, e: At) -> Table:
-    """The entry at the index, if it is the index of one."""
+    """The entry at the index, or the fill value if it is out of range."""
     table, index = at.table(e.operand), affine(e.index)
     places = {a: at.size(a) for c in (index.offset, index.divisor) for a in c.atoms(Axis)}
     places |= {a: at.size(a) for _, c in index.coefficients for a in c.atoms(Axis)}

@@ -1,4 +1,4 @@
-"""The entries of nodes of a square matrix, from those of the matrix: its minors, or its factor."""
+"""The entries of matrix nodes, from minors or a factor of the matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _solution(rows: Rows, right: Sequence, by: Arithmetic) -> list:
     return [by.add([by.multiply(p) for p in zip(row, right, strict=True)]) for row in over]
 
 
-# For each node its entries, the last axis fastest, from the rows of a matrix and a right side.
+# The entries of each node, the last axis fastest, from the rows of a matrix and a right-hand side.
 MADE: dict[type[MatrixNode], Callable[..., list]] = {
     Inverse: lambda rows, right, by: [*chain(*inverse(rows, by))],
     Cholesky: lambda rows, right, by: [*chain(*factor(rows, by))],
