@@ -1,4 +1,4 @@
-"""Entry by entry operations of torch and numpy, as lines of the notation."""
+"""Entrywise operations of torch and numpy as lines of the notation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROWS = {"subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "d
 ROWS |= {"power": "pow", "float_power": "pow", "fabs": "abs", "clip": "clamp"}
 ROWS |= {"fmax": "maximum", "fmin": "minimum"}
 CONDITIONS = ("condition", "mask")
-ALONG = {"Dim", "Dims", "Reduction"}  # kinds of arguments of rows that are more than entry by entry
-# Arithmetic, which stays with the doors that read it.
+ALONG = {"Dim", "Dims", "Reduction"}  # kinds of arguments that only rows with dimensions have
+# Arithmetic, which front ends handle themselves.
 ARITHMETIC: dict[str, Callable[..., Tree]] = {
     "add": lambda input, other: input + other,
     "sub": lambda input, other: input - other,
