@@ -56,7 +56,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _for_a_report(error: Exception) -> str:
-    """Keep what a report of an error needs, and say where it is."""
+    """Save a report of an internal error, and say where it is."""
     from derive.running.failure import kept  # rarely needed, and slow to import
 
     file = kept(error, sys.argv)
