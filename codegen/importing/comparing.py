@@ -39,7 +39,7 @@ Scalars = Mapping[str, tuple[str, float]]  # name: (path, value)
 
 
 @dataclass
-class Beside:
+class NumericComparison:
     """A function and the forward imported from it. ``high``: the axes that each label indexes;
     ``of_axis``: the sizes of all axes in terms of the arguments'. ``worked``: the draw whose values
     were finite before; it is then the only one tried.
@@ -211,32 +211,34 @@ class Beside:
 
 
 def compared(
-    beside: Beside, example: Example, beyond: Sequence[tuple[Mapping[str, int], Place | None]]
+    comparison: NumericComparison,
+    example: Example,
+    beyond: Sequence[tuple[Mapping[str, int], Place | None]],
 ) -> Agreement:
     """Compare forward and function at the usual sizes and at ``beyond``, sizes that violate an
     assumption of the trace, each with the line that made it.
 
     Raises `QuestionError` where they differ.
     """
-    subject = beside.subject
+    subject = comparison.subject
     axes = axes_in(example.arguments)
     found: list[Mapping[str, int]] = []
     worst = [0.0, 0.0]
     seen: list[Mapping[str, int]] = []
     for sizes, place in beyond:
-        beside.branch = place
-        seen += [sizes] if beside.distances(sizes) else []
-    beside.branch = None
+        comparison.branch = place
+        seen += [sizes] if comparison.distances(sizes) else []
+    comparison.branch = None
     tried = [example.sizes]
     tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
-    for sizes in few_enough(beside.of_axis, [w for each in tried for w in example.ways(each)]):
-        distances = None if sizes in found else beside.distances(sizes)
+    for sizes in few_enough(comparison.of_axis, [w for each in tried for w in example.ways(each)]):
+        distances = None if sizes in found else comparison.distances(sizes)
         if distances is not None:
             found.append(sizes)
             worst = [max(pair) for pair in zip(worst, distances, strict=True)]
-    refuse_unseen(beside.loops, beside.of_axis, [*seen, *found])
-    if not found and beside.raised is not None:
-        raise untraceable(beside.raised, subject.file)
+    refuse_unseen(comparison.loops, comparison.of_axis, [*seen, *found])
+    if not found and comparison.raised is not None:
+        raise untraceable(comparison.raised, subject.file)
     if not found:
         raise QuestionError(
             f"{subject.name} has no finite value at the tested inputs, so the forward cannot be "
@@ -244,7 +246,9 @@ def compared(
             "make it finite for inputs between 0 and 1",
             subject.place,
         )
-    return Agreement(tuple(found), *worst, tuple(beside.scalars), _other_values(beside, found))
+    return Agreement(
+        tuple(found), *worst, tuple(comparison.scalars), _other_values(comparison, found)
+    )
 
 
 def other_than(scalars: Scalars, factor: float) -> Scalars:
@@ -252,18 +256,18 @@ def other_than(scalars: Scalars, factor: float) -> Scalars:
     return {n: (path, v * factor or factor / 10) for n, (path, v) in scalars.items()}
 
 
-def _other_values(beside: Beside, sizes: Sequence[Mapping[str, int]]) -> int:
+def _other_values(comparison: NumericComparison, sizes: Sequence[Mapping[str, int]]) -> int:
     """The number of scalar values at which the two agree; raises where they differ, and where the
     function accepts no other value.
     """
-    defaults, tried = beside.scalars, 1
+    defaults, tried = comparison.scalars, 1
     for factor in FACTORS if defaults else ():
-        beside.worked = DRAWS
-        beside.scalars = other_than(defaults, factor)
-        tried += any(d is not None for d in [beside.distances(own) for own in sizes[:2]])
-    beside.scalars = defaults
+        comparison.worked = DRAWS
+        comparison.scalars = other_than(defaults, factor)
+        tried += any(d is not None for d in [comparison.distances(own) for own in sizes[:2]])
+    comparison.scalars = defaults
     if defaults and tried == 1:
-        raise QuestionError("no other values are taken", "", beside.subject.place)
+        raise QuestionError("no other values are taken", "", comparison.subject.place)
     return tried
 
 

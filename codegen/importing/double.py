@@ -24,7 +24,7 @@ EXACT = {torch.ops.aten.hardsigmoid_backward.default: _hard_sigmoid_backward}
 UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 
 
-class _InDouble(TorchDispatchMode):
+class _Float64Mode(TorchDispatchMode):
     """Replace coarser dtypes by float64, and fill uninitialized memory with NaN."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -61,5 +61,5 @@ def in_double() -> Iterator[None]:
 @contextmanager
 def run_in_double() -> Iterator[None]:
     """The same, and ``.float()`` is the identity."""
-    with in_double(), _InDouble():
+    with in_double(), _Float64Mode():
         yield

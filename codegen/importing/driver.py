@@ -25,7 +25,7 @@ import torch
 from codegen.importing.asked import GIVEN, arguments_of, axes_of, options_of, sizes_of
 from codegen.importing.beyond import beyond
 from codegen.importing.blocks import as_one_block
-from codegen.importing.comparing import Agreement, Beside, compared
+from codegen.importing.comparing import Agreement, NumericComparison, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
 from codegen.importing.lengths import fitted
@@ -125,13 +125,13 @@ def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -
     sizes_of_axes = reader.sizes.of_all
     own = {t.name for t, _ in forward.definition.scalars}
     scalars = {p: names.get(n, n) for p, n in reader.scalars.items() if names.get(n, n) in own}
-    beside = Beside(
+    comparison = NumericComparison(
         subject, arguments, forward.definition, inputs, high, sizes_of_axes,
         {name: (path, floats[path]) for path, name in scalars.items()}, loops=reader.loops,
     )  # fmt: skip
     related = relations_of(forward.definition, reader.sizes, arguments)
     example = replace(example, recipe=related.over(example.recipe))
-    agreement = compared(beside, example, beyond(reader))
+    agreement = compared(comparison, example, beyond(reader))
     return Imported(subject, forward, file.text, agreement, needs=related.words)
 
 
@@ -139,7 +139,7 @@ def read(
     subject: Subject, example: Example, sizes: Mapping[str, int], floats: Floats | None = None
 ) -> Reader:
     """Trace the function at these sizes and read the graph. Raises `QuestionError`,
-    and `Looked`.
+    and `FloatRead`.
     """
     arguments = example.arguments
     floats = floats or Floats()

@@ -19,9 +19,16 @@ import torch
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument, axes_of
 from codegen.importing.double import run_in_double
 from codegen.importing.lengths import fitted, names_in, size_at, unfit
+from codegen.importing.size_relations import (
+    Recipe,
+    SizesMustBeEqual,
+    candidate_relations,
+    is_merged,
+    shaped,
+    with_made,
+)
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
-from codegen.importing.ways import OnlyEqual, Recipe, is_merged, shaped, ways, with_made
 from derive.language.errors import QuestionError
 
 # Four times a prime: divisible by 2 and 4.
@@ -162,7 +169,7 @@ class _Search:
         self, known: Mapping[str, int], asked: Collection[str], free: Collection[str]
     ) -> Example | None:
         """Search with ``known`` sizes, those of ``free`` if possible, and others for the other
-        axes; only ``asked`` sizes are fixed. Raises `OnlyEqual`.
+        axes; only ``asked`` sizes are fixed. Raises `SizesMustBeEqual`.
         """
         unused = itertools.chain(FIRST, itertools.count(FIRST[-1] + 1))
         unused = (n for n in unused if n not in {*known.values(), *self.numbers})
@@ -174,7 +181,7 @@ class _Search:
             )
         held = {axis: known[axis] for axis in self.axes if axis in asked}
         open_axes = [a for a in self.axes if a not in known or a in free]
-        for recipe in ways(open_axes, self.axes, self.arguments, self.numbers):
+        for recipe in candidate_relations(open_axes, self.axes, self.arguments, self.numbers):
             if time.monotonic() > self.end:
                 break
             example = Example(self.arguments, with_made(base, recipe), recipe, asked=held)
@@ -216,7 +223,7 @@ class _Search:
             if is_merged(a, s) and not (of_module and s.formula.is_Integer)
         }
         if merged:
-            raise OnlyEqual(self.subject, self.arguments, merged, self.first)
+            raise SizesMustBeEqual(self.subject, self.arguments, merged, self.first)
 
 
 def _shape(subject: Subject, argument: Argument) -> tuple[int, ...]:

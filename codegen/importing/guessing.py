@@ -11,8 +11,8 @@ from codegen.importing.asked import GIVEN, GUESSED, Argument
 from codegen.importing.examples import Example, axes_in, example_of
 from codegen.importing.lattices import refuse_lattice
 from codegen.importing.reader import Reader
+from codegen.importing.size_relations import DependentSize
 from codegen.importing.subjects import Subject
-from codegen.importing.ways import Made
 from derive.language.torch_ops import trees
 
 FREE = ("H", "K", "D", "E", "F", "G", "L", "M", "P", "R", "T", "U", "V", "W")
@@ -41,7 +41,7 @@ def guessed_for(
     made = {a: m.formula for a, m in example.recipe.items() if not m.formula.is_Integer}
     equal = reader.sizes.equal.items()
     made |= {s.name: reader.sizes.of_users(n) for s, n in equal if s not in reader.sizes.said}
-    recipe = {found.get(a, a): Made(_renamed(size, found)) for a, size in made.items()}
+    recipe = {found.get(a, a): DependentSize(_renamed(size, found)) for a, size in made.items()}
     recipe = {a: m for a, m in recipe.items() if m.formula != sympy.Symbol(a)}
     held = {axis: renamed[axis] for axis in axes_in([a for a in arguments if a.name not in given])}
     used = _met_in(reader, example.arguments)

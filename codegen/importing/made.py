@@ -1,7 +1,7 @@
 """Keep the user's floats as named scalars: a temperature, a smoothing, a module's eps.
 
-While a function is traced, each float is a `MadeNumber`: a float near its default, with digits that
-nobody types, which records its expression. Python's arithmetic preserves the expression (``1 -
+While a function is traced, each float is a `TracedFloat`: a float near its default, with digits
+that nobody types, which records its expression. Python's arithmetic preserves the expression (``1 -
 alpha``), and in the graph, which stores plain floats, the value identifies it. If a value computed
 in any other way differs between two traces, the float stays a constant; so does one that the code
 compares.
@@ -42,7 +42,7 @@ OF_PYTHON = sysconfig.get_path("stdlib")
 INSTALLED = "site-packages"
 
 
-class Looked(Exception):
+class FloatRead(Exception):
     """The code reads the values of floats, on these lines."""
 
     def __init__(self, places: Mapping[str, Place]):
@@ -59,7 +59,7 @@ def with_names(find: Callable[[Mapping[str, float]], T], floats: Mapping[str, fl
     while floats:
         try:
             return find(floats), tuple(stay)
-        except Looked as looked:
+        except FloatRead as looked:
             for name, place in looked.places.items():
                 stay.append(
                     STAYS.format(
@@ -89,7 +89,7 @@ class Floats:
 
     defaults: Mapping[str, float] = field(default_factory=dict)
     trace: int = 0
-    known: dict[float, MadeNumber] = field(default_factory=dict)
+    known: dict[float, TracedFloat] = field(default_factory=dict)
     looked: dict[str, Place] = field(default_factory=dict)
 
     def near(self) -> dict[str, float]:
@@ -101,12 +101,12 @@ class Floats:
         return found
 
     def made(self, value: float, tree: Tree) -> float:
-        """A `MadeNumber` for an expression; a value with few digits, as of ``alpha - alpha``, may
+        """A `TracedFloat` for an expression; a value with few digits, as of ``alpha - alpha``, may
         come from elsewhere and stays a plain float.
         """
         if float(SHORT % value) == value:
             return value
-        return self.known.setdefault(float(value), MadeNumber(value, tree, self))
+        return self.known.setdefault(float(value), TracedFloat(value, tree, self))
 
     def meant(self, value: Any) -> Any:
         """The expression of a number in the graph, if known; else the number."""
@@ -120,11 +120,11 @@ class Floats:
         return names
 
     def check(self) -> None:
-        """Raise `Looked` if the code read the value of one."""
+        """Raise `FloatRead` if the code read the value of one."""
         if self.looked:
-            raise Looked(self.looked)
+            raise FloatRead(self.looked)
 
-    def look(self, made: MadeNumber) -> None:
+    def look(self, made: TracedFloat) -> None:
         """Record the user's line that reads the value."""
         frame = sys._getframe(2)
         while frame.f_code.co_filename.startswith(BETWEEN_THEM) and frame.f_back:
@@ -139,7 +139,7 @@ class Floats:
 NONE = Floats()
 
 
-class MadeNumber(float):
+class TracedFloat(float):
     """A float that records its expression."""
 
     tree: Tree
@@ -157,7 +157,7 @@ class MadeNumber(float):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         self.floats.look(self)
-        plain = [float(i) if isinstance(i, MadeNumber) else i for i in inputs]
+        plain = [float(i) if isinstance(i, TracedFloat) else i for i in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __deepcopy__(self, memo):
@@ -196,14 +196,14 @@ def _looked(name: str) -> Callable:
 _ARITHMETIC = {"add": trees.sum_of, "sub": trees.difference, "mul": trees.product}
 _ARITHMETIC |= {"truediv": trees.quotient, "pow": trees.power}
 for _name, _of in _ARITHMETIC.items():
-    setattr(MadeNumber, f"__{_name}__", _kept(f"__{_name}__", _of, False))
-    setattr(MadeNumber, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
-MadeNumber.__neg__ = _kept("__neg__", trees.minus, False)
-MadeNumber.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
+    setattr(TracedFloat, f"__{_name}__", _kept(f"__{_name}__", _of, False))
+    setattr(TracedFloat, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
+TracedFloat.__neg__ = _kept("__neg__", trees.minus, False)
+TracedFloat.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
 _LOOKS = ("eq", "ne", "lt", "le", "gt", "ge", "bool", "int", "round", "floor", "ceil", "trunc")
 _LOOKS += ("floordiv", "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "format", "str", "repr")
 for _name in (*(f"__{n}__" for n in (*_LOOKS, "float")), "is_integer", "as_integer_ratio", "hex"):
-    setattr(MadeNumber, _name, _looked(_name))
+    setattr(TracedFloat, _name, _looked(_name))
 
 FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
 # Results of these are not tracked; even a comparison counts as reading the value.
@@ -212,7 +212,7 @@ LOOKING = ("isclose", "fabs", "copysign", "fmod", "pow", "log2", "log10", "log1p
 
 @contextmanager
 def functions_keep(floats: Floats) -> Iterator[None]:
-    """Patch Python's math functions to record expressions of a `MadeNumber`, or to note that they
+    """Patch Python's math functions to record expressions of a `TracedFloat`, or to note that they
     read its value. With no floats nothing is patched: torch would report the wrapper as the line
     that reads a size.
     """
@@ -221,7 +221,7 @@ def functions_keep(floats: Floats) -> Iterator[None]:
     def keeping(name: str) -> Callable:
         def function(x, *others, **options):
             value = before[name](x, *others, **options)
-            made = next((n for n in (x, *others) if isinstance(n, MadeNumber)), None)
+            made = next((n for n in (x, *others) if isinstance(n, TracedFloat)), None)
             if made is None:
                 return value
             if name in FUNCTIONS and not others:

@@ -11,8 +11,8 @@ from sympy import Expr, Integer, Max, Mul, Symbol, denom, expand, floor, togethe
 from codegen.importing.asked import Argument
 from codegen.importing.examples import axes_in
 from codegen.importing.lengths import length_of
+from codegen.importing.size_relations import DependentSize, Recipe
 from codegen.importing.sizes import Sizes
-from codegen.importing.ways import Made, Recipe
 from derive.claims.reading.lengths import in_sizes
 from derive.language.notation.definition import Definition
 
@@ -42,11 +42,11 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
     users, of_all = axes_in(arguments), sizes.of_all
     said = {own: length_of(axis) for axis, own in sizes.called.items()}
     words: dict[str, str] = {}
-    recipe: dict[str, Made] = {}
+    recipe: dict[str, DependentSize] = {}
     for axis in users:
         size = of_all.get(axis, Symbol(axis))
         if size != Symbol(axis) and _are(size, users):
-            words[axis], recipe[axis] = f"{axis} = {size}", Made(size)
+            words[axis], recipe[axis] = f"{axis} = {size}", DependentSize(size)
     demands = [(length, Integer(1)) for length in said.values()]
     for flat, parts in definition.flattened:
         axis = definition.size(flat).name
@@ -58,7 +58,7 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
         if axis not in users or axis in recipe:
             continue
         if len(known) == len(own) and whole != Symbol(axis):
-            words[axis], recipe[axis] = f"{axis} = {whole}", Made(whole)
+            words[axis], recipe[axis] = f"{axis} = {whole}", DependentSize(whole)
         elif whole not in (1, Symbol(axis)):
             words[axis], recipe[axis] = _multiple(axis, whole)
     for length, whole in demands:
@@ -75,13 +75,13 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
             words[name], recipe[name] = _multiple(name, Integer(needed))
     for number, axis in sizes.fixed.items():
         if axis in users or axis in said:
-            words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))
+            words[axis], recipe[axis] = f"{axis} = {number}", DependentSize(Integer(number))
     order = [*users, *words]
     return Demands(tuple(words[axis] for axis in sorted(words, key=order.index)), recipe)
 
 
-def _multiple(axis: str, of: Expr) -> tuple[str, Made]:
-    return f"{axis} a multiple of {of}", Made(of * Max(LEAST, floor(Symbol(axis) / of)))
+def _multiple(axis: str, of: Expr) -> tuple[str, DependentSize]:
+    return f"{axis} a multiple of {of}", DependentSize(of * Max(LEAST, floor(Symbol(axis) / of)))
 
 
 def _multiples(demands: Iterable[tuple[Expr, Expr]]) -> dict[str, int]:

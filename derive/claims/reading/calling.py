@@ -7,7 +7,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from derive.claims.reading.held import name_of, placed_at
+from derive.claims.reading.containers import name_of, placed_at
 from derive.claims.reading.refusals import MARK, Refusal
 
 

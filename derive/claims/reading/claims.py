@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr
 
-from derive.claims.reading.laying import laid_on
+from derive.claims.reading.layout import laid_out
 from derive.claims.reading.lines import TextLine
 from derive.claims.reading.memory import Cell
 from derive.claims.reading.program import TextProgram
@@ -89,7 +89,7 @@ def _laid(program: TextProgram, cell: Cell, of: Tensor) -> tuple[Expr, str]:
         raise Mismatch(cell.broken.problem, cell.broken.remedy)
     names = program.names
     scale = names.scales.get(f"d{of.name}", 1)
-    e, note = laid_on(program.space, cell.value, of, names.dims(of), bool(names.turned))
+    e, note = laid_out(program.space, cell.value, of, names.dims(of), bool(names.turned))
     return e / scale, note or f"taken as {words_of(scale)} times the gradient" * (scale != 1)
 
 

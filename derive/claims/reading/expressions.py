@@ -42,7 +42,7 @@ from derive.claims.reading.operations.vocabulary import (
 )
 from derive.claims.reading.refusals import Refusal, Unplaced, printable
 from derive.claims.reading.source import Source
-from derive.claims.reading.unread import FOREIGN, NO_OPERATORS
+from derive.claims.reading.unsupported import FOREIGN, NO_OPERATORS
 from derive.claims.reading.values import (
     BOOL,
     COUNT,

@@ -41,7 +41,7 @@ ADDS, OWN = "adds to all", "writes at its own place"
 
 
 @dataclass
-class InLoops:
+class LoopContext:
     """The loops around a line: their axes, the names written inside, and the conditions under which
     the line runs. ``ways`` records how each outer tensor is written.
     """
@@ -180,7 +180,12 @@ def taken_at(space: Space, x: TextValue, items: list) -> TextValue:
 
 
 def written_at(
-    loops: InLoops, x: TextValue, items: list, value: TextValue, made_in: Sequence[Axis], adds: bool
+    loops: LoopContext,
+    x: TextValue,
+    items: list,
+    value: TextValue,
+    made_in: Sequence[Axis],
+    adds: bool,
 ) -> TextValue:
     """``x`` after all rounds have written or added ``value`` at ``x[items]``."""
     space = loops.space

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from derive.claims.reading.calling import Callee, arguments_of
-from derive.claims.reading.held import GRADIENT, is_cache, is_none, name_of
+from derive.claims.reading.containers import GRADIENT, is_cache, is_none, name_of
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.roles import is_gradients_name
 from derive.claims.reading.scopes import FunctionScope, Result, spoken

@@ -14,14 +14,14 @@ from sympy import Expr, Integer
 from derive.claims.reading.blocks import pieces_of
 from derive.claims.reading.expressions import ExpressionReader
 from derive.claims.reading.lines import TextLine, assigned_in, check_annotation, written_by
-from derive.claims.reading.loops import WHOLE, InLoops
+from derive.claims.reading.loops import WHOLE, LoopContext
 from derive.claims.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.entries import Extremes
 from derive.claims.reading.parts import EntryIndex, taken
 from derive.claims.reading.refusals import Mismatch, Refusal, printable
 from derive.claims.reading.source import Source
-from derive.claims.reading.unread import STATEMENTS
+from derive.claims.reading.unsupported import STATEMENTS
 from derive.claims.reading.unwritten import check_written
 from derive.claims.reading.values import NUMBER, Space, TextValue
 from derive.claims.reading.writes import Writes, is_number
@@ -51,7 +51,7 @@ class TextProgram(Writes):
         self.upstream: Expr | None = None
         self.reads_upstream = False
         self.expressions = ExpressionReader(source, space, names, self.lookup, self.write_into)
-        self.loops = InLoops(space)
+        self.loops = LoopContext(space)
         self.assigned: dict[str, int] = {}
         self.typed: dict[str, str] = {}  # the text's own spelling of names
         self.written: list[tuple[Version, TextLine]] = []  # every version of every name

@@ -2,7 +2,7 @@
 
 The stages: `Source` limits the text and parses it; `TextProgram` runs its lines over the whitelist
 of `Expressions`; the final value of each gradient is laid out along that gradient's axes
-(`laid_on`). A text of several lines is run a second time with the true gradient in place of every
+(`laid_out`). A text of several lines is run a second time with the true gradient in place of every
 gradient that it assigned and reads again, so that a line is not blamed for errors above it.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.claims.reading.calling import Callee, arguments_of, called
-from derive.claims.reading.held import (
+from derive.claims.reading.containers import (
     GRADIENT,
     copied,
     entry_of,

@@ -15,7 +15,7 @@ from derive.claims.reading.indexing import advanced, from_front, items_of, rank_
 from derive.claims.reading.loops import (
     ADDS,
     OWN,
-    InLoops,
+    LoopContext,
     axis_of,
     is_place,
     taken_at,
@@ -105,7 +105,7 @@ def _entry(x: TextValue) -> TextValue:
 
 def stored_in_blocks(
     expressions: ExpressionReader,
-    loops: InLoops,
+    loops: LoopContext,
     index: ast.AST,
     x: TextValue,
     value: TextValue,
@@ -138,7 +138,7 @@ def stored_in_blocks(
 
 def stored_in_loop(
     expressions: ExpressionReader,
-    loops: InLoops,
+    loops: LoopContext,
     index: ast.AST,
     x: TextValue,
     value: TextValue,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from derive.claims.reading.held import name_of
+from derive.claims.reading.containers import name_of
 from derive.claims.reading.lines import root_of, written_by
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.vocabulary import BUILTINS, MODULES

@@ -9,7 +9,7 @@ from dataclasses import replace
 from derive.claims.reading.blocks import OWN_BLOCK, Named, range_of
 from derive.claims.reading.expressions import BINARY, ExpressionReader
 from derive.claims.reading.lines import written_by, written_in
-from derive.claims.reading.loops import ADDS, WHOLE, InLoops
+from derive.claims.reading.loops import ADDS, WHOLE, LoopContext
 from derive.claims.reading.memory import Cell, Memory
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.dtypes import in_place
@@ -17,7 +17,7 @@ from derive.claims.reading.operations.entries import same_shape
 from derive.claims.reading.operations.functions import plus, subtracted
 from derive.claims.reading.refusals import Mismatch, Refusal, Unplaced
 from derive.claims.reading.stores import Store, stored, stored_in_blocks, stored_in_loop
-from derive.claims.reading.unread import STATEMENTS
+from derive.claims.reading.unsupported import STATEMENTS
 from derive.claims.reading.values import INT, MASK, NUMBER, Space, TextValue, entries
 from derive.claims.reading.views import put_back, viewed
 
@@ -30,7 +30,7 @@ class Writes:
     space: Space
     names: TextNames
     memory: Memory
-    loops: InLoops
+    loops: LoopContext
     expressions: ExpressionReader
     statement: ast.stmt
 

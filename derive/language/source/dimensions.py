@@ -19,8 +19,8 @@ from derive.language.source.shown import (
     NOTES,
     OF_TWO,
     SIZES,
+    NotExpressible,
     Unclear,
-    Unsaid,
     along,
     goes_along,
     in_order,
@@ -69,7 +69,7 @@ def dimensions_named(call: ast.Call, function: object, reader: LineReader) -> st
         code = " or ".join(_line(name, unmoved(x), views, own, given, torchs) for own in each)
     except Unclear as why:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
-    except Unsaid:
+    except NotExpressible:
         return ""
     note = f", {NOTES[name]}" if name in NOTES else ""
     lies = _along(views, ast.unparse(x))

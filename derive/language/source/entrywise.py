@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from derive.language.source.line_reader import LineReader
 from derive.language.source.python_operators import is_number
-from derive.language.source.shown import ALONE, Typed, Unclear, Unsaid, line, typed
+from derive.language.source.shown import ALONE, NotExpressible, Typed, Unclear, line, typed
 from derive.language.torch_ops import table, trees
 from derive.language.torch_ops.text import text
 from derive.language.torch_ops.trees import Tree
@@ -57,7 +57,7 @@ def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: LineReader) -
         if row:
             return line(row, found)
         return text(make(**{n: each.tree for n, each in found.items()}), str)
-    except (Unclear, Unsaid, TypeError, IndexError):
+    except (Unclear, NotExpressible, TypeError, IndexError):
         return ""
 
 

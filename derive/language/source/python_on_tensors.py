@@ -22,15 +22,6 @@ from derive.language.source.called_functions import FUNCTIONS, arguments_of, lin
 from derive.language.source.class_source import MISSING, children, decides_in_python
 from derive.language.source.dimensions import MOVES, dimensions_named, numbered, unmoved
 from derive.language.source.indexing import indexed
-from derive.language.source.instead import (
-    as_plain,
-    in_sympy,
-    instead,
-    is_method,
-    no_formula,
-    works_on,
-    works_on_numbers,
-)
 from derive.language.source.line_reader import (
     COMPREHENSIONS,
     INFORMATION,
@@ -60,6 +51,15 @@ from derive.language.source.python_statements import (
     named_inside,
     only_annotated,
     unnamed,
+)
+from derive.language.source.rewrites import (
+    as_plain,
+    in_sympy,
+    is_method,
+    no_formula,
+    rewrite_of,
+    works_on,
+    works_on_numbers,
 )
 from derive.language.source.spellings import (
     HAS,
@@ -169,7 +169,7 @@ def _refuse(function: object, node: ast.Call, reader: LineReader) -> None:
             f"import {name} from gradform, after SymPy",
         )
     _check_parts(node, reader)
-    remedy = instead(node, function, reader) or HAS
+    remedy = rewrite_of(node, function, reader) or HAS
     raise NotationError(f"{written(node)}: {works_on(function)}", remedy)
 
 
@@ -187,7 +187,7 @@ def _called_unknown(node: ast.Call, reader: LineReader) -> None:
         said = "this is unknown here, and not part of the notation"
     else:
         said = works_on(MISSING)
-    if remedy := instead(node, MISSING, reader):
+    if remedy := rewrite_of(node, MISSING, reader):
         raise NotationError(f"{written(node)}: {said}", remedy)
 
 

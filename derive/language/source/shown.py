@@ -27,7 +27,7 @@ class Unclear(Exception):
     """No line can be suggested; the message says why."""
 
 
-class Unsaid(Exception):
+class NotExpressible(Exception):
     """No line can express it: it moves dimensions, and axes have names."""
 
 
@@ -158,7 +158,7 @@ class Hints:
         raise Unclear(f"{problem}: {remedy}")
 
     def __getattr__(self, name: str):
-        raise Unsaid(name)
+        raise NotExpressible(name)
 
 
 def line(row: Op, given: Mapping[str, Any]) -> str:
@@ -166,7 +166,7 @@ def line(row: Op, given: Mapping[str, Any]) -> str:
     names = [p.name for p in row.arguments]
     needed = [p.name for p in row.arguments if p.default is Parameter.empty]
     if not set(needed) <= given.keys() <= set(names):
-        raise Unsaid(f"{row.names[0]} takes {', '.join(names)}")
+        raise NotExpressible(f"{row.names[0]} takes {', '.join(names)}")
     found = row.meaning(Hints(), **given)
     found = found[0] if isinstance(found, tuple) else found
     return text(found.tree, lambda axis: f"{axis}2")

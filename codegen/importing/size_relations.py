@@ -36,7 +36,7 @@ OF_VALUES = (
 
 
 @dataclass(frozen=True)
-class Made:
+class DependentSize:
     """A size defined by an expression of others, or a number."""
 
     formula: Expr
@@ -45,7 +45,7 @@ class Made:
         return int(self.formula.subs({s: sizes[s.name] for s in self.formula.free_symbols}))
 
 
-Recipe = Mapping[str, Made]
+Recipe = Mapping[str, DependentSize]
 
 
 def with_made(sizes: Mapping[str, int], recipe: Recipe) -> dict[str, int]:
@@ -56,7 +56,7 @@ def with_made(sizes: Mapping[str, int], recipe: Recipe) -> dict[str, int]:
     return found
 
 
-def ways(
+def candidate_relations(
     free: Sequence[str],
     axes: Sequence[str],
     arguments: Sequence[Argument],
@@ -68,21 +68,24 @@ def ways(
     """
     known = [Integer(n) for n in sorted(numbers)]
     lengths = [length_of(axis) for axis in axes_of(arguments) if is_made(axis)]
-    fixed = [(axis, Made(n)) for axis in free for n in known]
+    fixed = [(axis, DependentSize(n)) for axis in free for n in known]
     fixed += _solved(free, lengths, known)
-    of_numbers = [(axis, Made(k * n)) for axis in free for n in known for k in MULTIPLES]
+    of_numbers = [(axis, DependentSize(k * n)) for axis in free for n in known for k in MULTIPLES]
     multiples, near = (
-        [(axis, Made(of(a, k))) for axis in free for k in each for a in axes if a != axis]
+        [(axis, DependentSize(of(a, k))) for axis in free for k in each for a in axes if a != axis]
         for of, each in ((_times, MULTIPLES), (_plus, NEAR))
     )
     others = {axis: [a for a in axes if a != axis] for axis in free}
     products = [
-        (axis, Made(Symbol(a) * Symbol(b)))
+        (axis, DependentSize(Symbol(a) * Symbol(b)))
         for axis in free
         for a, b in itertools.combinations_with_replacement(others[axis], 2)
     ]
     equal = [
-        (axis, Made(Symbol(a))) for axis in free for a in axes if axes.index(a) < axes.index(axis)
+        (axis, DependentSize(Symbol(a)))
+        for axis in free
+        for a in axes
+        if axes.index(a) < axes.index(axis)
     ]
     unnamed = [(axis, made) for axis, made in equal if not is_merged(axis, made)]
     # a module's parameters have fixed sizes; a literal size is the user's
@@ -104,10 +107,10 @@ def ways(
 
 def _solved(
     free: Sequence[str], lengths: Sequence[Expr], others: Sequence[Expr]
-) -> list[tuple[str, Made]]:
+) -> list[tuple[str, DependentSize]]:
     """Solve for sizes at which these lengths equal others."""
     return [
-        (str(name), Made(found))
+        (str(name), DependentSize(found))
         for length, other in itertools.product(lengths, others)
         for name in sorted(length.free_symbols - other.free_symbols, key=str)
         if str(name) in free
@@ -124,7 +127,7 @@ def _plus(axis: str, k: int) -> Expr:
     return k + Symbol(axis)
 
 
-def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
+def _pairs(single: Sequence[tuple[str, DependentSize]]) -> Iterator[Recipe]:
     """Pairs of independent relations."""
     for (a, one), (b, other) in itertools.combinations(single, 2):
         apart = Symbol(a) not in other.formula.free_symbols
@@ -134,16 +137,18 @@ def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
 
 def _by_position(free: Sequence[str], arguments: Sequence[Argument]) -> Iterator[Recipe]:
     """Equate axes at the same broadcast position in all tensors."""
-    found: dict[str, Made] = {}
+    found: dict[str, DependentSize] = {}
     for place in range(max((a.rank for a in arguments), default=0)):
         there = [a.axes[-1 - place] for a in arguments if a.rank > place]
         there = list(dict.fromkeys(axis for axis in there if axis.isidentifier()))
-        found |= {a: Made(Symbol(there[0])) for a in there[1:] if a in free and a not in found}
+        found |= {
+            a: DependentSize(Symbol(there[0])) for a in there[1:] if a in free and a not in found
+        }
     if len(found) > 1:
         yield found
 
 
-def is_merged(axis: str, made: Made) -> bool:
+def is_merged(axis: str, made: DependentSize) -> bool:
     """Whether a relation merges an axis the user named with another one or a number."""
     if axis.startswith(GUESSED):
         return False
@@ -152,7 +157,7 @@ def is_merged(axis: str, made: Made) -> bool:
     )
 
 
-class OnlyEqual(QuestionError):
+class SizesMustBeEqual(QuestionError):
     """A function runs only if sizes are equal that the user named differently."""
 
     def __init__(

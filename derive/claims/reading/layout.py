@@ -13,7 +13,7 @@ from derive.claims.reading.values import Dims, Space, TextValue, shape_text
 from derive.language.symbols import Tensor, axes_of
 
 
-def laid_on(
+def laid_out(
     space: Space, value: TextValue, of: Tensor, dims: Dims, columns: bool = False
 ) -> tuple[Expr, str]:
     """``value`` along the axes of ``of``, whose layout is ``dims``; with ``columns`` (examples as

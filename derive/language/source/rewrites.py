@@ -38,7 +38,7 @@ ALIKE = ("inplace", "training")  # arguments that do not change the value
 DRAWS = ("random", "numpy.random")
 
 
-def instead(call: ast.Call, function: object, reader: LineReader) -> str:
+def rewrite_of(call: ast.Call, function: object, reader: LineReader) -> str:
     """The replacement line, or an explanation; '' for a call that the notation supports.
     ``function`` is `MISSING` for a method or an undefined name.
     """
