@@ -187,7 +187,7 @@ def outputs_of(found) -> tuple[Tensor, ...]:
 def both_ways(
     function: Callable, given: dict[str, object], wanted: Sequence[str], upstream: Sequence[Tensor]
 ) -> Callable[[], tuple]:
-    """What computes the outputs and the gradients, of arguments of its own."""
+    """A function that computes outputs and gradients, with arguments of its own."""
     leaves = {
         name: value.clone().requires_grad_(name in wanted) if isinstance(value, Tensor) else value
         for name, value in given.items()
@@ -296,7 +296,7 @@ def by_autograd(emitted: Emitted):
 
 
 def reference(emitted: Emitted, usual: bool) -> tuple[str, Callable, Callable]:
-    """What torch has to compare with: its name, the function, and the context that it runs in."""
+    """torch's function to compare with: its name, the function, and the context it runs in."""
     if usual and emitted.snake in TORCHS:
         return "torch", TORCHS[emitted.snake], nullcontext
     return "lines", own_function(emitted), lambda: by_autograd(emitted)

@@ -1,4 +1,4 @@
-"""What benchmarks/gpu.py compares with: torch's own functions and Liger's, by the names of ours.
+"""Functions to compare with in benchmarks/gpu.py: torch's own and Liger's, under the names of ours.
 They take the same arguments by name; a test compares torch's with ours.
 """
 

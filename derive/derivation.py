@@ -61,7 +61,7 @@ def derive_definition(
 
 
 def _page(proved: Proved) -> str:
-    """What a notebook shows; the templates are imported when there is one."""
+    """The HTML shown in a notebook; imports the templates on demand."""
     from derive.show.html import fragment
     from derive.show.sections import document_of
 

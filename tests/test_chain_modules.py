@@ -247,7 +247,7 @@ def test_what_is_out_of_date_is_said_and_what_is_not_ours_stays(asked, capsys):
     file.write_text(text.replace("dx = ", "dx = 2 * "))
     assert main([*words, "--check"]) == 1
     assert "-    dx = 2 * " in capsys.readouterr().out
-    assert main(words) == 2 and "was edited, which would be lost" in capsys.readouterr().err
+    assert main(words) == 2 and "was edited: the edits would be lost" in capsys.readouterr().err
     file.write_text("# mine\n")
     assert main(words) == 2 and file.read_text() == "# mine\n"
     assert main([*words, "--force"]) == 0 and file.read_text() == text

@@ -113,8 +113,8 @@ REFUSED_BLOCKS = {
     "z += x[i:i + 5].sum(0) + 1": ENDS,
     "z += w": ENDS,
     "z += (x[i:i + 5] * x[i:i + 5].sum(0)).sum(0)": ENDS,
-    "z += (x[i:i + 5] @ x[i:i + 5].T).sum()": "a block is cut",
-    "z[i:i + 5] = x[i:i + 5][1:]": "a block is cut",
+    "z += (x[i:i + 5] @ x[i:i + 5].T).sum()": "a block is sliced",
+    "z[i:i + 5] = x[i:i + 5][1:]": "a block is sliced",
     "z[i:i + 5] = x[i:i + 4]": "more than its own block",
     "z[i] = x[i]": "more than its own block",
     "z[i:i + 5] = x[i:i + 5]\n    z[0] += 1": "overwrites",
@@ -170,19 +170,19 @@ EMPTY = {name: idiom for name, idiom in REFUSED.items() if "empty" in name}
 
 @pytest.mark.parametrize("axes, text", lines_of(EMPTY)[:3])  # the fourth is read by nobody
 def test_what_is_empty_is_refused_where_it_is_read(axes, text, tmp_path):
-    with pytest.raises(Refusal, match="before all of it is written"):
+    with pytest.raises(Refusal, match="before it is completely written"):
         by_text(axes, text, tmp_path)
 
 
 @pytest.mark.parametrize("lines", UNWRITTEN)
 def test_so_is_what_is_written_in_part(lines, tmp_path):
     text = f"z = torch.empty_like(x)\n{lines}\nresult = z + 1"
-    with pytest.raises(Refusal, match="before all of it is written"):
+    with pytest.raises(Refusal, match="before it is completely written"):
         by_text(LABELLED.replace("int C", "int"), text, tmp_path)
 
 
 def test_a_gradient_is_all_written(tmp_path):
-    with pytest.raises(Exception, match="not all of dx is written"):
+    with pytest.raises(Exception, match="dx is only partly written"):
         reading("dx = torch.empty_like(x)\ndx[1:] = x[1:]", tmp_path)
 
 
@@ -202,8 +202,8 @@ def test_a_part_of_labels_is_a_part_of_what_they_pick(tmp_path):
 
 
 JOINED = {
-    "torch.vstack(parts)": "of what a loop over blocks appended",
-    "torch.cat(parts, 1)": "of what a loop over blocks appended",
+    "torch.vstack(parts)": "of a list that a loop over blocks filled",
+    "torch.cat(parts, 1)": "of a list that a loop over blocks filled",
     "parts[0]": "cannot be indexed",
 }
 
@@ -228,5 +228,5 @@ def test_that_a_size_is_taken_to_be_a_multiple_is_said(text, words, tmp_path):
 
 @pytest.mark.parametrize("line", ["x * float('inf')", "x + torch.inf", "x * -math.inf"])
 def test_an_infinite_number_is_only_what_is_masked(line, tmp_path):
-    with pytest.raises(Refusal, match="inf is no real number"):
+    with pytest.raises(Refusal, match="inf is not a real number"):
         by_text("x: N D", f"result = {line}", tmp_path)

@@ -277,4 +277,4 @@ def test_a_loss_that_is_read_ignores_the_labels_of_the_mathematics(file, text):
 
 def test_labels_that_the_mathematics_keeps_are_not_left_out(file):
     _, cell = run_as_text(file, "F.cross_entropy(logits, labels, ignore_index=0)")
-    assert "labels that are 0 are left out" in str(cell.broken.problem)
+    assert "labels equal to 0 are ignored here" in str(cell.broken.problem)

@@ -528,7 +528,7 @@ STAYS = "# {} stays {}: line {} of floats.py needs its value."
         (
             "Centred",
             "x: N C",
-            ["mean = Given(C)", "momentum = Scalar(0.1)", "also writes into mean, steps: no part"],
+            ["mean = Given(C)", "momentum = Scalar(0.1)", "also writes into mean, steps; the"],
         ),
     ],
 )

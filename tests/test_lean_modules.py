@@ -753,7 +753,7 @@ def test_a_file_that_was_edited_is_not_replaced(functions, tmp_path):
     made.write(file)
     assert file.read_text() == text
     file.write_text(text.replace("gain", "scale"))
-    with pytest.raises(QuestionError, match=r"was edited, which would be lost\n.*force=True"):
+    with pytest.raises(QuestionError, match=r"was edited: the edits would be lost\n.*force=True"):
         made.write(file)
     assert made.write(file, force=True).read_text() == text
     file.write_text("mine")

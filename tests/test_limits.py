@@ -68,13 +68,13 @@ def test_what_is_no_time_is_refused(scaled, capsys, verb, limit, tmp_path):
     formula = ["dy"] * (verb == "check")
     arguments = [*[verb] * bool(verb), scaled, *out, "--limit", limit, *formula]
     assert gradform(arguments) == 2
-    assert f"limit {limit!r} is no number of seconds above 0" in capsys.readouterr().err
+    assert f"limit {limit!r} is not a positive number of seconds" in capsys.readouterr().err
 
 
 def test_a_limit_in_python_is_a_number_too():
     assert (seconds_of(None), seconds_of(3), seconds_of("0.5")) == (None, 3.0, 0.5)
     for limit in (True, [], 10**400, -2.0):
-        with pytest.raises(QuestionError, match="no number of seconds"):
+        with pytest.raises(QuestionError, match="not a positive number of seconds"):
             derive.derive("tanh", limit=limit)
 
 

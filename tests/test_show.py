@@ -275,12 +275,12 @@ def test_a_users_own_file_is_printed(capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("batch_norm", "--of", "y"), "y is no differentiable input of BatchNorm"),
-        (("batch_norm", "--small-batch", "0"), "a person compares 1 to"),
-        (("batch_norm", "--small-batch", "1000"), "a person compares 1 to"),
-        (("batch_norm", "--small-batch", "-1"), "a person compares 1 to"),
+        (("batch_norm", "--of", "y"), "y is not a differentiable input of BatchNorm"),
+        (("batch_norm", "--small-batch", "0"), "it must be between 1 and"),
+        (("batch_norm", "--small-batch", "1000"), "it must be between 1 and"),
+        (("batch_norm", "--small-batch", "-1"), "it must be between 1 and"),
         (("batch_norm", "--small-batch", "1"), "var divides by N - 1, which is 0 where N = 1"),
-        (("softmax_nll", "--of", "labels"), "labels is no differentiable input"),
+        (("softmax_nll", "--of", "labels"), "labels is not a differentiable input"),
         (("batch_norm", "--output", "/dev"), "cannot be written"),
         (("no_such_thing",), "no_such_thing"),
         (("batch_norm", "--output", "/dev/null/x"), "cannot be written"),

@@ -130,7 +130,7 @@ REFUSED = {
     "x: N ²": "neither a name nor a size",
     "x: N -E": "-E of x is never above 0",
     "x: N E-E": "E-E of x is never above 0",
-    "x: N 3/2": "3/2 of x is no whole number",
+    "x: N 3/2": "3/2 of x is not an integer",
 }
 
 

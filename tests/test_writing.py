@@ -258,7 +258,7 @@ def test_no_input_is_replaced_under_any_name(tmp_path, name):
     read = tmp_path / "read.py"
     read.write_text(OURS_BEFORE)  # as gradform's own: a person may have begun with such a file
     os.link(read, tmp_path / "hard.py")
-    with pytest.raises(QuestionError, match="is read here"):
+    with pytest.raises(QuestionError, match="is an input of this run"):
         write_all({tmp_path / name: NEW}, "", [read])
     assert read.read_text() == OURS_BEFORE
     write_all({tmp_path / name: NEW}, "", [read], force=True)
@@ -355,7 +355,7 @@ def test_the_mathematics_of_the_project_is_no_place_to_write_to(capsys):
     mathematics = ROOT / "derive" / "math" / "relu.py"
     before = mathematics.read_text()
     assert main(["relu", "--out", str(mathematics.parent)]) == 2
-    assert "relu.py is read here, and would be lost" in capsys.readouterr().err
+    assert "relu.py is an input of this run, and would be overwritten" in capsys.readouterr().err
     assert mathematics.read_text() == before
 
 

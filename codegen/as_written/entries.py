@@ -90,7 +90,7 @@ def number_of(value: object, sizes: Mapping[Axis, int]) -> float:
 def whole_of(value: object, sizes: Mapping[Axis, int]) -> int:
     found = number_of(value, sizes)
     if found != int(found):
-        raise Unreadable(f"{value} is no whole number")
+        raise Unreadable(f"{value} is not an integer")
     return int(found)
 
 

@@ -31,8 +31,8 @@ from codegen.backwards.steps import StepReading, by_definition, unchecked
 from codegen.backwards.subsets import of_subsets
 from codegen.backwards.writes import of_writes, written_in
 from codegen.importing.asked import Argument, arguments_of, options_of, sizes_of
-from codegen.importing.made import Looked
-from codegen.importing.ways import OnlyEqual
+from codegen.importing.made import FloatRead
+from codegen.importing.size_relations import SizesMustBeEqual
 from derive.claims.checking.answers import Answer
 from derive.claims.checking.check import check_claim
 from derive.claims.checking.ground import ground_of
@@ -68,7 +68,7 @@ def check_function(
     ``asked`` is the class, or ``FILE.py:MyFunction``, which is run; ``axes`` names the axes of its
     tensors: ``"x: N C, weight: C"``. ``like`` is a torch function with the same values, of the same
     file where it is a name: then nothing is traced, and its derivative is compared in numbers.
-    ``options`` are values of arguments that are no tensors, ``"reduction=mean"``; of the others
+    ``options`` are values of non-tensor arguments, ``"reduction=mean"``; of the others
     every value is checked that the code compares them with.
     Raises `QuestionError` for what is not understood.
 
@@ -116,7 +116,7 @@ class _Asked:
                 backward = self._read(own)
                 with limited(self.for_names):
                     found = self._judged(backward, self.limit)
-            except Looked as looked:
+            except FloatRead as looked:
                 own = {n: v for n, v in own.items() if n not in looked.places}
             except Exception:
                 break
@@ -142,7 +142,7 @@ class _Asked:
             backward = self._read({})
         except Raises as raised:
             return _raising(subject, raised)
-        except OnlyEqual as error:
+        except SizesMustBeEqual as error:
             return FunctionVerdict(subject.name, (), (), error.verdict(subject.name))
         except QuestionError as error:
             broken = broken_by(written_in(subject, arguments, sizes), only_writes=True)

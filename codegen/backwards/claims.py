@@ -90,7 +90,7 @@ def backward_of(
     floats: Mapping[str, float],
 ) -> Backward:
     """Trace both with these options as scalars. Raises `QuestionError` for unsupported code,
-    `Looked` if it looks at the value of a scalar, and `Raises`.
+    `FloatRead` if it looks at the value of a scalar, and `Raises`.
     """
     subject.check(arguments)
     order = {p.name: i for i, p in enumerate(subject.parameters)}

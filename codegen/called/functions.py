@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 PLACE = re.compile(r"place=Place\([^()]*\)")
 _KEPT = ("name", "text", "proof", "sizes")
 SHOWN = 12  # digits of a hash, in a traceback
-_here = threading.local()  # the functions that this thread finds: one that asks for another
+_here = threading.local()  # functions this thread is deriving; detects one that calls itself
 
 
 @overload
@@ -74,13 +74,13 @@ def function(
     ``asked`` is a `Forward`; or the axes of the tensors of a torch function that this decorates,
     ``"x: N C, labels: N"``. Nothing is derived before the first call, or `DerivedFunction.derive`.
     ``sizes`` are those of an example, for a torch function that does not accept all sizes;
-    ``options`` the values of arguments that are no tensors, ``"p=0.1"``; ``limit`` is in seconds,
+    ``options`` the values of non-tensor arguments, ``"p=0.1"``; ``limit`` is in seconds,
     for derivation and proof.
 
-    Raises `QuestionError` for anything else.
+    Raises `QuestionError` for any other argument.
     """
     if isinstance(asked, type):
-        from derive.language.notation.forward import Forward  # and SymPy
+        from derive.language.notation.forward import Forward  # imports SymPy
 
         if issubclass(asked, Forward):
             return DerivedFunction(asked, limit=limit)
@@ -117,9 +117,9 @@ class DerivedFunction:
         self._run: Callable | None = None
         self._text = self._proof = self._sizes = ""
         self._proved: Proved | None = None
-        self._alone = threading.Lock()  # two threads that call it first derive it once
+        self._alone = threading.Lock()  # a function is derived once even if two threads call it
         self._finding: Future | None = None
-        self._is_awaited = True  # silent unless awaited
+        self._is_awaited = True  # silent unless derived on demand
         if imported is not None:
             self.__name__ = type(imported[0]).__name__  # of an object
             functools.update_wrapper(self, imported[0])
@@ -134,8 +134,8 @@ class DerivedFunction:
     def derive(self) -> DerivedFunction:
         """Derive now instead of at the first call. Returns the function itself.
 
-        Raises `QuestionError` for mathematics that is not supported and `UnprovedError` where it is
-        not proved, or where the code does not agree with autograd.
+        Raises `QuestionError` for unsupported mathematics, and `UnprovedError` if the proof fails
+        or the code disagrees with autograd.
         """
         self._ready()
         return self
@@ -144,7 +144,7 @@ class DerivedFunction:
     def forward(self) -> type[Forward]:
         """The mathematics."""
         if self._forward is None:
-            from codegen.importing.driver import from_torch  # half a second
+            from codegen.importing.driver import from_torch  # half a second to import
 
             try:
                 self._forward = from_torch(*self._imported)
@@ -174,8 +174,8 @@ class DerivedFunction:
     def write(self, path: str | Path, force: bool = False) -> Path:
         """Write the module to a file, which needs nothing but torch. Returns its path.
 
-        Raises `QuestionError` for a file that gradform did not write, or that was edited since;
-        ``force`` replaces it.
+        Raises `QuestionError` for a file that gradform did not write or that was edited; ``force``
+        replaces it.
         """
         from derive.running.writing import sealed, write_all
 
@@ -246,7 +246,7 @@ class DerivedFunction:
         if self in outer:
             raise QuestionError(
                 f"{self.__name__} calls itself, so it has no formula",
-                "call the torch function that is meant under a name of its own",
+                "give it another name than the torch function that it calls",
             )
         with self._alone:
             if self._finding is None or self._finding.done():
@@ -300,7 +300,7 @@ class DerivedFunction:
         return outside_of(self.forward.definition)
 
     def _derived(self) -> Lean:
-        from codegen.driver.lean import lean_module  # all targets: a second
+        from codegen.driver.lean import lean_module  # imports all targets: a second
 
         progress, outside = _said(self), self._outside()
         self._proved = self._proved or _derived(outside, self._limit, progress)
@@ -316,14 +316,14 @@ def _derived(outside: Outside, limit: float | None, progress: Callable[[str], No
 
 
 def _recalled(key: str) -> list[str] | None:
-    """Read an entry of the cache; None if there is none, or it has another form."""
+    """Read an entry of the cache; None if it is missing or malformed."""
     found = recalled(key)
     fits = isinstance(found, list) and [type(part) for part in found] == [str] * len(_KEPT)
     return found if fits else None
 
 
 def _said(function: DerivedFunction) -> Callable[[str], None]:
-    """Print progress on a terminal or in a notebook; nothing elsewhere."""
+    """Print progress on a terminal or in a notebook, and nothing elsewhere."""
     if _is_kernel() and not sys.stderr.isatty():
         return _in_notebook(function)
     if not sys.stderr.isatty():

@@ -1,8 +1,8 @@
-"""Recognizes a torch function that was read before, without reading it again.
+"""Recognize a torch function that was imported before, without tracing it again.
 
-Its digest covers its code, its defaults, and all that it refers to: plain values, and functions of
-the user's, which count in the same way. Torch counts by its version, and so do parts of Python's
-library without state.
+The digest covers its code, its defaults and everything it refers to: plain values, and the user's
+functions, recursively. Torch is represented by its version, and so are stateless parts of the
+standard library.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from codegen.files.digest import digest
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
-# Of a version that `machinery_hash` knows, and the same whenever they are asked.
+# Covered by the version in `machinery_hash`, and stateless.
 VERSIONED = {"torch", "builtins", "math", "cmath", "operator", "functools", "itertools", "typing"}
 
 
 class _Unknown(Exception):
-    """A reference without a digest: a tensor, a module of the user's, an object."""
+    """A reference without a digest: a tensor, a module of the user's, or any other object."""
 
 
 def digest_of(function: Callable, *asked: object) -> str | None:
-    """A digest of a function and of the options ``asked``; None where it may be another one
-    though nothing of this has changed.
+    """A digest of a function and of the options ``asked``; None if the function could change
+    without changing any of this.
     """
     met: dict[int, int] = {}
     try:
@@ -37,7 +37,7 @@ def digest_of(function: Callable, *asked: object) -> str | None:
 def _function(function: object, met: dict[int, int]) -> Iterator[str]:
     if not isinstance(function, FunctionType):
         raise _Unknown
-    if id(function) in met:  # it calls itself
+    if id(function) in met:  # recursive
         yield f"function {met[id(function)]}"
         return
     met[id(function)] = len(met)
@@ -70,7 +70,7 @@ def _code(code: CodeType) -> Iterator[str]:
 
 
 def _ordered(constant: object) -> str:
-    """A constant's text; a set has another order in every process."""
+    """The text of a constant; sets are sorted, as their order varies between processes."""
     return repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant)
 
 

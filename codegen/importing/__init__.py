@@ -1,4 +1,4 @@
-"""Imports torch code as a forward in the notation.
+"""Import torch code as a forward in the notation.
 
 In: a function or a module, and the axes of its tensors. Out: a forward, and the text of its file.
 """

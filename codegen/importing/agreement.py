@@ -1,4 +1,4 @@
-"""How closely a forward that was read agrees with the function."""
+"""The measured agreement of an imported forward with the function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SEED = 7  # of upstream gradients
 
 @dataclass(frozen=True)
 class Agreement:
-    """At which sizes the two were compared, and how far apart they were at most."""
+    """The sizes compared, and the largest differences."""
 
     sizes: tuple[Mapping[str, int], ...]
     values: float
     gradients: float
     scalars: tuple[str, ...] = ()
-    tried: int = 1  # values of each
+    tried: int = 1  # values of each scalar
 
     @property
     def at(self) -> str:
@@ -31,7 +31,9 @@ class Agreement:
 
 
 def gradients_of(result: Tensor, leaves: Sequence[Tensor]) -> list[Tensor | None]:
-    """Under a random upstream gradient; None of what has none, zero of what has no influence."""
+    """Gradients under a random upstream gradient; None for a tensor without one, zero if it has no
+    influence.
+    """
     asked = [leaf for leaf in leaves if leaf.requires_grad]
     upstream = torch.randn(
         tuple(result.shape), generator=torch.Generator().manual_seed(SEED), dtype=torch.float64
@@ -48,7 +50,7 @@ def gradients_of(result: Tensor, leaves: Sequence[Tensor]) -> list[Tensor | None
 
 
 def distance(one: Tensor, other: Tensor) -> float:
-    """Of the largest entry."""
+    """The largest difference, relative to the largest entry."""
     if not other.numel():
         return 0.0
     gap = torch.where(one == other, 0, one - other).abs().max().item()

@@ -1,4 +1,4 @@
-"""Rules around those of rows: bags of embeddings, and labels that are ignored."""
+"""Rules that wrap rows of the table: embedding bags, and ignored labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _embedding_bag(
     r, weight, indices, offsets=None, scale_grad_by_freq=False, mode=0, sparse=False,
     per_sample_weights=None, include_last_offset=False, padding_idx=None,
 ):  # fmt: skip
-    """The graph has the rows of a matrix of indices one after the other.
+    """The graph holds the rows of an index matrix concatenated.
 
     Long: torch's arguments.
     """
@@ -33,7 +33,7 @@ def _embedding_bag(
 
 
 def _labels_stay(name: str, stay) -> None:
-    """Labels that are ignored, given a class: their one-hot is 0 as it is."""
+    """Wrap a rule for ignored labels that index a class: their one-hot is already 0."""
     row = rules[name]
 
     def of(r, x, **given):

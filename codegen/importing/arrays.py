@@ -1,5 +1,5 @@
-"""What the rows of `derive.language.torch_ops` are made of, over trees with named axes: a `Reader`
-has nearly all of it; and ATen's arguments, as the graph has them, as the kinds that a row asks for.
+"""The operations that rows of `derive.language.torch_ops` need, on trees with named axes: mostly a
+`Reader`'s own; and conversion of ATen's arguments in the graph to the kinds a row asks for.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from derive.language.torch_ops.numbers import exact
 from derive.language.torch_ops.table import Op, table
 from derive.language.torch_ops.trees import Tree
 
-REDUCTIONS = ("none", "mean", "sum")  # by torch's numbers for them
-DEFAULTS = ("Dim", "Size", "NewDim", "Dims", "Sizes")  # kinds whose defaults are brought to form
+REDUCTIONS = ("none", "mean", "sum")  # by torch's enum values
+DEFAULTS = ("Dim", "Size", "NewDim", "Dims", "Sizes")  # kinds whose defaults are converted too
 SUMS = ("sum_of", "difference")
 
 
 def spread(e: Tree, parts: Sequence[Tree]) -> Tree:
-    """With `Broadcast` where both sides of a sum have axes that the other lacks."""
+    """Add `Broadcast` if both sides of a sum have axes that the other lacks."""
     if e in parts or not any(
         arg.kind in SUMS or arg.args for arg in e.args if isinstance(arg, Tree)
     ):
@@ -39,7 +39,7 @@ def spread(e: Tree, parts: Sequence[Tree]) -> Tree:
 
 
 class NamedArrays:
-    """`Arrays` over a reader's values."""
+    """Implements `Arrays` on a reader's values."""
 
     def __init__(self, r):
         self.r = r
@@ -149,7 +149,7 @@ class NamedArrays:
     def counted(
         self, labels: TreeValue, ignored, losses: TreeValue
     ) -> tuple[TreeValue | None, TreeValue]:
-        """What picks by labels is 0 for those that are ignored."""
+        """Losses of ignored labels are already 0."""
         if labels.kind != LABEL or not (self.r.ignoring or ignored != IGNORED):
             return None, losses
         self.r.ignore(labels, ignored)
@@ -183,7 +183,7 @@ class NamedArrays:
         return values, OUTSIDE if indices is None else indices
 
     def on_diagonal(self, x: TreeValue) -> TreeValue:
-        """The notation knows how long the second axis is by the entries along it."""
+        """The second axis has the length of the first; the entries determine it."""
         i = x.rank - 1
         x = self.r.shapes.plain(x, i)
         (a,) = x.dims[i] or ("",)
@@ -206,7 +206,7 @@ class NamedArrays:
         return sizes.hint(size) if fixed else None
 
     def divided(self, size: Expr, by: Expr) -> Expr:
-        """What divides another size in the example does so at all sizes that are looked at."""
+        """A quotient that is an integer in the example is assumed to be one at all sizes."""
         sizes = self.r.sizes
         if sizes.hint(size) % sizes.hint(by):
             raise Refused(f"{size} is not a multiple of {by}", "slice it")
@@ -216,7 +216,7 @@ class NamedArrays:
         return self.r.sizes.plain(self.r.node.meta["val"].shape[0])
 
     def need(self, length: Expr, least: int) -> None:
-        """The trace has run."""
+        """Nothing to check: the trace has run."""
 
     def reshaped(self, x: TreeValue, sizes: Sequence[Expr]) -> TreeValue:
         known = [size for size in sizes if size != -1]
@@ -256,10 +256,10 @@ class NamedArrays:
         return like(self.r, x, value)
 
     def expect(self, x: TreeValue, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
-        """The trace has run."""
+        """Nothing to check: the trace has run."""
 
     def changed(self, *values: TreeValue | None) -> None:
-        """The trace shows what is written."""
+        """Nothing to note: the trace is functional."""
 
     def refuse(self, problem: str, remedy: str):
         raise Refused(problem, remedy)
@@ -303,7 +303,9 @@ def _of_kind(r, x: TreeValue | None, kind: str, value) -> Any:
 
 
 def _given(r, parameters: dict[str, inspect.Parameter], values: dict) -> tuple[list, dict]:
-    """The arguments as the kinds of the row; what ATen leaves out has the row's default."""
+    """The arguments converted to the kinds of the row, with the row's defaults where ATen omits
+    them.
+    """
     met = (v[0] if isinstance(v, (list, tuple)) and v else v for v in values.values())
     x = next((v for v in met if isinstance(v, TreeValue)), None)
     place: list[Any] = []
@@ -326,7 +328,7 @@ def _given(r, parameters: dict[str, inspect.Parameter], values: dict) -> tuple[l
 
 
 def _results(r, found) -> Any:
-    """As many as ATen's operation has."""
+    """As many results as ATen's operation returns."""
     found = list(found) if isinstance(found, tuple) else [found]
     if str(getattr(r.node.meta["val"], "dtype", "")) == "torch.bool":
         found = [r.shapes.as_condition(found[0])]
@@ -335,10 +337,10 @@ def _results(r, found) -> Any:
 
 
 def rule_of(row: Op) -> Callable[..., Any]:
-    """The row as a rule of the reader's table."""
-    taken = [p for p in row.arguments if p.annotation != "Default"]  # else `given_to` refuses them
+    """The row as a rule in the reader's table."""
+    taken = [p for p in row.arguments if p.annotation != "Default"]  # given_to refuses the others
     names = {"x" if p.name == "input" else p.name: p for p in taken}
-    also = dict(row.aten)  # ATen's name of an argument: ours
+    also = dict(row.aten)  # ATen's argument name: ours
 
     def rule(r, **given):
         own = {also.get(name, name): value for name, value in given.items()}

@@ -1,9 +1,9 @@
-"""What the user says of the arguments: axes and, where wanted, sizes.
+"""Parse the user's description of the arguments: axes and, optionally, sizes.
 
-``x: N C, labels: N int, w: C given`` names the axes of three tensors; a whole number is a fixed
-size, an expression the size of one axis that is made of others: ``x: N 2*E, w: E``. After the axes
-may stand what a tensor is: ``int`` (labels, indices), ``bool`` (a mask), ``given`` (no gradient).
-Without it that is found by running the function.
+``x: N C, labels: N int, w: C given`` names the axes of three tensors; an integer is a fixed size,
+an expression the size of an axis that depends on others: ``x: N 2*E, w: E``. A kind may follow the
+axes: ``int`` (labels, indices), ``bool`` (a mask), ``given`` (no gradient). Otherwise it is found
+by running the function.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from derive.language.errors import QuestionError
 
 NUMBERS, LABELS, MASK, GIVEN = "numbers", "int", "bool", "given"
 KINDS = (LABELS, MASK, GIVEN)
-GUESSED = "Axis"  # how the axes begin that nobody named
+GUESSED = "Axis"  # prefix of axes nobody named
 OPTIONS = '--with "temperature=0.07, reduction=mean"'
 EXAMPLE = '--axes "x: N C, labels: N"'
 ARGUMENT = re.compile(r"[A-Za-z_][\w.]*")
 
-# Options of the command, and what a call from Python has in their place.
+# Options of the command, and the corresponding arguments in Python.
 IN_PYTHON = {"axes": "axes", "with": "options", "sizes": "sizes", "like": "like", "limit": "limit"}
 OPTION = re.compile(r"--(\w+)(?: (\"[^\"]*\"|[A-Z]+\b))?")
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor: its axes, by name, by size or by expression; ``kind`` is "" if nobody said."""
+    """A tensor argument: its axes, by name, size or expression; ``kind`` is "" if not given."""
 
     name: str
     axes: tuple[str, ...]
@@ -42,14 +42,14 @@ class Argument:
 
 
 def axes_of(arguments: Sequence[Argument]) -> list[str]:
-    """The axes of all arguments, those too that are called by a number or an expression."""
+    """The axes of all arguments, including numbers and expressions."""
     return list(dict.fromkeys(axis for argument in arguments for axis in argument.axes))
 
 
 def arguments_of(axes: str | Mapping[str, str]) -> tuple[Argument, ...]:
-    """The arguments that a text names, or a mapping of names to axes.
+    """Parse the arguments from a text, or a mapping of names to axes.
 
-    Raises `QuestionError` where it cannot be read.
+    Raises `QuestionError` for a malformed description.
     """
     pairs = axes.items() if isinstance(axes, Mapping) else map(_pair, _parts(axes))
     found: dict[str, Argument] = {}
@@ -64,7 +64,7 @@ def arguments_of(axes: str | Mapping[str, str]) -> tuple[Argument, ...]:
 
 
 def sizes_of(sizes: str | Mapping[str, int]) -> dict[str, int]:
-    """``"N: 8, C: 12"`` as sizes. Raises `QuestionError` where it cannot be read."""
+    """Parse ``"N: 8, C: 12"`` as sizes. Raises `QuestionError` for a malformed one."""
     if isinstance(sizes, Mapping):
         return dict(sizes)
     found = {}
@@ -78,12 +78,12 @@ def sizes_of(sizes: str | Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class NamedArguments:
-    """A value that the user's file has a name for: ``Mode.FAST``."""
+    """A dotted name of a value in the user's file: ``Mode.FAST``."""
 
     name: str
 
     def found_in(self, known: Mapping[str, Any]) -> Any:
-        """Raises `QuestionError` where the file does not know it."""
+        """Look the name up. Raises `QuestionError` if the file does not define it."""
         first, *more = self.name.split(".")
         try:
             value = known[first]
@@ -97,9 +97,9 @@ class NamedArguments:
 
 
 def options_of(options: str | Mapping[str, Any]) -> dict[str, Any]:
-    """``"temperature=0.07, reduction=mean"`` as values; a word is a text.
+    """Parse ``"temperature=0.07, reduction=mean"`` as values; a bare word is a string.
 
-    Raises `QuestionError` where it cannot be read.
+    Raises `QuestionError` for a malformed one.
     """
     if isinstance(options, Mapping):
         return dict(options)
@@ -145,13 +145,13 @@ def _argument(name: str, words: list[str]) -> Argument:
 def _axis(word: str, name: str) -> str:
     if word.isidentifier() and not word.startswith("_"):
         return word
-    from codegen.importing.lengths import axis_said  # and SymPy, which no name needs
+    from codegen.importing.lengths import axis_said  # imports SymPy, which plain names do not need
 
     return axis_said(word, name)
 
 
 def in_python(error: QuestionError) -> QuestionError:
-    """The same mistake, where options are arguments of a call: ``axes="x: N C"``."""
+    """The error in terms of Python arguments instead of command options: ``axes="x: N C"``."""
 
     def spelled(found: re.Match) -> str:
         name, value = IN_PYTHON.get(found[1]), found[2] or ""

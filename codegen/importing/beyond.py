@@ -1,4 +1,4 @@
-"""Sizes at which a function may be another than at those of its trace."""
+"""Sizes at which a function may differ from its trace."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import sympy
 from codegen.importing.reader import Reader
 from derive.language.errors import Place
 
-MOST_SIZE = 2**14  # of an axis that is tried
+MOST_SIZE = 2**14  # largest size tried
 TRIED_FIRST = (2, 3, 4, 5)  # sizes
-MOST_OF_TORCH = 12  # conditions of torch's own that are tried; those of the user all are
+MOST_OF_TORCH = 12  # torch's own conditions that are tried; all of the user's are
 
 
 def beyond(reader: Reader) -> list[tuple[dict[str, int], Place | None]]:
-    """Sizes at which what the trace relies on does not hold: there the function may be another."""
+    """Sizes that violate an assumption of the trace, where the function may differ."""
     found: list[tuple[dict[str, int], Place | None]] = []
     known = reader.traced.sizes
     of_loops = [(sympy.Le(loop.end, 2 * loop.step), loop.place) for loop in reader.loops]
@@ -30,14 +30,14 @@ def beyond(reader: Reader) -> list[tuple[dict[str, int], Place | None]]:
 
 
 def violated(condition: sympy.Basic, axis: str, known: Mapping[str, int]) -> dict[str, int] | None:
-    """Sizes at which a condition does not hold, for another size of one axis."""
+    """Sizes that violate a condition, found by changing one axis."""
     numbers = {int(n) for n in condition.atoms(sympy.Integer)} | {*known.values()}
     near = sorted({n + d for n in numbers for d in (-1, 0, 1)} | {*TRIED_FIRST})
     for size in (n for n in near if 1 < n < MOST_SIZE):
         sizes = {**known, axis: size}
         try:
             holds = condition.subs({sympy.Symbol(a): n for a, n in sizes.items()})
-        except ZeroDivisionError:  # it divides by a quotient of sizes, which is 0 here
+        except ZeroDivisionError:  # a quotient of sizes in a denominator is 0 here
             continue
         if holds == sympy.false:
             return sizes

@@ -1,8 +1,8 @@
-"""A loop over blocks of an axis, ``for i in range(0, n, 4)``, traced as one block: all of it.
+"""Trace a loop over blocks of an axis, ``for i in range(0, n, 4)``, as a single block.
 
-Where each round works on ``i`` to ``i + 4`` alone, one block of all entries is what all rounds
-make together. Where it does not, the forward is another function than the loop: it is compared
-with the loop itself, at sizes with several blocks.
+If each round works on ``i`` to ``i + 4`` alone, one block of all entries equals all rounds
+together. If not, the imported forward differs from the loop, which the comparison at sizes with
+several blocks detects.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
 from derive.language.errors import Place, QuestionError
 
-APART = "a round of this loop needs more than its own block"
-AT_ONCE = "write it for all entries at once, or import what one round computes"
+APART = "an iteration of this loop reads more than its own block"
+AT_ONCE = "write it for all entries at once, or import what one iteration computes"
 
 
 @dataclass(frozen=True)
 class BlockLoop:
-    """From 0 to ``end`` by ``step``, and where; a reader has the end over the names of axes."""
+    """A loop from 0 to ``end`` by ``step``, and its place; a reader knows the end in axis names."""
 
     end: torch.SymInt | Expr
     step: int
@@ -34,7 +34,7 @@ class BlockLoop:
 
 
 class Start(int):
-    """Where the one block begins; a step further is its end."""
+    """The start of the single block; one step further is its end."""
 
     def __new__(cls, end: torch.SymInt, step: int):
         start = super().__new__(cls, 0)
@@ -49,8 +49,8 @@ class Start(int):
 
 @contextmanager
 def as_one_block(function: Any) -> Iterator[list[BlockLoop]]:
-    """While it is traced, such loops of the function's file have one round; these are found. Its
-    ``len`` of a tensor is a size, too.
+    """While tracing, run such loops of the function's file for one round and record them. ``len``
+    of a tensor returns a symbolic size.
     """
     target = type(function).forward if isinstance(function, torch.nn.Module) else function
     names = getattr(inspect.unwrap(target), "__globals__", {})
@@ -69,7 +69,7 @@ def as_one_block(function: Any) -> Iterator[list[BlockLoop]]:
     def size(x: Any) -> Any:
         return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else len(x)
 
-    uninteresting_files().add(__file__)  # where a size becomes a number, the line is the user's
+    uninteresting_files().add(__file__)  # attribute specializations of sizes to the user's line
     ours = {n: f for n, f in (("range", blocks), ("len", size)) if n not in names}
     names.update(ours)
     try:
@@ -82,9 +82,7 @@ def as_one_block(function: Any) -> Iterator[list[BlockLoop]]:
 def refuse_unseen(
     loops: Iterable[BlockLoop], lengths: Mapping[str, Expr], seen: Iterable[Mapping[str, int]]
 ) -> None:
-    """Raises `QuestionError` for a loop that had several blocks at none of the sizes that were
-    ``seen``.
-    """
+    """Raise `QuestionError` for a loop that never had several blocks at the sizes ``seen``."""
     known = [{Symbol(axis): n for axis, n in sizes.items()} for sizes in seen]
     of = {Symbol(axis): length for axis, length in lengths.items()}
     for loop in loops:

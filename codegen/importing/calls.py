@@ -1,4 +1,4 @@
-"""A node of the graph as a call: which operation, with which arguments."""
+"""A node of the graph as a call: its operation and arguments."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch.fx.node import map_aggregate
 
 from codegen.importing.values import Refused
 
-# Arguments of operations that say how a result is stored, or its shape, which the trace knows.
+# Arguments about storage or shape, which the trace already knows.
 STORAGE = {"dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "copy"}
 STORAGE |= {"generator", "sparse_grad", "implicit", "requires_grad", "size", "cudnn_enable"}
 STORAGE |= {"cudnn_enabled", "half_to_float", "path"}
-OPERAND = ("self", "input")  # what torch's schemas call the first tensor; rules call it x
+OPERAND = ("self", "input")  # names of the first tensor in torch's schemas; rules call it x
 OTHER_WAY = "use supported operations (listed in docs/torch-code.md)"
 
 
 def operation_of(node: torch.fx.Node) -> str:
-    """``aten.add.Tensor`` is add; Python's own functions have their names."""
+    """The operation's name: add for ``aten.add.Tensor``; Python functions keep theirs."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return node.target.__name__
@@ -29,8 +29,8 @@ def operation_of(node: torch.fx.Node) -> str:
 
 
 def given_to(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[str, Any]:
-    """The arguments of an operation by their names, those left out with their defaults, as far as
-    the rule takes them. Raises `Refused` for one that it does not know, unless it has its default.
+    """The arguments by name, with defaults filled in, as far as the rule takes them. Raises
+    `Refused` for a non-default argument that the rule does not take.
     """
     schema = getattr(node.target, "_schema", None)
     if schema is None:
@@ -41,7 +41,7 @@ def given_to(node: torch.fx.Node, rule: Callable, value: Callable) -> Mapping[st
     parameters = inspect.signature(rule).parameters
     known = set(parameters)
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
-        return {}  # a rule that refuses
+        return {}  # a rule that always refuses
     found = {}
     for i, argument in enumerate(schema.arguments):
         name = "x" if argument.name in OPERAND else argument.name

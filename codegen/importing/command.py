@@ -1,4 +1,4 @@
-"""``gradform import``: the torch code that people have becomes a forward."""
+"""``gradform import``: write a forward from torch code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Emit = Callable[[Sequence[str]], int]
 
 
 def parser_of_torch(program: str, said: str, examples: str, status: str) -> Parser:
-    """What commands on the user's torch code ask alike: the axes, and sizes of an example."""
+    """The arguments common to commands on torch code: axes, and example sizes."""
     parser = Parser(program, f"{said} Its file is executed.", f"{examples}{SAID_OF_AXES}", status)
     parser.add_argument(AXES, required=True, help='the axes of its tensors: "x: N C, labels: N"')
     parser.add_argument(
@@ -42,13 +42,13 @@ def parser_of_torch(program: str, said: str, examples: str, status: str) -> Pars
         default="",
         dest="options",
         metavar="VALUES",
-        help='values of arguments that are no tensors: "temperature=0.07, reduction=mean"',
+        help='values of non-tensor arguments: "temperature=0.07, reduction=mean"',
     )
     return parser
 
 
 def import_parser(program: str) -> Parser:
-    """Of ``import``."""
+    """The parser of ``import``."""
     parser = parser_of_torch(program, import_command.__doc__, EXAMPLES, STATUS)
     parser.add_argument("name", metavar="FILE.py:function", help="a function, or an nn.Module")
     parser.add_argument(
@@ -62,7 +62,7 @@ def import_parser(program: str) -> Parser:
 
 
 def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
-    """Write a function or module of torch as a forward in the notation: a file that is yours."""
+    """Import a function or module of torch as a forward in the notation, in a file of your own."""
     options = import_parser(program).parse_args(arguments)
     written: list[Path] = []
     status = guarded(lambda: _import(options, written))
@@ -73,7 +73,7 @@ def import_command(arguments: Sequence[str], program: str, emit: Emit) -> int:
 
 
 def _import(options: argparse.Namespace, written: list[Path]) -> int:
-    from codegen.importing.driver import imported  # torch's export takes a second
+    from codegen.importing.driver import imported  # importing torch.export takes a second
     from derive.language.notation.library import files_read
 
     with told() as tell:

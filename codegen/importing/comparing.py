@@ -1,7 +1,8 @@
-"""The last door of an import: the forward that was written beside the user's function, in numbers.
+"""Compare the imported forward with the user's function numerically, as the last step of an import.
 
-Values and gradients, in float64, at several sizes: small ones and larger ones, even and odd, in one
-order and in the other. A mistake of any rule shows here, a branch that was taken for one size too.
+Values and gradients are compared in float64 at several sizes: small and large, even and odd, in
+increasing and decreasing order. This catches a mistake in any rule, and a branch that depends on
+sizes.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor as Symbolic
 
 Shape = tuple[int, ...]
-OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # what rounding may amount to, of the largest entry
-# Sizes that are tried beside those of the trace, in the order of the axes, in turn.
+OF_VALUES, OF_GRADIENTS = 1e-12, 1e-10  # relative to the largest entry
+# Sizes to try besides those of the trace, assigned to the axes in order.
 TRIED = ((3, 4, 2, 5, 6), (5, 3, 7, 2, 4), (2, 3, 5, 7, 4), (8, 6, 4, 10, 2), (16, 8, 24, 4, 12))
-IGNORED_SHARE = 0.3  # of labels, where some may be left out
-FACTORS = (0.43, 2.3)  # of the values of scalars that are tried beside their defaults
-Scalars = Mapping[str, tuple[str, float]]  # by name: the path of each, and its value
+IGNORED_SHARE = 0.3  # fraction of labels set to ignore_index
+FACTORS = (0.43, 2.3)  # scalars are also tried at these multiples of their defaults
+Scalars = Mapping[str, tuple[str, float]]  # name: (path, value)
 
 
 @dataclass
-class Beside:
-    """A function and the forward that was read of it. ``high`` are the axes that each label
-    indexes, ``of_axis`` the sizes of all axes in those of the function's arguments.
-    ``worked`` is the draw that had finite values before: it is tried first, and alone."""
+class NumericComparison:
+    """A function and the forward imported from it. ``high``: the axes that each label indexes;
+    ``of_axis``: the sizes of all axes in terms of the arguments'. ``worked``: the draw whose values
+    were finite before; it is then the only one tried.
+    """
 
     subject: Subject
     arguments: tuple[Argument, ...]
@@ -49,17 +51,17 @@ class Beside:
     inputs: Sequence[Declared]
     high: Mapping[str, Sequence[str]]
     of_axis: Mapping[str, Expr]
-    scalars: Scalars = field(default_factory=dict)  # paths, values
+    scalars: Scalars = field(default_factory=dict)  # name: (path, value)
     worked: tuple[Callable[..., Tensor], ...] = DRAWS
-    raised: Exception | None = None  # by the function, at the last sizes at which it did not run
-    loops: Sequence[BlockLoop] = ()  # that were traced as one block
-    branch: Place | None = None  # the line that asked for the size that is tried
-    shapes: tuple[Sequence[Shape], Sequence[Shape]] = ((), ())  # of the outputs, ours and theirs
-    again: bool = True  # whether to see that the function returns the same again
+    raised: Exception | None = None  # by the function, at the last failing sizes
+    loops: Sequence[BlockLoop] = ()  # traced as one block
+    branch: Place | None = None  # the user's line that asked for these sizes
+    shapes: tuple[Sequence[Shape], Sequence[Shape]] = ((), ())  # of the outputs: forward, function
+    again: bool = True  # whether to check that the function is deterministic
 
     def distances(self, sizes: Mapping[str, int]) -> tuple[float, float] | None:
-        """How far apart values and gradients are; None where the function does not run at these
-        sizes, or has no finite value.
+        """The largest differences in values and gradients; None if the function fails or is not
+        finite at these sizes.
         """
         if not fit(self.definition, self.of_axis, sizes):
             return None
@@ -69,7 +71,9 @@ class Beside:
 
     @property
     def _ways(self) -> tuple[bool, ...]:
-        """What is only compared is drawn as whole numbers too, which may be equal."""
+        """Whether to draw integers: comparisons are also tried with integers, which may
+        be equal.
+        """
         pairs = zip(self.arguments, self.inputs, strict=True)
         return (True, False) if any(_only_compared(a, d) for a, d in pairs) else (False,)
 
@@ -81,13 +85,13 @@ class Beside:
                 raise
             except Exception as error:
                 self.raised = error
-                continue  # it may ask for numbers between 0 and 1
+                continue  # it may need numbers between 0 and 1
             if not theirs.isfinite().all() or not theirs.numel():
                 continue
             self.worked = (draw,)
             ours, our_gradients = self._interpreted(tensors)
             if not ours.isfinite().all():
-                continue  # the statements as they stand overflow; code that is generated need not
+                continue  # the plain statements overflow; generated code may not
             where = self._at(sizes)
             for tensor, own, shape in zip(self.definition.outputs, *self.shapes, strict=True):
                 self._check_shape(tensor, own, shape, where)
@@ -139,7 +143,7 @@ class Beside:
     def _drawn(
         self, sizes: Mapping[str, int], whole: bool
     ) -> Iterator[tuple[Callable[..., Tensor], list[Tensor]]]:
-        """Arguments, normal numbers first, then those for which logarithms are defined."""
+        """Random arguments: standard normal first, then ones in the domain of logarithms."""
         known = {axis: int(n) for axis, n in sizes_of_all(self.of_axis, sizes).items()}
         highest = {
             d.name: min(
@@ -196,7 +200,7 @@ class Beside:
         gradients = gradients_of(result, leaves)
         if all(g is None or g.isfinite().all() for g in gradients):
             return result.detach(), gradients
-        # autograd multiplies what is not taken by 0, infinite or not
+        # autograd multiplies branches not taken by 0, even infinite ones
         return result.detach(), gradients_of(self._output(taken, arguments), leaves)
 
     def _output(self, run: Callable, arguments: Mapping[str, Tensor]) -> Tensor:
@@ -207,32 +211,34 @@ class Beside:
 
 
 def compared(
-    beside: Beside, example: Example, beyond: Sequence[tuple[Mapping[str, int], Place | None]]
+    comparison: NumericComparison,
+    example: Example,
+    beyond: Sequence[tuple[Mapping[str, int], Place | None]],
 ) -> Agreement:
-    """How far the forward is from the function, at the usual sizes and ``beyond`` what its trace
-    relies on, for which a line of the user's asked.
+    """Compare forward and function at the usual sizes and at ``beyond``, sizes that violate an
+    assumption of the trace, each with the line that made it.
 
-    Raises `QuestionError` where it is another.
+    Raises `QuestionError` where they differ.
     """
-    subject = beside.subject
+    subject = comparison.subject
     axes = axes_in(example.arguments)
     found: list[Mapping[str, int]] = []
     worst = [0.0, 0.0]
     seen: list[Mapping[str, int]] = []
     for sizes, place in beyond:
-        beside.branch = place
-        seen += [sizes] if beside.distances(sizes) else []
-    beside.branch = None
+        comparison.branch = place
+        seen += [sizes] if comparison.distances(sizes) else []
+    comparison.branch = None
     tried = [example.sizes]
     tried += [{a: row[i % len(row)] for i, a in enumerate(axes)} for row in TRIED]
-    for sizes in few_enough(beside.of_axis, [w for each in tried for w in example.ways(each)]):
-        distances = None if sizes in found else beside.distances(sizes)
+    for sizes in few_enough(comparison.of_axis, [w for each in tried for w in example.ways(each)]):
+        distances = None if sizes in found else comparison.distances(sizes)
         if distances is not None:
             found.append(sizes)
             worst = [max(pair) for pair in zip(worst, distances, strict=True)]
-    refuse_unseen(beside.loops, beside.of_axis, [*seen, *found])
-    if not found and beside.raised is not None:
-        raise untraceable(beside.raised, subject.file)
+    refuse_unseen(comparison.loops, comparison.of_axis, [*seen, *found])
+    if not found and comparison.raised is not None:
+        raise untraceable(comparison.raised, subject.file)
     if not found:
         raise QuestionError(
             f"{subject.name} has no finite value at the tested inputs, so the forward cannot be "
@@ -240,31 +246,33 @@ def compared(
             "make it finite for inputs between 0 and 1",
             subject.place,
         )
-    return Agreement(tuple(found), *worst, tuple(beside.scalars), _other_values(beside, found))
+    return Agreement(
+        tuple(found), *worst, tuple(comparison.scalars), _other_values(comparison, found)
+    )
 
 
 def other_than(scalars: Scalars, factor: float) -> Scalars:
-    """The same with other values."""
+    """The scalars multiplied by ``factor``."""
     return {n: (path, v * factor or factor / 10) for n, (path, v) in scalars.items()}
 
 
-def _other_values(beside: Beside, sizes: Sequence[Mapping[str, int]]) -> int:
-    """For how many values of its scalars the forward is the function; raises where it is not, and
-    where the function takes no other.
+def _other_values(comparison: NumericComparison, sizes: Sequence[Mapping[str, int]]) -> int:
+    """The number of scalar values at which the two agree; raises where they differ, and where the
+    function accepts no other value.
     """
-    defaults, tried = beside.scalars, 1
+    defaults, tried = comparison.scalars, 1
     for factor in FACTORS if defaults else ():
-        beside.worked = DRAWS
-        beside.scalars = other_than(defaults, factor)
-        tried += any(d is not None for d in [beside.distances(own) for own in sizes[:2]])
-    beside.scalars = defaults
+        comparison.worked = DRAWS
+        comparison.scalars = other_than(defaults, factor)
+        tried += any(d is not None for d in [comparison.distances(own) for own in sizes[:2]])
+    comparison.scalars = defaults
     if defaults and tried == 1:
-        raise QuestionError("no other values are taken", "", beside.subject.place)
+        raise QuestionError("no other values are taken", "", comparison.subject.place)
     return tried
 
 
 def _as_one(outputs: Tensor | Sequence[Tensor | None]) -> tuple[Tensor, list[Shape]]:
-    """One tensor, or all entries of several; and their shapes."""
+    """All outputs flattened into one tensor, and their shapes."""
     several = [outputs] if isinstance(outputs, Tensor) else [t for t in outputs if t is not None]
     shapes = [tuple(t.shape) for t in several]
     return several[0] if len(several) == 1 else torch.cat([t.flatten() for t in several]), shapes

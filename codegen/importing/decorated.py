@@ -1,4 +1,4 @@
-"""A torch function decorated with the axes of its tensors: what can be said of it at once."""
+"""Check a decorated torch function early, as far as possible without tracing it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DECORATED = '@gradform.function("x: N C, gain: C")'
 def request_of(
     written: Callable, axes: Any, sizes: Any, options: Any
 ) -> tuple[Callable, Any, Any, Any]:
-    """What is to be imported. What is wrong with it is said where it is written, not at a call."""
+    """The parts of an import request. Mistakes are reported at the decorator, not at a call."""
     name = getattr(written, "__name__", type(written).__name__)
     if not callable(written) or isinstance(written, (classmethod, staticmethod, property, type)):
         raise QuestionError(f"function: {name} is not a function", f"decorate one: {DECORATED}")

@@ -1,4 +1,4 @@
-"""Everything in float64, whatever a function asks for."""
+"""Run a function in float64 whatever dtype it asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch.distributions import Distribution
 from torch.utils._python_dispatch import TorchDispatchMode
 
-COARSE = (torch.float32, torch.float16, torch.bfloat16)  # to which nothing is rounded here
+COARSE = (torch.float32, torch.float16, torch.bfloat16)  # replaced by float64
 HARD_EDGE = 3  # of the hard sigmoid
 
 
@@ -18,14 +18,14 @@ def _hard_sigmoid_backward(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.abs() < HARD_EDGE, dy / (2 * HARD_EDGE), 0)
 
 
-# What torch computes with a constant of float32, whatever the dtype.
+# Operations in which torch uses a float32 constant for every dtype.
 EXACT = {torch.ops.aten.hardsigmoid_backward.default: _hard_sigmoid_backward}
 
 UNWRITTEN = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 
 
-class _InDouble(TorchDispatchMode):
-    """What asks for a coarser format gets float64; what nobody has written yet is no number."""
+class _Float64Mode(TorchDispatchMode):
+    """Replace coarser dtypes by float64, and fill uninitialized memory with NaN."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         function = EXACT.get(function, function)
@@ -41,8 +41,8 @@ class _InDouble(TorchDispatchMode):
 
 @contextmanager
 def in_double() -> Iterator[None]:
-    """Tensors that a function makes are of float64, as its arguments are; distributions do not
-    look at their values, and autocast, which leaves float64 as it is, is not entered.
+    """Make created tensors float64 like the arguments; skip value checks of distributions, and
+    autocast, which leaves float64 alone.
     """
     before, checks = torch.get_default_dtype(), Distribution._validate_args
     entered, left = torch.autocast.__enter__, torch.autocast.__exit__
@@ -60,6 +60,6 @@ def in_double() -> Iterator[None]:
 
 @contextmanager
 def run_in_double() -> Iterator[None]:
-    """The same, and ``.float()`` rounds nothing."""
-    with in_double(), _InDouble():
+    """The same, and ``.float()`` is the identity."""
+    with in_double(), _Float64Mode():
         yield

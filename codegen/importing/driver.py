@@ -25,7 +25,7 @@ import torch
 from codegen.importing.asked import GIVEN, arguments_of, axes_of, options_of, sizes_of
 from codegen.importing.beyond import beyond
 from codegen.importing.blocks import as_one_block
-from codegen.importing.comparing import Agreement, Beside, compared
+from codegen.importing.comparing import Agreement, NumericComparison, compared
 from codegen.importing.examples import SECOND, Example, axes_in, drawn, leaves_out, run
 from codegen.importing.guessing import guessed_for
 from codegen.importing.lengths import fitted
@@ -44,7 +44,7 @@ from derive.language.notation.forward import Forward
 from derive.language.notation.library import forward_from
 from derive.language.torch_ops.text import text
 
-ENDING = "_forward.py"  # of the file that is written; the module that is generated is NAME.py
+ENDING = "_forward.py"  # of the file written; the generated module is NAME.py
 NUMBER_HERE = "a size becomes a Python number here, so the result is valid only for that size"
 OF_SIZES = "keep sizes symbols: + - * /, ** and math.sqrt of x.shape[0]; no range, int or math.log"
 ONE_BRANCH = "import one branch as a separate function"
@@ -53,13 +53,13 @@ OTHER_SIZES = "the function computes something else at other sizes: import one o
 
 @dataclass(frozen=True)
 class Imported:
-    """A forward, the text of its file, how far it is from the function, and what sizes it needs."""
+    """A forward, its file's text, its agreement with the function, and its conditions on sizes."""
 
     subject: Subject
     forward: type[Forward]
     text: str
     agreement: Agreement
-    notes: tuple[str, ...] = ()  # what the function does besides, and which floats stay numbers
+    notes: tuple[str, ...] = ()  # side effects of the function, and floats kept as constants
     needs: tuple[str, ...] = ()
 
     @property
@@ -77,10 +77,10 @@ def from_torch(
 
     ``axes`` names the axes of its tensors, ``"x: N C, labels: N"``; parameters of a module need
     none. ``sizes`` are those of an example, if the function does not accept all sizes,
-    ``options`` values of arguments that are no tensors: ``"temperature=0.07"``. The forward is
+    ``options`` values of non-tensor arguments: ``"temperature=0.07"``. The forward is
     compared numerically with the function before it is returned.
 
-    Raises `QuestionError`, with file and line, for what the notation cannot express.
+    Raises `QuestionError`, with file and line, for code that the notation cannot express.
     """
     return imported(function, axes, sizes, options).forward
 
@@ -91,7 +91,7 @@ def imported(
     sizes: str | Mapping[str, int] = "",
     options: str | Mapping[str, Any] = "",
 ) -> Imported:
-    """The same of ``FILE.py:function`` or an object, with all that is known of it."""
+    """Import ``FILE.py:function`` or an object, with all details of the result."""
     subject = subject_of(asked, options_of(options))
     arguments = (*arguments_of(axes),)
     subject.check(arguments)
@@ -106,7 +106,7 @@ def imported(
 
 
 def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -> Imported:
-    """With these floats as scalars."""
+    """Import with these floats as scalars."""
     arguments = example.arguments
     reader = read(subject, example, example.sizes, Floats(floats))
     _again(subject, example, reader)
@@ -125,20 +125,22 @@ def _imported(subject: Subject, example: Example, floats: Mapping[str, float]) -
     sizes_of_axes = reader.sizes.of_all
     own = {t.name for t, _ in forward.definition.scalars}
     scalars = {p: names.get(n, n) for p, n in reader.scalars.items() if names.get(n, n) in own}
-    beside = Beside(
+    comparison = NumericComparison(
         subject, arguments, forward.definition, inputs, high, sizes_of_axes,
         {name: (path, floats[path]) for path, name in scalars.items()}, loops=reader.loops,
     )  # fmt: skip
     related = relations_of(forward.definition, reader.sizes, arguments)
     example = replace(example, recipe=related.over(example.recipe))
-    agreement = compared(beside, example, beyond(reader))
+    agreement = compared(comparison, example, beyond(reader))
     return Imported(subject, forward, file.text, agreement, needs=related.words)
 
 
 def read(
     subject: Subject, example: Example, sizes: Mapping[str, int], floats: Floats | None = None
 ) -> Reader:
-    """What the function is, traced at these sizes. Raises `QuestionError`, and `Looked`."""
+    """Trace the function at these sizes and read the graph. Raises `QuestionError`,
+    and `FloatRead`.
+    """
     arguments = example.arguments
     floats = floats or Floats()
     module = subject.at(floats.near()).module(arguments)
@@ -164,7 +166,7 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
         own = (traced.arguments[names.index(name)] for name in changed)
         loud = [a.name for a in own if a.name not in subject.of_module and a.kind != GIVEN]
         if not loud:
-            return  # said of what has no gradient (`states`)
+            return  # reported as having no gradient (`states`)
         argument = loud[0]
         raise QuestionError(
             f"{subject.name} modifies its argument {argument} in place",
@@ -174,12 +176,12 @@ def _refuse_changes(traced: Traced, subject: Subject) -> None:
 
 
 def _outputs(traced: Traced, reader: Reader, subject: Subject) -> list[TreeValue]:
-    """The tensors that are returned."""
+    """The tensors the function returns."""
     outputs = [out for out in traced.outputs if out is not None]
     values = [reader.values.get(out) if isinstance(out, torch.fx.Node) else None for out in outputs]
     if not values or not all(isinstance(value, TreeValue) for value in values):
         raise QuestionError(
-            f"{subject.name} returns something that is no tensor",
+            f"{subject.name} returns something that is not a tensor",
             "return tensors computed from the arguments",
             subject.place,
         )
@@ -188,7 +190,7 @@ def _outputs(traced: Traced, reader: Reader, subject: Subject) -> list[TreeValue
 
 
 def _turned(reader: Reader, forward: type[Forward]) -> dict[str, list[str]]:
-    """The outputs that the function has in another order of dimensions, with that order."""
+    """Outputs whose dimensions the function returns in another order, with that order."""
     found = {}
     for name, output in zip(reader.returned, forward.definition.outputs, strict=True):
         wanted = next((s for s in reader.statements if s.name == name), None)
@@ -200,7 +202,7 @@ def _turned(reader: Reader, forward: type[Forward]) -> dict[str, list[str]]:
 
 
 def _again(subject: Subject, example: Example, reader: Reader) -> None:
-    """The same at other sizes; a line that comes out otherwise depends on them in a hidden way."""
+    """Trace at other sizes; a line that comes out differently depends on them in a hidden way."""
     axes = axes_in(example.arguments)
     row = SECOND[: len(axes)][::-1]
     other = {**dict(zip(axes, row, strict=False)), **example.asked}
@@ -231,7 +233,7 @@ def _again(subject: Subject, example: Example, reader: Reader) -> None:
 
 
 def _refuse_branch(reader: Reader, sizes: Mapping[str, int]) -> None:
-    """Where a line of the user's asked for sizes, and these are others."""
+    """Refuse a line of the user's that branches on sizes."""
     known = {sympy.Symbol(axis): n for axis, n in sizes.items()}
     for relied, place in reader.traced.guards:
         held = reader.sizes.of_users(relied.xreplace(reader.sizes.symbols)).subs(known)
@@ -255,7 +257,7 @@ def _runs(subject: Subject, example: Example, sizes: Mapping[str, int]) -> bool:
 
 
 def read_back(file: Written, subject: Subject) -> type[Forward]:
-    """The forward of the text, from a file that lives as long as this process."""
+    """Load the forward from its text; the file lives as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="gradform_import_"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"{snake_case(file.name)}{ENDING}"

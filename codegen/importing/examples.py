@@ -1,8 +1,8 @@
-"""Tensors to run a function with: which sizes it takes, and what each argument is.
+"""Find tensors to run a function with: sizes it accepts, and the kind of each argument.
 
-Sizes are all different, so that axes that are swapped show, and are such as nobody types. What a
-function needs of them beyond that (one is twice another, or the product of two) is found by running
-it. So is what is a label and what is a mask, which no signature says.
+All sizes differ, so that swapped axes are detected, and are unlikely to be typed as literals.
+Relations between sizes (one twice another, or a product of two) are found by running the function.
+So is which argument is a label or a mask, which no signature says.
 """
 
 from __future__ import annotations
@@ -19,26 +19,33 @@ import torch
 from codegen.importing.asked import GIVEN, LABELS, MASK, Argument, axes_of
 from codegen.importing.double import run_in_double
 from codegen.importing.lengths import fitted, names_in, size_at, unfit
+from codegen.importing.size_relations import (
+    Recipe,
+    SizesMustBeEqual,
+    candidate_relations,
+    is_merged,
+    shaped,
+    with_made,
+)
 from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
-from codegen.importing.ways import OnlyEqual, Recipe, is_merged, shaped, ways, with_made
 from derive.language.errors import QuestionError
 
-# Four times a prime: they have halves and quarters.
+# Four times a prime: divisible by 2 and 4.
 FIRST = (12, 20, 28, 44, 52, 68, 76, 92, 116)
-SECOND = (16, 24, 40, 56, 88, 104, 136, 152, 184)  # taken from the last: other sizes, another order
+SECOND = (16, 24, 40, 56, 88, 104, 136, 152, 184)  # taken from the end
 LIKELY_LABEL = re.compile(r"label|target|ids|idx|index|^y$|token|class", re.I)
 LIKELY_MASK = re.compile(r"mask|pad|keep|valid|cond", re.I)
-LONGEST_SEARCH = 20.0  # seconds for sizes that a function takes
-MOST_ENTRIES = 2**23  # of all arguments together, for which it is run
-MOST_MASKS = 6  # arguments of which each is tried as a mask
-IGNORED = -100  # torch's ignore_index where none is passed
+LONGEST_SEARCH = 20.0  # seconds to search for sizes
+MOST_ENTRIES = 2**23  # in all arguments together, for a run
+MOST_MASKS = 6  # arguments tried as masks
+IGNORED = -100  # torch's default ignore_index
 
 
 @dataclass(frozen=True)
 class Example:
-    """Arguments, each with its kind, the sizes they have, and how to choose others; ``held`` are
-    those of the module's parameters, which it may also have as numbers, ``asked`` the user's.
+    """Arguments with their kinds and sizes, and how to choose other sizes; ``held`` are the sizes
+    of the module's parameters, ``asked`` those the user gave.
     """
 
     arguments: tuple[Argument, ...]
@@ -46,14 +53,14 @@ class Example:
     recipe: Recipe
     held: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, int] = field(default_factory=dict)
-    ignoring: bool = False  # whether labels may be torch's ignore_index
+    ignoring: bool = False  # whether labels may be ignore_index
 
     def at(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """These sizes, with what is made of them."""
+        """These sizes, with dependent sizes computed."""
         return with_made(fitted(axes_of(self.arguments), sizes, self.asked), self.recipe)
 
     def ways(self, sizes: Mapping[str, int]) -> list[dict[str, int]]:
-        """The same, as they are and with the module's own."""
+        """The same sizes, and once more with the module's own."""
         found = [self.at(sizes), self.at({**sizes, **self.held})]
         return found if self.held else found[:1]
 
@@ -70,8 +77,9 @@ def drawn(
     highest: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> list[torch.Tensor]:
-    """A tensor for each argument, of numbers between 0 and 1, which every function takes; labels
-    below ``highest``, 0 where that is not known."""
+    """A random tensor for each argument, between 0 and 1, which every function accepts; labels are
+    below ``highest``, or 0 if that is unknown.
+    """
     generator, found = torch.Generator().manual_seed(seed), []
     for argument in arguments:
         shape = [size_at(axis, sizes) for axis in argument.axes]
@@ -86,13 +94,13 @@ def drawn(
 
 
 def run(subject: Subject, arguments: Sequence[Argument], tensors: Sequence[torch.Tensor]):
-    """What the function returns, in float64 all the way."""
+    """Run the function, in float64 throughout."""
     with quiet(), run_in_double():
         return subject.module(arguments)(*tensors)
 
 
 def leaves_out(subject: Subject, example: Example) -> bool:
-    """Whether the function takes labels that are torch's ignore_index."""
+    """Whether the function skips labels equal to torch's ignore_index."""
     tensors = drawn(example.arguments, example.sizes)
     labels = [i for i, a in enumerate(example.arguments) if a.kind == LABELS]
     for i in labels:
@@ -107,9 +115,9 @@ def leaves_out(subject: Subject, example: Example) -> bool:
 def example_of(
     subject: Subject, arguments: Sequence[Argument], sizes: Mapping[str, int]
 ) -> Example:
-    """Sizes and kinds for which the function runs.
+    """Sizes and kinds of arguments for which the function runs.
 
-    Raises `QuestionError`, with the user's line, where there are none.
+    Raises `QuestionError`, with the user's line, if there are none.
     """
     axes = axes_in(arguments)
     unknown = [axis for axis in sizes if axis not in axes]
@@ -134,8 +142,8 @@ def example_of(
 
 
 def _told_apart(known: Mapping[str, int], asked: Sequence[str]) -> dict[str, int]:
-    """Sizes of which no two that were asked for are the same number: axes that are called
-    differently are told apart by their sizes.
+    """Change sizes so that no two of those asked for are equal: axes with different names are told
+    apart by size.
     """
     found = dict(known)
     for i, axis in enumerate(asked):
@@ -146,8 +154,8 @@ def _told_apart(known: Mapping[str, int], asked: Sequence[str]) -> dict[str, int
 
 @dataclass
 class _Search:
-    """For sizes and kinds for which a function runs; ``numbers`` are sizes that somebody said, and
-    ``first`` is what the function raised first.
+    """Searches for sizes and kinds for which a function runs; ``numbers`` are sizes the user gave,
+    ``first`` the first exception raised.
     """
 
     subject: Subject
@@ -160,8 +168,8 @@ class _Search:
     def found(
         self, known: Mapping[str, int], asked: Collection[str], free: Collection[str]
     ) -> Example | None:
-        """With these sizes, those of ``free`` if possible, and others for all other axes; no more
-        than the ``asked`` ones are held. Raises `OnlyEqual`.
+        """Search with ``known`` sizes, those of ``free`` if possible, and others for the other
+        axes; only ``asked`` sizes are fixed. Raises `SizesMustBeEqual`.
         """
         unused = itertools.chain(FIRST, itertools.count(FIRST[-1] + 1))
         unused = (n for n in unused if n not in {*known.values(), *self.numbers})
@@ -169,11 +177,11 @@ class _Search:
         base = fitted(axes_of(self.arguments), base, known, apart=True)
         if missing := unfit(axes_of(self.arguments), base):
             raise QuestionError(
-                f"--axes: {missing}, which is no size", "choose others with --sizes"
+                f"--axes: {missing}, which is not a size", "choose others with --sizes"
             )
         held = {axis: known[axis] for axis in self.axes if axis in asked}
         open_axes = [a for a in self.axes if a not in known or a in free]
-        for recipe in ways(open_axes, self.axes, self.arguments, self.numbers):
+        for recipe in candidate_relations(open_axes, self.axes, self.arguments, self.numbers):
             if time.monotonic() > self.end:
                 break
             example = Example(self.arguments, with_made(base, recipe), recipe, asked=held)
@@ -200,14 +208,14 @@ class _Search:
         return None
 
     def _is_too_large(self, sizes: Mapping[str, int]) -> bool:
-        """Whether no size is left, or more than anybody waits for."""
+        """Whether no size is left, or too many entries."""
         if min(sizes.values(), default=1) < 1 or unfit(axes_of(self.arguments), sizes):
             return True
         shapes = ([size_at(axis, sizes) for axis in a.axes] for a in self.arguments)
         return sum(map(prod, shapes)) > MOST_ENTRIES
 
     def _refuse_merged(self, recipe: Recipe) -> None:
-        """Axes that somebody named differently, or said to be of a fixed length, stay so."""
+        """Refuse to merge axes that the user named differently or gave a fixed length."""
         of_module = bool(self.subject.of_module)
         merged = {
             a: s
@@ -215,7 +223,7 @@ class _Search:
             if is_merged(a, s) and not (of_module and s.formula.is_Integer)
         }
         if merged:
-            raise OnlyEqual(self.subject, self.arguments, merged, self.first)
+            raise SizesMustBeEqual(self.subject, self.arguments, merged, self.first)
 
 
 def _shape(subject: Subject, argument: Argument) -> tuple[int, ...]:
@@ -224,7 +232,7 @@ def _shape(subject: Subject, argument: Argument) -> tuple[int, ...]:
 
 
 def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:
-    """All numbers, then the likely labels and masks, then each alone, then pairs."""
+    """All floats first, then the likely labels and masks, then single ones, then pairs."""
     names = [a.name for a in arguments if not a.kind and "." not in a.name]
     labels = [n for n in names if LIKELY_LABEL.search(n)]
     masks = [n for n in names if LIKELY_MASK.search(n)]
@@ -242,7 +250,7 @@ def _kinds(arguments: Sequence[Argument]) -> Iterator[dict[str, str]]:
 def _without_gradients(
     subject: Subject, arguments: tuple[Argument, ...], sizes: Mapping[str, int]
 ) -> tuple[Argument, ...]:
-    """What torch has no gradient of is given."""
+    """Mark the arguments for which torch computes no gradient as given."""
     tensors = drawn(arguments, sizes)
 
     def raises(chosen: Sequence[int]) -> bool:
@@ -261,7 +269,7 @@ def _without_gradients(
 
 
 def _without_gradient(argument: Argument) -> Argument:
-    """A mask of numbers."""
+    """The argument as a mask of numbers."""
     masks = not argument.kind and "." not in argument.name and LIKELY_MASK.search(argument.name)
     return replace(argument, kind=GIVEN) if masks else argument
 

@@ -1,4 +1,4 @@
-"""The axes of a module's parameters, which nobody names: each is the axis of what it meets."""
+"""Infer the axes of a module's parameters from the axes they are combined with."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from codegen.importing.asked import GIVEN, GUESSED, Argument
 from codegen.importing.examples import Example, axes_in, example_of
 from codegen.importing.lattices import refuse_lattice
 from codegen.importing.reader import Reader
+from codegen.importing.size_relations import DependentSize
 from codegen.importing.subjects import Subject
-from codegen.importing.ways import Made
 from derive.language.torch_ops import trees
 
 FREE = ("H", "K", "D", "E", "F", "G", "L", "M", "P", "R", "T", "U", "V", "W")
@@ -24,7 +24,7 @@ def guessed_for(
     sizes: Mapping[str, int],
     read: Callable[[Subject, Example, Mapping[str, int]], Reader],
 ) -> tuple[tuple[Argument, ...], Example]:
-    """All arguments with their axes, those of the module too, and an example of them."""
+    """All arguments with their axes, including the module's parameters, and an example of them."""
     given = {argument.name for argument in arguments}
     own = [_unnamed(n, t.shape, subject) for n, t in subject.of_module.items() if n not in given]
     arguments = (*arguments, *_numbered(own))
@@ -41,7 +41,7 @@ def guessed_for(
     made = {a: m.formula for a, m in example.recipe.items() if not m.formula.is_Integer}
     equal = reader.sizes.equal.items()
     made |= {s.name: reader.sizes.of_users(n) for s, n in equal if s not in reader.sizes.said}
-    recipe = {found.get(a, a): Made(_renamed(size, found)) for a, size in made.items()}
+    recipe = {found.get(a, a): DependentSize(_renamed(size, found)) for a, size in made.items()}
     recipe = {a: m for a, m in recipe.items() if m.formula != sympy.Symbol(a)}
     held = {axis: renamed[axis] for axis in axes_in([a for a in arguments if a.name not in given])}
     used = _met_in(reader, example.arguments)
@@ -50,12 +50,12 @@ def guessed_for(
 
 
 def _renamed(size: sympy.Expr, found: Mapping[str, str]) -> sympy.Expr:
-    """The same under the names that were found."""
+    """Rename the axes in a size."""
     return size.subs({s: sympy.Symbol(found.get(s.name, s.name)) for s in size.free_symbols})
 
 
 def _met_in(reader: Reader, arguments: Sequence[Argument]) -> set[str]:
-    """The arguments that the output is made of."""
+    """The arguments that the output depends on."""
     met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
     pairs = zip(arguments, reader.declared, strict=True)
     return {argument.name for argument, declared in pairs if declared.name in met}
@@ -78,7 +78,9 @@ def _numbered(arguments: Sequence[Argument]) -> list[Argument]:
 
 
 def named(reader: Reader, known: Sequence[str]) -> dict[str, str]:
-    """What each guessed axis is: one of the user's, or a name for all that are the same."""
+    """Resolve each guessed axis to one of the user's, or give a shared name to all that
+    are equal.
+    """
     same = {axis: axis for axis in reader.sizes.of_axis}
 
     def root(axis: str) -> str:

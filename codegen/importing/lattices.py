@@ -1,6 +1,6 @@
-"""Recurrences along two axes, written as loops: soft-DTW, edit distances, lattices of transducers.
+"""Refuse two-dimensional recurrences in loops: soft-DTW, edit distance, transducer lattices.
 
-A trace has one step for each pair of places, and so holds for the sizes of the example alone.
+A trace unrolls one step per pair of positions, and so is valid for the example's sizes only.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from codegen.importing.trace import trace
 from derive.claims.reading.loops import ANTI_DIAGONALS
 from derive.language.errors import Place, QuestionError
 
-UNHASHABLE = "unhashable type: non-nested SymInt"  # says torch
-FEW = 3  # entries along the first axis, one more along each other
+UNHASHABLE = "unhashable type: non-nested SymInt"  # torch's message
+FEW = 3  # entries along the first axis; one more along each further one
 
 
 def refuse_lattice(subject: Subject, example: Example) -> None:
-    """Raises `QuestionError` where a size becomes the number of rounds of such a loop; found with
-    few of them, as they are slow to trace.
+    """Raise `QuestionError` if a size is the trip count of such a loop; traced at small sizes,
+    because unrolling is slow.
     """
     loops = [*_loops(subject.file)]
     if not loops:
@@ -35,7 +35,7 @@ def refuse_lattice(subject: Subject, example: Example) -> None:
         module, tensors = subject.module(arguments), drawn(arguments, sizes)
         traced = trace(module, arguments, tensors, sizes, subject.file)
         asked = [place for e, place in traced.guards if place and isinstance(e, sympy.Eq)]
-    except QuestionError as error:  # other than of a key in a dictionary it is the example's
+    except QuestionError as error:  # used as a trip count, not merely as a dictionary key
         asked = keys = [error.place] if error.place and UNHASHABLE in error.problem else []
     except ValueError:
         return
@@ -43,17 +43,18 @@ def refuse_lattice(subject: Subject, example: Example) -> None:
         places = keys or [p for p in asked if loop.lineno <= p.line <= (loop.end_lineno or 0)]
         if places:
             raise QuestionError(
-                f"a recurrence along two axes: {ast.unparse(read)} is of another round",
+                f"a recurrence along two axes: {ast.unparse(read)} was computed in another "
+                "iteration",
                 ANTI_DIAGONALS,
                 min(places, key=lambda place: place.line),
             )
 
 
 def _loops(file: str) -> Iterator[tuple[ast.For, ast.Subscript]]:
-    """Those along two axes, each with what it reads of another round."""
+    """Nested loops over two axes, each with an entry it reads from another round."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # of a notebook
+    except SyntaxError:  # a notebook
         return
     for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For)):
         read = next(_neighbours(loop), None)
@@ -62,7 +63,7 @@ def _loops(file: str) -> Iterator[tuple[ast.For, ast.Subscript]]:
 
 
 def _neighbours(outer: ast.For) -> Iterator[ast.Subscript]:
-    """What is read of neighbours, of what two loops inside of each other write."""
+    """Subscripts that read what another round of two nested loops writes."""
     for inner in (n for n in ast.walk(outer) if isinstance(n, ast.For) and n is not outer):
         counts = {ast.unparse(loop.target) for loop in (outer, inner)}
         found = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript)]

@@ -1,7 +1,7 @@
-"""The length of an axis, said as an expression of the sizes of others: ``2*E``, ``G*P``, ``E//2``.
+"""Axis lengths given as expressions of other sizes: ``2*E``, ``G*P``, ``E//2``.
 
-Such an axis is called by its expression, written in one way: ``E*2`` is ``2*E``. A quotient is
-exact: ``E//2`` says that E is even.
+Such an axis is named by its expression in one spelling: ``E*2`` is ``2*E``. A quotient is exact:
+``E//2`` implies that E is even.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ EXAMPLE = '--axes "x: N 2*E, w: E G*P, y: N E+1, z: N E//2"'
 SIGNS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 SIGNS |= {ast.Div: operator.truediv, ast.FloorDiv: operator.truediv, ast.Pow: operator.pow}
 NAME = re.compile(r"[^\W\d]\w*")
-SOME = (1, 60, 10**6)  # sizes, of which some combination makes a length positive if any does
-MOST_POWER = 3  # of a size: E**2
-FURTHEST = 64  # how much larger a size is made for a length to be whole
+SOME = (1, 60, 10**6)  # a length that is positive for any sizes is so for a combination of these
+MOST_POWER = 3  # of a size, as in E**2
+FURTHEST = 64  # largest increase of a size to make a length whole
 
 
 def axis_said(word: str, tensor: str) -> str:
-    """What an axis is called: a name, a whole number, or an expression.
+    """Parse the name of an axis: an identifier, an integer, or an expression.
 
-    Raises `QuestionError` for what can be no length.
+    Raises `QuestionError` for anything that is not a length.
     """
     plain = word if word.isidentifier() or word.isdecimal() else _plain(word, tensor)
     if plain == "0" or plain.startswith("_"):
@@ -53,7 +53,7 @@ def _plain(word: str, tensor: str) -> str:
     several = itertools.product(SOME, repeat=len(names))
     lengths = [length.subs(dict(zip(names, sizes, strict=True))) for sizes in several]
     if not names and not length.is_Integer:
-        raise QuestionError(f"--axes: {word} of {tensor} is no whole number", f"write {EXAMPLE}")
+        raise QuestionError(f"--axes: {word} of {tensor} is not an integer", f"write {EXAMPLE}")
     if max(lengths) < 1:
         raise QuestionError(
             f"--axes: {word} of {tensor} is never above 0", "a size is a positive number"
@@ -62,7 +62,7 @@ def _plain(word: str, tensor: str) -> str:
 
 
 def _read(e: ast.expr) -> Expr:
-    """Raises `ValueError`."""
+    """Raises `ValueError` for anything but integers, names and arithmetic."""
     if isinstance(e, ast.Constant) and type(e.value) is int:
         return Integer(e.value)
     if isinstance(e, ast.Name) and not e.id.startswith("_") and not keyword.iskeyword(e.id):
@@ -79,22 +79,22 @@ def _read(e: ast.expr) -> Expr:
 
 @lru_cache(maxsize=4096)
 def length_of(axis: str) -> Expr:
-    """The length of an axis over the names of others, or its own."""
+    """The length of an axis over other names, or its own symbol."""
     return expand(_read(ast.parse(axis, mode="eval").body))
 
 
 def is_made(axis: str) -> bool:
-    """Whether an axis is called by an expression."""
+    """Whether an axis is given by an expression."""
     return not (axis.isidentifier() or axis.isdigit())
 
 
 def names_in(axis: str) -> list[str]:
-    """The names of sizes that the length of an axis is made of; its own, none of a number."""
+    """The size names in an axis's length: its own for a plain name, none for a number."""
     return NAME.findall(axis)
 
 
 def size_at(axis: str, sizes: Mapping[str, int]) -> int:
-    """The length of an axis. Raises `ValueError` where that is no size."""
+    """The length of an axis at these sizes. Raises `ValueError` if it is not a positive integer."""
     if not is_made(axis):
         return int(axis) if axis.isdigit() else sizes[axis]
     length = _at(axis, sizes)
@@ -112,7 +112,7 @@ def _is_size(length: Expr, least: int = 1) -> bool:
 
 
 def unfit(axes: Iterable[str], sizes: Mapping[str, int]) -> str:
-    """What is said of the first axis that has no length at these sizes; empty if there is none."""
+    """The message for the first axis without a valid length at these sizes, or ''."""
     for axis in filter(is_made, axes):
         length = _at(axis, sizes)
         if not _is_size(length):
@@ -124,8 +124,8 @@ def unfit(axes: Iterable[str], sizes: Mapping[str, int]) -> str:
 def fitted(
     axes: Sequence[str], sizes: Mapping[str, int], held: Collection[str] = (), apart: bool = False
 ) -> dict[str, int]:
-    """``sizes``, or the next larger ones but for those that are ``held``, at which all axes have a
-    length; and each one of its own, where they are told ``apart`` by their sizes.
+    """``sizes``, increased where not ``held`` until all axes have a valid length; with ``apart``,
+    all lengths also differ.
     """
     found, made = dict(sizes), [axis for axis in axes if is_made(axis)]
 

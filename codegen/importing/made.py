@@ -1,9 +1,10 @@
-"""Floats of the user's that stay names: a temperature, a smoothing, the eps of a module.
+"""Keep the user's floats as named scalars: a temperature, a smoothing, a module's eps.
 
-While a function is traced, each is a `MadeNumber`: a float near its default, of a value that nobody
-types, which knows what it is made of. Python's arithmetic keeps that (``1 - alpha``), and in the
-graph, which holds plain floats, the value tells which it is. What is computed from it in another
-way moves between two traces, and the float stays a number, as does one that the code compares.
+While a function is traced, each float is a `TracedFloat`: a float near its default, with digits
+that nobody types, which records its expression. Python's arithmetic preserves the expression (``1 -
+alpha``), and in the graph, which stores plain floats, the value identifies it. If a value computed
+in any other way differs between two traces, the float stays a constant; so does one that the code
+compares.
 """
 
 from __future__ import annotations
@@ -24,40 +25,41 @@ from derive.language.errors import Place
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.trees import Tree
 
-ASIDE = (0.01365, 0.02173)  # how far from the default the two traces are, relative
-BETWEEN = 0.618034  # so that no two are equally far
-MOST_ALONE = 5  # floats that are tried one by one
+ASIDE = (0.01365, 0.02173)  # relative distance of the two traces from the default
+BETWEEN = 0.618034  # golden ratio: no two floats are equally far
+MOST_ALONE = 5  # floats tried one at a time
 STAYS = "{} stays {!r}: {}."
 ASKS = "line {} of {} needs its value"
-NO_FORMULA = "what is computed with it was not found for another value"
+NO_FORMULA = "a value computed from it was not recognized at another value"
 T = TypeVar("T")
 SHORT = "%.9g"
-# Files whose comparisons are none of the user's.
+# Comparisons in torch's own files do not count as the user's.
 OF_TORCH = str(Path(torch.__file__).parent)
-# What stands between the user's line and the number: torch's max and min while it traces, numpy.
+# Frames between the user's line and the number: torch's max and min while tracing, numpy.
 BETWEEN_THEM = (str(Path(OF_TORCH, "_export", "non_strict_utils.py")), numpy.__path__[0])
 OURS = str(Path(__file__).parents[1])
 OF_PYTHON = sysconfig.get_path("stdlib")
 INSTALLED = "site-packages"
 
 
-class Looked(Exception):
-    """The code asks for the values of floats, on these lines."""
+class FloatRead(Exception):
+    """The code reads the values of floats, on these lines."""
 
     def __init__(self, places: Mapping[str, Place]):
         self.places = dict(places)
 
 
 def with_names(find: Callable[[Mapping[str, float]], T], floats: Mapping[str, float]):
-    """What is found with as many of the floats as names as possible; and of the others why not.
+    """Call ``find`` with as many floats as possible as names; also return why the others are
+    constants.
 
-    Raises what ``find`` raises where all of them are numbers.
+    Raises whatever ``find`` raises with all of them constant.
     """
     floats, stay = dict(floats), []
     while floats:
         try:
             return find(floats), tuple(stay)
-        except Looked as looked:
+        except FloatRead as looked:
             for name, place in looked.places.items():
                 stay.append(
                     STAYS.format(
@@ -81,15 +83,17 @@ def with_names(find: Callable[[Mapping[str, float]], T], floats: Mapping[str, fl
 
 @dataclass
 class Floats:
-    """Those of one trace: what each value means, and which of them the code ``looked`` at."""
+    """The floats of one trace: the expression of each value, and those whose value the code
+    ``looked`` at.
+    """
 
     defaults: Mapping[str, float] = field(default_factory=dict)
     trace: int = 0
-    known: dict[float, MadeNumber] = field(default_factory=dict)
+    known: dict[float, TracedFloat] = field(default_factory=dict)
     looked: dict[str, Place] = field(default_factory=dict)
 
     def near(self) -> dict[str, float]:
-        """Each near its default, and as what it is called."""
+        """Each float near its default, under its name."""
         found = {}
         for i, (name, value) in enumerate(self.defaults.items()):
             aside = ASIDE[self.trace] * (1 - BETWEEN ** (i + 1) / 2)
@@ -97,29 +101,31 @@ class Floats:
         return found
 
     def made(self, value: float, tree: Tree) -> float:
-        """The value, as what it is made of; a short one may be anything (``alpha - alpha``)."""
+        """A `TracedFloat` for an expression; a value with few digits, as of ``alpha - alpha``, may
+        come from elsewhere and stays a plain float.
+        """
         if float(SHORT % value) == value:
             return value
-        return self.known.setdefault(float(value), MadeNumber(value, tree, self))
+        return self.known.setdefault(float(value), TracedFloat(value, tree, self))
 
     def meant(self, value: Any) -> Any:
-        """What a number of the graph is made of, where that is known."""
+        """The expression of a number in the graph, if known; else the number."""
         return self.known.get(value, value) if type(value) is float else value
 
     def called(self, name: Callable[[str], str]) -> dict[str, str]:
-        """The name of each, by its path; what is made of it says so from here on."""
+        """Assign names by path; expressions use them from here on."""
         names = {path: name(path) for path in self.defaults}
         for made in self.known.values():
             made.tree = trees.with_names(made.tree, names)
         return names
 
     def check(self) -> None:
-        """Raises `Looked` where the code asks for the value of one."""
+        """Raise `FloatRead` if the code read the value of one."""
         if self.looked:
-            raise Looked(self.looked)
+            raise FloatRead(self.looked)
 
-    def look(self, made: MadeNumber) -> None:
-        """Notes the line of the user's that asks for the value."""
+    def look(self, made: TracedFloat) -> None:
+        """Record the user's line that reads the value."""
         frame = sys._getframe(2)
         while frame.f_code.co_filename.startswith(BETWEEN_THEM) and frame.f_back:
             frame = frame.f_back
@@ -133,8 +139,8 @@ class Floats:
 NONE = Floats()
 
 
-class MadeNumber(float):
-    """A float that knows what it is made of."""
+class TracedFloat(float):
+    """A float that records its expression."""
 
     tree: Tree
     floats: Floats
@@ -151,7 +157,7 @@ class MadeNumber(float):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         self.floats.look(self)
-        plain = [float(i) if isinstance(i, MadeNumber) else i for i in inputs]
+        plain = [float(i) if isinstance(i, TracedFloat) else i for i in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __deepcopy__(self, memo):
@@ -190,32 +196,32 @@ def _looked(name: str) -> Callable:
 _ARITHMETIC = {"add": trees.sum_of, "sub": trees.difference, "mul": trees.product}
 _ARITHMETIC |= {"truediv": trees.quotient, "pow": trees.power}
 for _name, _of in _ARITHMETIC.items():
-    setattr(MadeNumber, f"__{_name}__", _kept(f"__{_name}__", _of, False))
-    setattr(MadeNumber, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
-MadeNumber.__neg__ = _kept("__neg__", trees.minus, False)
-MadeNumber.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
+    setattr(TracedFloat, f"__{_name}__", _kept(f"__{_name}__", _of, False))
+    setattr(TracedFloat, f"__r{_name}__", _kept(f"__r{_name}__", _of, True))
+TracedFloat.__neg__ = _kept("__neg__", trees.minus, False)
+TracedFloat.__abs__ = _kept("__abs__", lambda e: trees.call("Abs", e), False)
 _LOOKS = ("eq", "ne", "lt", "le", "gt", "ge", "bool", "int", "round", "floor", "ceil", "trunc")
 _LOOKS += ("floordiv", "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "format", "str", "repr")
 for _name in (*(f"__{n}__" for n in (*_LOOKS, "float")), "is_integer", "as_integer_ratio", "hex"):
-    setattr(MadeNumber, _name, _looked(_name))
+    setattr(TracedFloat, _name, _looked(_name))
 
 FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
-# Of what these return nothing is known, also where it is but compared.
+# Results of these are not tracked; even a comparison counts as reading the value.
 LOOKING = ("isclose", "fabs", "copysign", "fmod", "pow", "log2", "log10", "log1p", "expm1", "hypot")
 
 
 @contextmanager
 def functions_keep(floats: Floats) -> Iterator[None]:
-    """Python's functions of a `MadeNumber` are made of it, too, or note that they look at it; where
-    there is none they stay, as torch takes the line that calls them for the one that asks for a
-    size.
+    """Patch Python's math functions to record expressions of a `TracedFloat`, or to note that they
+    read its value. With no floats nothing is patched: torch would report the wrapper as the line
+    that reads a size.
     """
     before = {n: getattr(math, n) for n in (*FUNCTIONS, *LOOKING) if floats.defaults}
 
     def keeping(name: str) -> Callable:
         def function(x, *others, **options):
             value = before[name](x, *others, **options)
-            made = next((n for n in (x, *others) if isinstance(n, MadeNumber)), None)
+            made = next((n for n in (x, *others) if isinstance(n, TracedFloat)), None)
             if made is None:
                 return value
             if name in FUNCTIONS and not others:
@@ -236,9 +242,9 @@ def functions_keep(floats: Floats) -> Iterator[None]:
 
 @contextmanager
 def attributes_set(module: torch.nn.Module, values: Mapping[str, float]) -> Iterator[None]:
-    """Attributes of a module and of those in it, by their paths."""
+    """Set attributes of a module and its submodules, by path."""
     places = [(module.get_submodule(p.rpartition(".")[0]), p.rpartition(".")[2]) for p in values]
-    before = [vars(inner).get(name) for inner, name in places]  # None of what is its class's
+    before = [vars(inner).get(name) for inner, name in places]  # None for a class attribute
     try:
         for (inner, name), value in zip(places, values.values(), strict=True):
             vars(inner)[name] = value

@@ -1,4 +1,4 @@
-"""Which variable of the user's a node of the graph is: the last one of the line that assigns it."""
+"""Recover the user's variable names: a node is named by the line that assigns it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codegen.importing.trace import lines_of
 from derive.language.names import RESERVED
 
 ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
-# Names that a line of the file may call, and that a tensor would hide.
+# Names that a line of the file may call and a tensor must not shadow.
 OF_SYMPY = ("Abs", "And", "E", "Eq", "I", "N", "Ne", "Not", "O", "Or", "Piecewise", "Q", "Rational")
 OF_SYMPY += ("S", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin", "sinh", "sqrt")
 OF_SYMPY += ("acos", "acosh", "asin", "asinh", "atan", "atanh", "tan", "tanh", "Mod", "atan2")
@@ -26,7 +26,7 @@ TAKEN = {*OF_SYMPY, *derive.PUBLIC, *RESERVED, *keyword.kwlist, "lambda"}
 
 
 def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.Node, str]:
-    """The nodes that the user's lines give a name to."""
+    """The nodes whose line assigns them to a name."""
     runs: list[tuple[ast.stmt, list[torch.fx.Node]]] = []
     statements = _statements(file)
     for node in nodes:
@@ -34,7 +34,7 @@ def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.N
         if not lines or isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat)):
             continue
         around = [s for s in statements if s.lineno <= lines[-1] <= (s.end_lineno or 0)]
-        if len(around) == 1:  # of several on one line nothing says which it was
+        if len(around) == 1:  # several assignments on one line are ambiguous
             (inner,) = around
             if not runs or runs[-1][0] is not inner:
                 runs.append((inner, []))
@@ -47,7 +47,7 @@ def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.N
 
 
 def _rounds(nodes: list[torch.fx.Node]) -> list[list[torch.fx.Node]]:
-    """A line that a loop runs again has the same operations each time."""
+    """Group the nodes of a loop's line by round; all rounds have the same operations."""
     kinds = [str(node.target) for node in nodes]
     for length in range(1, len(nodes) // 2 + 1):
         if len(nodes) % length == 0 and kinds == kinds[:length] * (len(nodes) // length):
@@ -84,7 +84,7 @@ def _targets(statement: ast.stmt, nodes: list[torch.fx.Node]) -> dict[torch.fx.N
 
 
 def plain_name(name: str) -> str:
-    """A name that can stand in code: ``fc1.weight`` is ``fc1_weight``."""
+    """A valid identifier: ``fc1.weight`` becomes ``fc1_weight``."""
     return re.sub(r"\W", "_", name).strip("_") or "value"
 
 

@@ -1,4 +1,4 @@
-"""Trees as mathematics: the nodes of ``derive.language``."""
+"""Convert trees to mathematics: the nodes of ``derive.language``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COMBINED: Mapping[str, Callable] = {
 
 
 def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) -> Basic:
-    """``e`` over these tensors, each at home, and these axes; of a condition, one of SymPy's.
+    """``e`` over these tensors, in their own axes; a condition becomes one of SymPy's.
 
     Raises `KeyError` for a name that is not among them and `NotationError` for what the notation
     refuses.
@@ -82,7 +82,7 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
 
 
 def _read(operand: Expr, args: tuple, axes: Mapping[str, Axis]) -> Expr:
-    """The entry at the index that a tree of kind "at" has."""
+    """The entry at the index of a tree of kind "at"."""
     _, (axis,), places, offset, fill, _ = args
     index = sum((c * Position(axes[a]) for a, c in places), offset)
     sizes = {s: axes[s.name] for s in index.free_symbols if s.name in axes}
@@ -91,5 +91,5 @@ def _read(operand: Expr, args: tuple, axes: Mapping[str, Axis]) -> Expr:
 
 
 def _as_plain(e: Basic) -> Basic:
-    """Without SymPy's choice between conditions, which it makes where a choice is compared."""
+    """Without SymPy's ITE, which it creates where a choice is compared."""
     return e.replace(ITE, lambda test, a, b: Or(And(test, a), And(Not(test), b)))

@@ -1,4 +1,4 @@
-"""Sizes that a forward needs to be made of others: in words, and to choose sizes by."""
+"""Conditions on sizes that a forward needs: in words, and for choosing sizes."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ from sympy import Expr, Integer, Max, Mul, Symbol, denom, expand, floor, togethe
 from codegen.importing.asked import Argument
 from codegen.importing.examples import axes_in
 from codegen.importing.lengths import length_of
+from codegen.importing.size_relations import DependentSize, Recipe
 from codegen.importing.sizes import Sizes
-from codegen.importing.ways import Made, Recipe
 from derive.claims.reading.lengths import in_sizes
 from derive.language.notation.definition import Definition
 
-LEAST = 2  # parts of an axis of which it may have any number
-MOST_PLACES = 2**22  # of all axes together, at which a forward is computed without need
+LEAST = 2  # parts of an axis split into any number
+MOST_PLACES = 2**22  # entries of all axes together, for a quick evaluation
 
 
 @dataclass(frozen=True)
 class Demands:
-    """``words`` are those of the user's axes that depend on others, ``recipe`` is how to choose
-    them.
-    """
+    """``words``: the user's axes that depend on others; ``recipe``: how to choose their sizes."""
 
     words: tuple[str, ...]
     recipe: Recipe
 
     def over(self, recipe: Recipe) -> Recipe:
-        """Instead of what was tried to find them."""
+        """Override the relations tried while searching."""
         found = {
             axis: made
             for axis, made in recipe.items()
@@ -40,15 +38,15 @@ class Demands:
 
 
 def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argument]) -> Demands:
-    """What the user's sizes have to be for a forward that was read."""
+    """The conditions on the user's sizes that an imported forward needs."""
     users, of_all = axes_in(arguments), sizes.of_all
     said = {own: length_of(axis) for axis, own in sizes.called.items()}
     words: dict[str, str] = {}
-    recipe: dict[str, Made] = {}
+    recipe: dict[str, DependentSize] = {}
     for axis in users:
         size = of_all.get(axis, Symbol(axis))
         if size != Symbol(axis) and _are(size, users):
-            words[axis], recipe[axis] = f"{axis} = {size}", Made(size)
+            words[axis], recipe[axis] = f"{axis} = {size}", DependentSize(size)
     demands = [(length, Integer(1)) for length in said.values()]
     for flat, parts in definition.flattened:
         axis = definition.size(flat).name
@@ -60,7 +58,7 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
         if axis not in users or axis in recipe:
             continue
         if len(known) == len(own) and whole != Symbol(axis):
-            words[axis], recipe[axis] = f"{axis} = {whole}", Made(whole)
+            words[axis], recipe[axis] = f"{axis} = {whole}", DependentSize(whole)
         elif whole not in (1, Symbol(axis)):
             words[axis], recipe[axis] = _multiple(axis, whole)
     for length, whole in demands:
@@ -77,17 +75,17 @@ def relations_of(definition: Definition, sizes: Sizes, arguments: Sequence[Argum
             words[name], recipe[name] = _multiple(name, Integer(needed))
     for number, axis in sizes.fixed.items():
         if axis in users or axis in said:
-            words[axis], recipe[axis] = f"{axis} = {number}", Made(Integer(number))
+            words[axis], recipe[axis] = f"{axis} = {number}", DependentSize(Integer(number))
     order = [*users, *words]
     return Demands(tuple(words[axis] for axis in sorted(words, key=order.index)), recipe)
 
 
-def _multiple(axis: str, of: Expr) -> tuple[str, Made]:
-    return f"{axis} a multiple of {of}", Made(of * Max(LEAST, floor(Symbol(axis) / of)))
+def _multiple(axis: str, of: Expr) -> tuple[str, DependentSize]:
+    return f"{axis} a multiple of {of}", DependentSize(of * Max(LEAST, floor(Symbol(axis) / of)))
 
 
 def _multiples(demands: Iterable[tuple[Expr, Expr]]) -> dict[str, int]:
-    """The sizes that have to be multiples of numbers, and of which."""
+    """Sizes that must be multiples, and of which number."""
     found: dict[str, int] = {}
     for name, needed in (_demanded(length, whole) for length, whole in demands):
         if name and needed != 1:
@@ -96,8 +94,8 @@ def _multiples(demands: Iterable[tuple[Expr, Expr]]) -> dict[str, int]:
 
 
 def _demanded(length: Expr, whole: Expr) -> tuple[str, Expr]:
-    """A size, and what it has to be a multiple of for ``length`` to be one of ``whole``; no name
-    where that is none of a size alone.
+    """A size, and the number it must be a multiple of for ``length`` to divide ``whole``; an empty
+    name unless that is a condition on one size.
     """
     ratio, names = expand(length / whole), length.free_symbols
     for size in names if len(names) == 1 else ():
@@ -112,8 +110,8 @@ def _are(size: Expr, users: Collection[str]) -> bool:
 
 
 def fit(definition: Definition, of_axis: Mapping[str, Expr], sizes: Mapping[str, int]) -> bool:
-    """Whether the forward has these sizes: those that are made of others are as they should be, and
-    one that it splits into others is a multiple.
+    """Whether the forward accepts these sizes: dependent ones match, and split ones
+    are multiples.
     """
     of = sizes_of_all(of_axis, sizes)
     whole = all(n == int(n) and n > 0 for n in of.values())
@@ -121,12 +119,12 @@ def fit(definition: Definition, of_axis: Mapping[str, Expr], sizes: Mapping[str,
     return whole and all(
         of[a.name] == prod(of[definition.size(b).name] for b in parts)
         for a, parts in definition.flattened
-        if a.name in sizes  # another has the length of its parts
+        if a.name in sizes  # the length of any other follows from its parts
     )
 
 
 def sizes_of_all(of_axis: Mapping[str, Expr], sizes: Mapping[str, int]) -> Mapping[str, Expr]:
-    """Of all axes, those too that are made of others."""
+    """The sizes of all axes, including dependent ones."""
     known = {Symbol(axis): n for axis, n in sizes.items()}
     return {axis: size.subs(known) for axis, size in of_axis.items()}
 
@@ -134,7 +132,7 @@ def sizes_of_all(of_axis: Mapping[str, Expr], sizes: Mapping[str, int]) -> Mappi
 def few_enough(
     of_axis: Mapping[str, Expr], several: Sequence[Mapping[str, int]]
 ) -> list[Mapping[str, int]]:
-    """The sizes at which a forward is computed at once, or the smallest."""
+    """The sizes at which a forward is evaluated quickly, or the smallest ones."""
 
     def places(sizes: Mapping[str, int]) -> int:
         return int(prod(sizes_of_all(of_axis, sizes).values()))

@@ -1,4 +1,4 @@
-"""All rules by ATen's names: those of operations, and those of the rows of torch's operations."""
+"""All rules by ATen name: importing rules, and rows of `derive.language.torch_ops`."""
 
 from codegen.importing import around_rows as around_rows
 from codegen.importing import arrays as arrays

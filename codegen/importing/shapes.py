@@ -78,7 +78,7 @@ class NamedShapes:
     def as_number(self, value: object) -> TreeValue:
         v = self.value(value)
         if v.parts is not None:
-            raise Refused("this is read before all of it is written", BEGUN)
+            raise Refused("this is read before it is completely written", BEGUN)
         if v.kind == CONDITION:
             return TreeValue(trees.indicator(v.tree), v.dims)
         if v.kind == ARGMAX:

@@ -1,4 +1,4 @@
-"""Axes, their sizes, and what torch's symbolic sizes are in them."""
+"""Axes and their sizes, and torch's symbolic sizes in terms of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codegen.importing.trace import FREE_VALUES
 from codegen.importing.values import Dim, Refused
 from derive.language.torch_ops.text import number_text
 
-# What a second axis of the same size is called.
+# Names for a second axis of the same size.
 SIBLINGS = {
     "N": "M",
     "B": "A",
@@ -30,8 +30,8 @@ SIBLINGS = {
     "M": "L",
 }
 NUMBERS = {2: "Two", 3: "Three", 4: "Four"}
-PART, GROUP = "P", "G"  # what an axis of a size that no argument has is called
-# torch's functions of sizes.
+PART, GROUP = "P", "G"  # names for axes of a size that no argument has
+# torch's division functions of sizes.
 DIVISIONS = ("CleanDiv", "IntTrueDiv", "FloatTrueDiv")
 FLOORS, REMAINDERS = ("FloorDiv",), ("Mod", "PythonMod")
 POWERS = ("FloatPow", "PowByNatural")
@@ -40,8 +40,8 @@ ROOT = "OpaqueUnaryFn_sqrt"
 
 
 class Sizes:
-    """``of_axis`` are the sizes as SymPy expressions over the names of axes; ``hints`` those of the
-    example; ``fixed`` the axes whose sizes became numbers in the trace, by these numbers.
+    """``of_axis``: sizes as SymPy expressions over axis names; ``hints``: those of the example;
+    ``fixed``: axes whose size became a constant in the trace, by that constant.
     """
 
     def __init__(self, hints: Mapping[str, int]):
@@ -49,19 +49,19 @@ class Sizes:
         self.of_axis: dict[str, Expr] = {}
         self.symbols: dict[Symbol, Expr] = {}
         self.fixed: dict[int, str] = {}
-        self.equal: dict[Symbol, Expr] = {}  # sizes that the function needs to be made of others
-        self.multiples: dict[Symbol, int] = {}  # and those that it needs to be multiples of numbers
-        self.are_given = False  # by a forward, of whose sizes a backward demands nothing
-        self.taken: set[str] = set()  # names that no new axis may have
-        self.parts: set[str] = set()  # axes along all of another, of which a part counts
-        self.formulas: dict[str, str] = {}  # of axes with a length of their own, as it is typed
-        self.called: dict[str, str] = {}  # axes that the user called by expressions, by these
-        self.said: dict[Symbol, Expr] = {}  # what of these has sizes in it that no tensor tells
+        self.equal: dict[Symbol, Expr] = {}  # sizes that must equal an expression of others
+        self.multiples: dict[Symbol, int] = {}  # sizes that must be multiples of a number
+        self.are_given = False  # a backward takes its sizes from the forward, without conditions
+        self.taken: set[str] = set()  # names not available for new axes
+        self.parts: set[str] = set()  # windows: axes that run along all of another one
+        self.formulas: dict[str, str] = {}  # lengths as typed, of axes that have one
+        self.called: dict[str, str] = {}  # names of axes given as expressions, by expression
+        self.said: dict[Symbol, Expr] = {}  # sizes in these that no tensor gives
 
     # Axes
 
     def declare(self, axis: str, size: torch.SymInt | int) -> None:
-        """An axis of the user's, and what its size is in the trace."""
+        """Declare an axis of the user's with its symbolic size."""
         again = axis in self.of_axis
         own = self.of_axis.setdefault(axis, Symbol(axis))
         expression = size.node.expr if isinstance(size, torch.SymInt) else Integer(size)
@@ -78,9 +78,7 @@ class Sizes:
             self.of_axis[axis] = self.plain(expression)
 
     def call(self, axes: Iterable[str]) -> None:
-        """Axes that are called by expressions get a name; a size in one of these that is of no
-        axis follows from them.
-        """
+        """Name axes given as expressions; sizes in these that no axis has are solved for."""
         for axis in axes:
             self.called[axis] = own = self._new(_named_by(length_of(axis)), Symbol("?"))
             self.hints[own] = self.hint(length_of(axis))
@@ -103,12 +101,12 @@ class Sizes:
         return {*names_in(axis)} - self.of_axis.keys()
 
     def of_users(self, e: sympy.Basic) -> sympy.Basic:
-        """What is made of sizes of axes, over the names that the user said."""
+        """An expression of sizes, in the user's names."""
         return e.xreplace(self.said)
 
     @property
     def of_all(self) -> dict[str, Expr]:
-        """The sizes of all axes over the names that the user said."""
+        """The sizes of all axes, in the user's names."""
         return {axis: self.of_users(size) for axis, size in self.of_axis.items()}
 
     def like(self, axis: str) -> str:
@@ -119,7 +117,7 @@ class Sizes:
         return found
 
     def again(self, axis: str, but: Iterable[str]) -> str:
-        """A second axis that the user said to have the size of another, by naming both alike."""
+        """A second axis of the same size, for a name the user wrote twice."""
         found = self.axis_of(self.of_axis[axis], but)
         self.formulas.setdefault(found, axis)
         return found
@@ -136,7 +134,7 @@ class Sizes:
         return name
 
     def formed(self, size: Expr, written: str, but: Iterable[str] = ()) -> str:
-        """An axis of a length that follows from others: one that there is, or a new one."""
+        """An axis whose length is an expression of others: an existing one, or a new one."""
         unwanted, whole = {*but, *self.parts}, self._in_parts(sympy.sympify(size, strict=True))
         written, size = written if whole == size else number_text(whole), whole
         declared = [*self.hints, *self.formulas]
@@ -149,13 +147,13 @@ class Sizes:
         return found
 
     def found(self, size: Expr, but: Iterable[str] = ()) -> str | None:
-        """An axis of this size, none of ``but``."""
+        """An existing axis of this size, none of ``but``."""
         unwanted = set(but)
         same = (a for a, own in self.of_axis.items() if a not in unwanted and self.same(own, size))
         return next(same, None)
 
     def axis_of(self, size: Expr, but: Iterable[str] = ()) -> str:
-        """An axis of this size, none of ``but``: one that there is, or a new one."""
+        """An existing or new axis of this size, none of ``but``."""
         known = self.found(size, but)
         if known is not None:
             return known
@@ -163,14 +161,14 @@ class Sizes:
         return self.new(size) if like is None else self.like(like)
 
     def made(self, size: Expr, but: Iterable[str] = ()) -> str:
-        """The same for what is made of nothing: a new one says its length."""
+        """The same for created tensors: a new axis states its length."""
         known = self.found(size, but)
         return self.formed(size, number_text(size), but) if known is None else known
 
     # Sizes
 
     def plain(self, size: torch.SymInt | torch.SymFloat | float | Expr) -> Expr:
-        """A size over the names of axes."""
+        """A size as an expression over axis names."""
         e = size.node.expr if isinstance(size, (torch.SymInt, torch.SymFloat)) else size
         e = sympy.sympify(e, strict=True)
         if e.is_Integer and int(e) in self.fixed:
@@ -188,13 +186,13 @@ class Sizes:
         return e
 
     def equate(self, axis: str, size: Expr) -> None:
-        """The function runs where an axis has this size, as it does in the example."""
+        """Require an axis to have this size, as in the example."""
         if self.of_axis[axis] == Symbol(axis) and Symbol(axis) not in size.free_symbols:
             self.equal[Symbol(axis)] = size
             self.of_axis = {a: own.xreplace(self.equal) for a, own in self.of_axis.items()}
 
     def divide(self, axis: str, parts: int) -> None:
-        """The function runs where an axis has a multiple of this size: nothing is rounded then."""
+        """Require the size of an axis to be a multiple of ``parts``, so that nothing is rounded."""
         self.multiples[Symbol(axis)] = lcm(parts, self.multiples.get(Symbol(axis), 1))
         for own, size in self.of_axis.items():
             exact = self._in_parts(size)
@@ -210,7 +208,7 @@ class Sizes:
         return e.xreplace({part: size / self.multiples[size] for size, part in parts.items()})
 
     def assume(self, one: Expr, other: Expr) -> None:
-        """Two sizes that are the same in the example are so at all sizes that are looked at."""
+        """Assume that two sizes equal in the example are always equal."""
         if self.same(one, other):
             return
         rounded = sympy.expand(one - other).atoms(sympy.floor)
@@ -233,7 +231,7 @@ class Sizes:
         return sympy.Mul(*(self.of_axis[axis] for axis in dim))
 
     def hint(self, size: Expr | int) -> int:
-        """What it is in the example."""
+        """The value of a size in the example."""
         known = {Symbol(axis): n for axis, n in self.hints.items()}
         return int(sympy.sympify(size, strict=True).subs(known))
 
@@ -241,7 +239,7 @@ class Sizes:
         return a == b or sympy.expand(a - b) == 0
 
     def at_most(self, a: Expr, b: Expr) -> bool:
-        """Whether a <= b at all sizes."""
+        """Whether a <= b for all sizes."""
         gap = sympy.expand(b - a)
         if gap.has(sympy.floor) or not gap.free_symbols:
             return bool(gap == 0 or gap.is_nonnegative)
@@ -249,13 +247,13 @@ class Sizes:
         return all(c >= 0 for c in more.coeffs())
 
     def alike(self, a: str, b: str) -> bool:
-        """Whether two axes have one size, in the example if not always."""
+        """Whether two axes have equal sizes, at least in the example."""
         one, other = self.of_axis[a], self.of_axis[b]
         return self.same(one, other) or self.hint(one) == self.hint(other)
 
 
 def _named_by(length: Expr) -> str:
-    """What an axis is called that is as long as others together: ``TwoE``, ``GP``."""
+    """A name for an axis of combined length: ``TwoE``, ``GP``."""
     times, rest = length.as_coeff_Mul()
     if rest.is_Add or rest.is_Pow or not (times == 1 or times in NUMBERS):
         return PART
@@ -263,8 +261,8 @@ def _named_by(length: Expr) -> str:
 
 
 def _converted(e: Expr, hint: Callable[[Expr], int]) -> Expr:
-    """torch's functions of sizes as arithmetic. What is rounded is rounded as in the example: at
-    sizes at which it would be otherwise, a second trace comes out otherwise.
+    """Convert torch's size functions to arithmetic. Rounding is resolved as in the example; if
+    other sizes round differently, the second trace shows it.
     """
     e = e.replace(_named(*NOTHING), lambda n: n.args[0])
     e = e.replace(_named(ROOT), lambda n: sympy.sqrt(n.args[0]))

@@ -1,4 +1,4 @@
-"""State that a function changes while it runs: running statistics, a counter, an average."""
+"""State that a function changes while it runs: running statistics, counters, averages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from codegen.importing.subjects import Subject
 
 
 def written_into(subject: Subject, example: Example) -> Iterator[str]:
-    """What is written into while it runs: running statistics, an average that was passed."""
+    """Names of the state the function writes into: buffers, or tensors passed in."""
     tensors = drawn(example.arguments, example.sizes)
     passed = {a.name: t for a, t in zip(example.arguments, tensors, strict=True)}
-    seen = [_clones(passed)]  # batch norm's writes bump no version
+    seen = [_clones(passed)]  # batch norm does not bump version counters
 
     def look(module, *_) -> None:
         seen.append(_clones(dict(module.named_buffers())))
@@ -34,7 +34,9 @@ def written_into(subject: Subject, example: Example) -> Iterator[str]:
     if not names:
         return
     written = ", ".join(dict.fromkeys(names))
-    yield f"{subject.name} also writes into {written}: no part of the forward, which has no state."
+    yield (
+        f"{subject.name} also writes into {written}; the forward has no state, and leaves that out."
+    )
 
 
 def _clones(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

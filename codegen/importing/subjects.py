@@ -1,6 +1,6 @@
-"""What is imported: a function or a module of a user's file, and its tensors.
+"""The function or module to import, and its tensors.
 
-The file is Python and is run as such.
+A user's file is executed as Python.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TENSOR_AND_NAME = "FILE.py:function"
 
 @dataclass(frozen=True)
 class Subject:
-    """A function or a module, what it is called, and where it stands."""
+    """A function or a module, its name, and its file."""
 
     function: Callable | torch.nn.Module
     name: str
     place: Place
     doc: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)  # arguments that are no tensors
-    attributes: Mapping[str, float] = field(default_factory=dict)  # of a module, by their paths
+    options: Mapping[str, Any] = field(default_factory=dict)  # non-tensor arguments
+    attributes: Mapping[str, float] = field(default_factory=dict)  # of a module, by path
 
     @property
     def file(self) -> str:
@@ -42,7 +42,7 @@ class Subject:
 
     @property
     def of_module(self) -> dict[str, torch.Tensor]:
-        """Parameters and buffers of numbers; of a function none."""
+        """The module's floating-point parameters and buffers; empty for a function."""
         if not isinstance(self.function, torch.nn.Module):
             return {}
         buffers = {n: b for n, b in self.function.named_buffers() if b.is_floating_point()}
@@ -50,11 +50,11 @@ class Subject:
 
     @property
     def constant(self) -> set[str]:
-        """Those of its tensors that have no gradient."""
+        """Its tensors without a gradient."""
         return set() if not self.of_module else set(dict(self.function.named_buffers()))
 
     def module(self, arguments: Sequence[Argument]) -> torch.nn.Module:
-        """What is traced and run: called with the tensors of the arguments, in order."""
+        """The module to trace and run: called with the argument tensors in order."""
         own = [a.name for a in arguments if a.name in self.of_module]
         names = [a.name for a in arguments if a.name not in self.of_module]
         if isinstance(self.function, torch.nn.Module):
@@ -63,7 +63,7 @@ class Subject:
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter] | None:
-        """None of a function that is not Python's: it takes tensors in order."""
+        """None for a function not written in Python, which takes its tensors in order."""
         target = self.function.forward if self.of_module else self.function
         try:
             return inspect.signature(target).parameters
@@ -71,7 +71,7 @@ class Subject:
             return None
 
     def floats(self, arguments: Sequence[Argument]) -> dict[str, float]:
-        """Options with a value, and attributes of a module and of those in it, that are floats."""
+        """The floats among options and among attributes of a module and its submodules."""
         given = {a.name for a in arguments}
         found = dict(self.options)
         for name, p in (self.parameters or {}).items():
@@ -90,14 +90,14 @@ class Subject:
         return {n: v for n, v in found.items() if type(v) is float and isfinite(v)}
 
     def at(self, values: Mapping[str, float]) -> Self:
-        """The same with other floats."""
+        """The same subject with other floats."""
         parameters = self.parameters or {}
         options = {n: v for n, v in values.items() if n in parameters or n in self.options}
         own = {n: v for n, v in values.items() if n not in options}
         return replace(self, options={**self.options, **options}, attributes=own)
 
     def check(self, arguments: Sequence[Argument]) -> None:
-        """Every tensor that it needs has axes, and no other. Raises `QuestionError`."""
+        """Check that exactly the tensors it needs have axes. Raises `QuestionError`."""
         parameters = self.parameters
         if parameters is None:
             return
@@ -124,7 +124,7 @@ class Subject:
             more = ", ".join(f"{n}: N C" for n in missing)
             raise QuestionError(
                 f"{self.name} needs {', '.join(missing)}, whose axes are missing",
-                f'write --axes "{said}, {more}"; of one that is no tensor the value: '
+                f'write --axes "{said}, {more}"; for a non-tensor argument its value: '
                 f'--with "{missing[0]}=0.5"',
                 self.place,
             )
@@ -134,8 +134,8 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 def subject_of(asked: str | Callable, options: Mapping[str, Any] | None = None) -> Subject:
-    """What ``FILE.py:function`` or an object means; ``options`` are values of its arguments that
-    are no tensors, or, of a class that needs some, of those. Raises `QuestionError`.
+    """Resolve ``FILE.py:function`` or an object; ``options`` are values of non-tensor arguments, of
+    the function or of the class's constructor. Raises `QuestionError`.
     """
     subject = _subject_of(asked, dict(options or {}))
     known = vars(sys.modules.get(getattr(subject.function, "__module__", ""), torch))
@@ -185,7 +185,7 @@ def _name_of(asked: object) -> str:
 
 
 def _found(value: object, name: str, path: Path | None, options: dict[str, Any]) -> Subject:
-    """Raises `QuestionError` for what is neither a function nor a module."""
+    """Raise `QuestionError` for an object that is neither a function nor a module."""
     if isinstance(value, type) and issubclass(value, torch.autograd.Function):
         raise QuestionError(
             f"{name} is an autograd Function, which already has a backward",
@@ -212,7 +212,7 @@ def _found(value: object, name: str, path: Path | None, options: dict[str, Any])
 
 
 def _made(of: type, name: str, options: dict[str, Any]) -> torch.nn.Module:
-    """An instance of a module; the options that its constructor takes are used up."""
+    """An instance of a module class; removes the constructor's arguments from ``options``."""
     takes = inspect.signature(of).parameters
     used = {n: options.pop(n) for n in [*options] if n in takes}
     needed = [
@@ -230,5 +230,5 @@ def _made(of: type, name: str, options: dict[str, Any]) -> torch.nn.Module:
 
 
 def _classes_of(module: torch.nn.Module) -> list[type]:
-    """The user's and torch's own, without what every module is."""
+    """The user's and torch's classes in it, without nn.Module itself."""
     return [c for c in type(module).__mro__ if c not in torch.nn.Module.__mro__]

@@ -1,8 +1,8 @@
-"""A function becomes a flat graph of ATen operations, whose sizes are symbols.
+"""Trace a function into a flat graph of ATen operations with symbolic sizes.
 
-``torch.export``, and where something works in place its *empty* table of decompositions: that
-becomes functional, and composite operations stay whole, so that what is read are the user's words.
-Of functions, modules and the two halves of an autograd Function alike: a module is traced.
+Uses ``torch.export``, and with in-place operations its *empty* table of decompositions: the graph
+becomes functional, and composite operations stay whole, so that the user's own words are read.
+Works for functions, modules and both halves of an autograd Function; each is wrapped as a module.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ FREE_VALUES = (
 
 @dataclass(frozen=True)
 class Traced:
-    """A graph, and for which arguments: ``sizes`` are those of the example."""
+    """A graph and its arguments; ``sizes`` are those of the example."""
 
     program: ExportedProgram
     arguments: tuple[Argument, ...]
     sizes: Mapping[str, int]
-    file: str  # in which the lines of the user's stand
+    file: str  # the user's file
 
     @property
     def nodes(self) -> list[torch.fx.Node]:
@@ -55,13 +55,13 @@ class Traced:
 
     @property
     def placeholders(self) -> list[torch.fx.Node]:
-        """Those of the arguments, in order."""
+        """The placeholders of the arguments, in order."""
         given = {s.arg.name for s in self.program.graph_signature.input_specs if _is_user(s)}
         return [n for n in self.nodes if n.op == "placeholder" and n.name in given]
 
     @property
     def outputs(self) -> list[Any]:
-        """What the function returns: nodes, numbers, None."""
+        """The returned values: nodes, numbers, None."""
         specs = self.program.graph_signature.output_specs
         found = self.nodes[-1].args[0]
         return [
@@ -70,7 +70,7 @@ class Traced:
 
     @property
     def needed(self) -> set[torch.fx.Node]:
-        """What the outputs are made of."""
+        """The nodes that the outputs depend on."""
         found: set[torch.fx.Node] = set()
         todo = [out for out in self.outputs if isinstance(out, torch.fx.Node)]
         while todo:
@@ -82,20 +82,20 @@ class Traced:
 
     @property
     def changed(self) -> list[str]:
-        """The placeholders that the function writes to in place."""
+        """The placeholders that are written into in place."""
         specs = self.program.graph_signature.output_specs
         return [s.target for s in specs if s.kind.name == "USER_INPUT_MUTATION"]
 
     @property
     def constants(self) -> dict[str, torch.Tensor | None]:
-        """Tensors that are no arguments, by the names of their placeholders."""
+        """Captured tensors, by placeholder; None if unavailable."""
         specs = self.program.graph_signature.input_specs
         known = {**self.program.constants, **self.program.state_dict}
         return {s.arg.name: known.get(s.target) for s in specs if not _is_user(s)}
 
     @property
     def guards(self) -> list[tuple[sympy.Basic, Place | None]]:
-        """What the trace relies on of the sizes, and the user's line that asked."""
+        """The trace's assumptions about sizes, each with the user's line that made it."""
         shapes = (n.meta["val"].shape for n in self.placeholders)
         symbolic = next((d for s in shapes for d in s if isinstance(d, torch.SymInt)), None)
         if symbolic is None:
@@ -118,7 +118,7 @@ def _is_user(spec) -> bool:
 
 
 def lines_of(node: torch.fx.Node, file: str) -> list[int]:
-    """The lines of ``file`` on the way to a node, the innermost last."""
+    """The lines of ``file`` in the stack of a node, innermost last."""
     found = []
     for line in (node.meta.get("stack_trace") or "").splitlines():
         head, _, rest = line.strip().partition('", line ')
@@ -134,10 +134,10 @@ def trace(
     sizes: Mapping[str, int],
     file: str,
 ) -> Traced:
-    """The graph of ``module`` called with ``examples``, one for each of the arguments and then
-    those that are open in all their dimensions.
+    """Trace ``module`` on ``examples``: one for each argument, followed by those whose dimensions
+    are all dynamic.
 
-    Raises `QuestionError`, with the user's line, where it cannot be traced.
+    Raises `QuestionError`, with the user's line, if tracing fails.
     """
     open_dims = [
         {i: Dim.AUTO for i, axis in enumerate(a.axes) if not axis.isdigit()} for a in arguments
@@ -159,21 +159,23 @@ def trace(
 
 
 def _writes(node: torch.fx.Node) -> bool:
-    """Whether an operation works in place, which the decompositions, even none, make functional."""
+    """Whether an operation works in place; any table of decompositions makes it functional."""
     schema = getattr(node.target, "_schema", None)
     return bool(schema and schema.is_mutable)
 
 
 @contextmanager
 def uncached() -> Iterator[None]:
-    """torch keeps what it found of every operation, and that takes longer than to find it."""
+    """Disable torch's cache of operations, which costs more time here than it saves."""
     with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):
         yield
 
 
 @contextmanager
 def data_refused(file: str) -> Iterator[None]:
-    """``x.data`` leaves the graph, and torch says so only at the end, without the line."""
+    """Refuse ``x.data`` where it is read: it leaves the graph, and torch reports that late and
+    without the line.
+    """
     own = torch._C.TensorBase.data
 
     def data(tensor):
@@ -191,7 +193,7 @@ def data_refused(file: str) -> Iterator[None]:
 
 
 def untraceable(error: Exception, file: str) -> QuestionError:
-    """What a function raised while it ran or was traced, with the user's line."""
+    """The error for an exception raised while running or tracing, with the user's line."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
     place = Place(file, frames[-1].lineno or 0) if frames else None
     words = str(error)
@@ -205,7 +207,7 @@ def untraceable(error: Exception, file: str) -> QuestionError:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what torch says while it exports, and what the function prints."""
+    """Silence torch.export's output and the function's prints."""
     log = logging.getLogger("torch")
     before = log.level
     nowhere = io.StringIO()
@@ -220,7 +222,9 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def sizes_stay_symbols() -> Iterator[None]:
-    """``math.sqrt(x.size(-1))`` would fix that size to the example's, without a word."""
+    """Keep sizes symbolic in functions such as ``math.sqrt(x.size(-1))``, which would silently
+    specialize them.
+    """
     root, product = math.sqrt, math.prod
 
     def sqrt(x):
@@ -246,7 +250,7 @@ def sizes_stay_symbols() -> Iterator[None]:
 
 
 def seen(function: Callable) -> Callable:
-    """The same function under the name of forward: torch keeps the lines of no other frame."""
+    """The function renamed to forward: torch records stack lines of no other frame."""
     if not isinstance(function, types.FunctionType):
         return function
     named = types.FunctionType(
@@ -261,12 +265,14 @@ def seen(function: Callable) -> Callable:
 
 
 class TracedCall(torch.nn.Module):
-    """A function as what can be traced; the tensors are passed by these names, or in order."""
+    """A function wrapped as a module to be traced; tensors are passed by these names, or
+    in order.
+    """
 
     def __init__(self, function: Callable, names: Sequence[str], options: Mapping[str, Any]):
         super().__init__()
         self.function, self.names = seen(function), tuple(names)
-        self.options = (dict(options),)  # which export would take for tensors
+        self.options = (dict(options),)  # torch.export would take them for tensors
 
     def forward(self, *tensors):
         if not self.names:
@@ -275,7 +281,7 @@ class TracedCall(torch.nn.Module):
 
 
 class WithParameters(torch.nn.Module):
-    """A module as a function of its arguments, and then of its parameters and buffers."""
+    """A module as a function of its arguments, followed by its parameters and buffers."""
 
     def __init__(
         self,
@@ -287,13 +293,13 @@ class WithParameters(torch.nn.Module):
     ):
         super().__init__()
         self.options, self.floats = (dict(options),), (dict(floats),)
-        self.inner = (module,)  # not as a submodule: its parameters are arguments
+        self.inner = (module,)  # kept in a tuple: not a submodule, as its parameters are arguments
         self.names, self.of_module = tuple(names), tuple(of_module)
 
     def forward(self, *tensors):
         given = dict(zip(self.names, tensors, strict=False))
         own = dict(zip(self.of_module, tensors[len(self.names) :], strict=True))
-        for name, buffer in self.inner[0].named_buffers():  # which a forward may change
+        for name, buffer in self.inner[0].named_buffers():  # a forward may change them
             again = buffer.clone()
             own.setdefault(name, again.double() if again.is_floating_point() else again)
         with attributes_set(self.inner[0], self.floats[0]):

@@ -1,4 +1,4 @@
-"""What is known of a node of the graph: an expression, and what each of its dimensions is."""
+"""Values of graph nodes: an expression, and the axes of each dimension."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sympy import Expr
 from derive.language.errors import QuestionError
 from derive.language.torch_ops.trees import Tree, tensors_in
 
-# () has size 1; ("N",) is an axis; ("B", "T") are two, flattened but not yet said so.
+# () has size 1; ("N",) is an axis; ("B", "T") are two that are still to be flattened.
 Dim = tuple[str, ...]
 Dims = tuple[Dim, ...]
 
@@ -18,11 +18,11 @@ NUMBER, CONDITION, LABEL, ARGMAX = "number", "condition", "label", "arg max"
 
 
 class Refused(QuestionError):
-    """An operation that has no meaning in the notation, or none that is known."""
+    """An operation that the notation cannot express or that is not supported."""
 
 
 class OutsideAxis:
-    """A tensor that the function did not get as an argument: whatever is asked of it is refused."""
+    """A captured tensor; any use of it is refused."""
 
     def __getattr__(self, name: str):
         raise Refused(
@@ -36,7 +36,7 @@ OUTSIDE = OutsideAxis()
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """The entries of dimension ``i`` from ``low`` to before ``high`` in steps."""
+    """The entries of dimension ``i`` from ``low`` up to ``high`` in steps."""
 
     i: int
     low: Expr
@@ -47,8 +47,8 @@ class WrittenPart:
 @dataclass(frozen=True)
 class TreeValue:
     """``kind``: a number, a condition, a label (integers that index an axis), or the index of the
-    largest entry ``over`` an axis, of which the tree is the one-hot. Of what began as empty
-    ``parts`` are those that are written, None where all is.
+    largest entry ``over`` an axis, whose tree is the one-hot. ``parts``: the written parts of a
+    tensor that began empty, None if complete.
     """
 
     tree: Tree
@@ -80,7 +80,7 @@ class TreeValue:
 
 @dataclass(frozen=True)
 class TracedStatement:
-    """A line of the forward, and the user's line that it came from."""
+    """A line of the forward, and the user's line it came from."""
 
     name: str
     tree: Tree
@@ -90,7 +90,7 @@ class TracedStatement:
 
 @dataclass(frozen=True)
 class Declared:
-    """An input of the forward; ``ignored`` is the label that picks nothing, where there is one."""
+    """An input of the forward; ``ignored`` is its ignore_index, if any."""
 
     name: str
     dims: Dims
@@ -99,7 +99,7 @@ class Declared:
 
 
 def needed_of(statements: list[TracedStatement], names: Iterable[str]) -> list[TracedStatement]:
-    """Those that the ones of these names are made of."""
+    """The statements that these names depend on."""
     wanted, found = {*names}, []
     for statement in reversed(statements):
         if statement.name in wanted:

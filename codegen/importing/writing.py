@@ -1,4 +1,4 @@
-"""What was read, as a file with one forward."""
+"""Write the imported forward to a file."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a forward's file, the user's line behind each of its lines, and the inputs that
-    are called otherwise there, as they have names of functions that it calls.
+    """The text of a forward's file, the user's line behind each of its lines, and the inputs
+    renamed because a function it calls has their name.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Written:
 
 
 def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()) -> Written:
-    """The file of what ``reader`` read of ``subject``; inputs in ``kept`` have no gradient."""
+    """The file for what ``reader`` read of ``subject``; inputs in ``kept`` have no gradient."""
     sizes = reader.sizes
     calls = set().union(*(trees.calls_in(s.tree) for s in reader.statements))
     known = [*(d.name for d in reader.inputs), *reader.scalars.values()]
@@ -62,7 +62,7 @@ def written(reader: Reader, subject: Subject, kept: frozenset[str] = frozenset()
     ]
     met = set().union(*(trees.tensors_in(s.tree) for s in reader.statements))
     declared = [*((d.name, _declaration(d, kept)) for d in reader.inputs), *_scalars(reader)]
-    inputs = [(names.get(n, n), words) for n, words in declared if n in met]  # others do nothing
+    inputs = [(names.get(n, n), words) for n, words in declared if n in met]  # unused inputs
     used = set(WORD.findall(" ".join(words for _, words, *_ in [*statements, *inputs])))
     formulas = sizes.formulas | reader.shapes.formulas
     used |= set(WORD.findall(" ".join(formulas[a] for a in formulas if a in used)))
@@ -97,7 +97,7 @@ def _ordered(words: str, axes: list[str] | None) -> str:
 
 
 def class_name(name: str) -> str:
-    """The function's name as a class has it; a longer one where its module would hide another."""
+    """The function's name in CamelCase; lengthened if it would shadow a name of its module."""
     found = "".join(part[:1].upper() + part[1:] for part in name.split("_") if part)
     return f"{found}Forward" if is_in_the_way(found) else found
 
@@ -117,7 +117,7 @@ def _declaration(declared: Declared, kept: frozenset[str]) -> str:
 
 
 def _axes(made: list[str], names: list[str]) -> list[str]:
-    """On one line where they fit; none where all is of no dimension."""
+    """The declaration of axes, on one line if it fits; none without dimensions."""
     if not names:
         return []
     line = f"{', '.join(names)} = {', '.join(made)}"
@@ -138,7 +138,7 @@ def _paragraph(doc: str) -> str:
 
 
 def _docstring(doc: str) -> list[str]:
-    """On one line where it fits."""
+    """The docstring, on one line if it fits."""
     if len(doc) + len('    """"""') <= WIDTH:
         return [f'    """{doc}"""']
     lines, line = [], '    """'

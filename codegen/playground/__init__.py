@@ -1,4 +1,4 @@
-"""The playground's questions, answered: what a page shows, with no knowledge of a browser.
+"""Answer the playground's questions, independently of a browser.
 
 In: a `Question`, as JSON. Out: messages as JSON, each told as soon as what it says stands:
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KIB = 1024  # bytes
 
-# Options; what follows is their value.
+# Options that take a value.
 VALUED = ("--of", "--file", "--let", "--limit", "--order", "--reduction")
 LARGEST_FILE = 64 * 1024  # bytes; a backward that a person wrote is shorter
 
@@ -62,7 +62,7 @@ def check_parser(program: str) -> Parser:
         action="append",
         default=[],
         metavar="YOURS=OURS",
-        help="what your name is called in the forward; may be repeated",
+        help="your name, and the forward's name for it; may be repeated",
     )
     add_order(parser, "a formula for", SECOND)
     add_reduction(parser)
@@ -74,14 +74,16 @@ def check_parser(program: str) -> Parser:
 def check_command(
     arguments: Sequence[str] | None = None, program: str = "python -m derive check"
 ) -> int:
-    """Prove that a formula is the gradient, or show where it is wrong and what is missing."""
+    """Prove that a formula is the gradient, or show where it is wrong."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = check_parser(program).parse_intermixed_args(_with_formula_last(arguments))
     return guarded(lambda: _check(options))
 
 
 def _with_formula_last(arguments: Sequence[str]) -> list[str]:
-    """A formula may begin with a minus sign, which would else be taken for an option."""
+    """Move a formula that begins with a minus sign behind the options, so that it is not taken for
+    one.
+    """
     arguments = list(arguments)
     for i, argument in enumerate(arguments):
         formula = argument.startswith("-") and not argument.startswith("--")
@@ -121,14 +123,14 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _answer(verdict: Verdict, as_json: bool) -> str:
-    """The verdict as it is printed; what is wrong is explained as far as the time allows."""
+    """The verdict as printed, with explanations as far as time allows."""
     with Stage():
         return json.dumps(verdict.as_json(), indent=2) if as_json else str(verdict)
     return _answer(verdict.unexplained, as_json)
 
 
 def _refused(name: str, error: QuestionError) -> dict:
-    """Report as data what was not understood; people read it on standard error."""
+    """Report a text that was not understood as data; as text it goes to standard error."""
     return {
         "forward": name,
         "outcome": "not understood",
@@ -142,7 +144,7 @@ def _refused(name: str, error: QuestionError) -> dict:
 
 
 def _text(options: argparse.Namespace) -> tuple[str, str]:
-    """The text to check and where it stands."""
+    """The text to check and its source."""
     if (options.file is None) == (options.formula is None):
         raise QuestionError(
             "there is no formula" if options.file is None else "there are two formulas",
@@ -160,7 +162,7 @@ def _text(options: argparse.Namespace) -> tuple[str, str]:
             ) from None
     if options.formula.endswith(".py") and Path(options.formula).is_file():
         raise QuestionError(
-            f"{options.formula} is a file, and no formula", f"read it with --file {options.formula}"
+            f"{options.formula} is a file, not a formula", f"read it with --file {options.formula}"
         )
     return options.formula, "formula"
 

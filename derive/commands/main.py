@@ -1,4 +1,4 @@
-"""``python -m derive``: the verbs that need no code generation; and ``list``, which is short."""
+"""``python -m derive``: the verbs that need no code generation, and ``list``."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def list_parser(program: str) -> Parser:
 def list_command(
     arguments: Sequence[str] | None = None, program: str = "python -m derive list"
 ) -> int:
-    """List the forwards of the gallery: what each takes, what it returns, what it is."""
+    """List the forwards of the gallery with arguments, outputs and descriptions."""
     word = list_parser(program).parse_args(arguments).word
     return guarded(lambda: _list(word))
 
 
 def _list(word: str) -> int:
-    """List the forwards by reading their files; none of them is run."""
+    """List the forwards from their source files, without running them."""
     known = gallery()
     asked = word.lower()
     found = [f for f in known if asked in f"{f.function} {f.name} {f.about}".lower()]
     if word and not found:
         names = [each.function for each in known]
         raise QuestionError(
-            f"no forward of the gallery is about {word!r}", did_you_mean(word, names, EVERY)
+            f"no forward of the gallery matches {word!r}", did_you_mean(word, names, EVERY)
         )
     width = max((len(f.function) for f in found), default=0)
     for f in found:

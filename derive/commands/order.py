@@ -1,4 +1,4 @@
-"""The option ``--order``: of the gradients themselves, or of their derivatives."""
+"""The option ``--order``: first, second or third derivatives."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ WORDS = ("the gradients (1)", "second derivatives: tangent, double backward (2)"
 def add_order(
     parser: argparse.ArgumentParser, what: str, most: int, usual: int = FIRST, fills: bool = True
 ) -> None:
-    """``what`` says what is asked for, as its help begins; ``most`` is the highest order. Where it
-    is not given it is the ``usual`` one, or None where the parser ``fills`` nothing in.
+    """Add ``--order``; ``what`` begins its help text, ``most`` is the highest order. The default is
+    ``usual``, or None unless the parser ``fills`` in defaults.
     """
     *others, last = WORDS[:most]
     parser.add_argument(
@@ -26,7 +26,7 @@ def add_order(
 
 
 def order_of(options: argparse.Namespace, most: int) -> int:
-    """The order asked for. Raises `QuestionError` for an unsupported one."""
+    """The requested order. Raises `QuestionError` for an unsupported one."""
     orders = range(FIRST, most + 1)
     for order in orders:
         if options.order.strip() == str(order):

@@ -1,4 +1,4 @@
-"""The option ``--reduction``: how the losses are reduced, where the caller chooses."""
+"""The option ``--reduction``: the reduction of a loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_reduction(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_forward(options: argparse.Namespace) -> type[Forward]:
-    """The forward that was named, with that reduction. Raises `QuestionError`."""
+    """The named forward with the requested reduction. Raises `QuestionError`."""
     from derive.language.notation.forward import reduced_forward
     from derive.language.notation.library import forward_from
 
@@ -28,7 +28,7 @@ def asked_forward(options: argparse.Namespace) -> type[Forward]:
 
 
 def refuse_reduction(options: argparse.Namespace) -> None:
-    """Raise `QuestionError` if a reduction is asked for although all are written."""
+    """Raise `QuestionError` if a reduction is requested where a module has them all."""
     if options.reduction is not None:
         raise QuestionError(
             f"--reduction {options.reduction}: a module has all reductions, as an argument",

@@ -1,4 +1,4 @@
-"""The commands ``show`` and ``site``: what they take. What they do is imported when they do it."""
+"""The parsers of ``show`` and ``site``; the implementations are imported on demand."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def site_parser(program: str) -> Parser:
 def site_command(
     arguments: Sequence[str] | None = None, program: str = "python -m derive site"
 ) -> int:
-    """Write a page for every forward of the gallery, or for those that are named, and an index."""
+    """Write a page for each of the named forwards, or for the whole gallery, and an index."""
     options = site_parser(program).parse_args(arguments)
     return guarded(lambda: _site(options))
 

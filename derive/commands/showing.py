@@ -30,17 +30,17 @@ from derive.show.formats import FORMATS
 from derive.show.sections import CHAIN, CODE, FORWARD, TITLES, document_of
 from derive.show.terminal import rendered
 
-PLAIN_WIDTH = 160  # columns, where the output is no terminal
-MOST_ENTRIES = 6  # of an axis that is written out: a person compares no more
+PLAIN_WIDTH = 160  # columns, if the output is not a terminal
+MOST_ENTRIES = 6  # of the first axis, written out: more are hard to compare
 FILE_REMEDY = "choose another file with --output"
 
-# What the code of a forward is, where that is known.
+# Returns the code of a forward, if it is known.
 LinesOf = Callable[[type[Forward], Proved], ProgramLines | None]
 
 
 def site(options: argparse.Namespace) -> int:
-    """Write the pages of the forwards that are meant."""
-    from derive.commands.site import SiteLinks, write_site  # with Jinja, which nothing else needs
+    """Write the pages of the selected forwards."""
+    from derive.commands.site import SiteLinks, write_site  # imports Jinja
 
     names, folder = options.names, options.output
     if folder.exists() and not folder.is_dir():
@@ -52,7 +52,7 @@ def site(options: argparse.Namespace) -> int:
         return track(forwards, "pages", console=console, disable=not console.is_terminal)
 
     if options.docs is not None and not options.docs.is_dir():
-        raise QuestionError(f"{options.docs} is not a folder", "name the one of the documentation")
+        raise QuestionError(f"{options.docs} is not a folder", "name the documentation folder")
     beside = SiteLinks(options.playground, options.lessons, options.docs)
     files = write_site(folder, forwards, progress, options.force, beside)
     names = ", ".join(file.relative_to(folder).as_posix() for file in files)
@@ -61,10 +61,10 @@ def site(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace, lines_of: LinesOf) -> int:
-    """Print or write the derivation that is asked for."""
+    """Print or write the requested derivation."""
     if not 1 <= options.small_batch <= MOST_ENTRIES:
         raise QuestionError(
-            f"--small-batch {options.small_batch}: a person compares 1 to {MOST_ENTRIES} entries",
+            f"--small-batch {options.small_batch}: it must be between 1 and {MOST_ENTRIES}",
             "leave it out for 3",
         )
     seconds_of(options.limit)
@@ -82,7 +82,7 @@ def show(options: argparse.Namespace, lines_of: LinesOf) -> int:
         plain = text if text is not None else f"{MARK}\n\n{_plain(document)}"
         write_all({options.output: plain}, FILE_REMEDY, files_read(), options.force)
     elif text is not None:
-        _in_utf8()  # which is what a document says of itself
+        _in_utf8()  # the encoding that documents declare
         sys.stdout.write(text)
     elif sys.stdout.isatty():
         Console(highlight=False, markup=False, emoji=False).print(rendered(document))
@@ -116,7 +116,8 @@ def _found(
             return document_of(proved, options.of, code, options.small_batch, titles), code
     raise UndecidedError(
         f"{forward.definition.name}: the gradients are proved ({proved.summary}), but the time "
-        f"limit was over before they were shown\n    being done: {doing}\n    give a longer limit"
+        f"limit was reached before they were shown\n    being done: {doing}\n    give a "
+        "longer limit"
     )
 
 
@@ -127,7 +128,7 @@ def _again(
     limit: float | None,
     titles: Collection[str],
 ) -> Callable[[], Document] | None:
-    """The document of a higher order, once it is asked for; None of the first."""
+    """The document of a higher order, if requested; else None."""
     order = order_of(options, THIRD)
     if order == FIRST:
         return None
@@ -152,7 +153,7 @@ def _check_input(proved: Proved, of: str | None) -> None:
     names = [t.name for t in proved.definition.differentiable]
     if of is not None and of not in names:
         raise QuestionError(
-            f"{of} is no differentiable input of {proved.definition.name}",
+            f"{of} is not a differentiable input of {proved.definition.name}",
             did_you_mean(of, names, f"--of takes one of {', '.join(names)}"),
         )
 

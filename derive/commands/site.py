@@ -1,7 +1,7 @@
-"""A page for every forward, the documentation, and an index that leads to them.
+"""Write a page for every forward, the documentation, and an index.
 
 In: forwards and a folder. Out: files, all of them or none: every page is made before the first is
-written, and a file is replaced in one move.
+written, and each file is replaced in one move.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INDEX, DOCS = "index.html", "docs"
 REMEDY = "choose another folder with --output"
 TITLE = "Gradients"
 ABOUT = "The closed form of every gradient, how it comes about, and what was proved of it."
-OWN = "Your own"  # the kind of a forward that is not in derive/math
+OWN = "Your own"  # category of forwards outside derive/math
 
 Forwards = Iterable[type[Forward]]
 
@@ -71,7 +71,8 @@ def write_site(
         file = f"{forward.definition.snake}.html"
         if file in chosen or file == INDEX:
             raise QuestionError(
-                f"two pages would be called {file}", f"rename {forward.__name__}, or leave it out"
+                f"two pages would have the name {file}",
+                f"rename {forward.__name__}, or leave it out",
             )
         chosen[file] = forward
     prose = (
@@ -111,7 +112,7 @@ def _around(links: tuple[tuple[str, str], ...], up: str) -> PageLinks:
 
 
 def _kinds() -> dict[str, str]:
-    """The kind of every file of ``derive/math``."""
+    """The category of every file in ``derive/math``."""
     kinds = tomllib.loads((MATH / "kinds.toml").read_text("utf-8"))
     return {file: kind for kind, files in kinds.items() for file in files}
 

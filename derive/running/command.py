@@ -56,12 +56,14 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _for_a_report(error: Exception) -> str:
-    """Keep what a report of an error needs, and say where it is."""
+    """Save a report of an internal error, and say where it is."""
     from derive.running.failure import kept  # rarely needed, and slow to import
 
     file = kept(error, sys.argv)
     if file is None:
-        return "no report could be kept: please open an issue with what GRADFORM_TRACEBACK=1 prints"
+        return (
+            "no report could be saved: please open an issue with what GRADFORM_TRACEBACK=1 prints"
+        )
     return f"please open an issue and attach {file}: versions, command, your file, traceback"
 
 

@@ -17,14 +17,14 @@ from pathlib import Path
 from derive.version import VERSION
 
 PACKAGES = ("sympy", "torch")
-OWN = ("GRADFORM_", "PYTHONHASHSEED")  # of the environment, how the names begin that it holds
-LONGEST_SOURCE = 200_000  # bytes of a file of the user's
-HASH = 8  # characters of a hash: the same error again replaces its file
+OWN = ("GRADFORM_", "PYTHONHASHSEED")  # prefixes of environment variables to include
+LONGEST_SOURCE = 200_000  # bytes of a user's file
+HASH = 8  # hex digits: the same error replaces its file
 
 
 def kept(error: BaseException, command: Sequence[str]) -> Path | None:
-    """The file, whole and in the working directory or the folder of temporary files, that now holds
-    what went wrong in ``command``; None where neither can be written.
+    """Write the report of ``error`` to the working directory or the temporary folder, and return
+    its path; None if neither is writable.
     """
     text = told(error, command)
     number = hashlib.sha256("".join(traceback.format_exception(error)).encode()).hexdigest()[:HASH]
@@ -69,7 +69,7 @@ def _sources(command: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _written(path: Path, text: str) -> Path:
-    """``path`` with that text: all of it, or as it was before. Raises OSError."""
+    """Write a text to ``path`` completely or not at all. Raises OSError."""
     handle, temporary = tempfile.mkstemp(prefix=".gradform-error-", dir=path.parent)
     try:
         with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -1,10 +1,10 @@
-"""Folders that several programs write to: one at a time, and without what a killed one left.
+"""Folders shared by several processes: one writer at a time, and cleanup after killed ones.
 
-Whoever writes to a folder holds its lock. Under the lock every temporary file there is of a process
-that is no more, whatever its number: one that lives would hold the lock. The system itself unlocks
-a folder where a process ends. On a file system without locks, or with only those of one machine,
-the worst is that a run takes the temporary file of another for left behind after a day, or at once:
-that one then says that it could not write, and every file is as it was.
+A process that writes to a folder holds its lock. Under the lock, every temporary file belongs to a
+dead process: a living one would hold the lock. The system releases the locks of a process that
+ends. On a file system without locks, or with locks on one machine only, a run may at worst delete
+another run's temporary file, after a day or at once: that run then reports that it could not write,
+and every file is unchanged.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from pathlib import Path
 
 from derive.language.errors import QuestionError
 
-BETWEEN_TRIES = 0.02  # seconds; nobody notices them
+BETWEEN_TRIES = 0.02  # seconds, too short to notice
 
 try:
     import fcntl
-except ImportError:  # not on Windows; there the age of a temporary file has to do
+except ImportError:  # not on Windows; there the age of temporary files decides
     fcntl = None
 
 PREFIX, SUFFIX = ".gradform-", ".partial"
 TEMPORARY = re.compile(rf"{re.escape(PREFIX)}[a-z0-9_]{{8}}{re.escape(SUFFIX)}")
 LONGEST_WAIT = 10.0  # seconds for another run to finish writing
-ABANDONED = 86400.0  # seconds; where there are no locks, nobody writes for so long
+ABANDONED = 86400.0  # seconds; without locks, older temporary files are abandoned
 
 
 def temporary_in(folder: Path) -> tuple[int, str]:
-    """A new file for the time of writing, open, and its name. For who is `alone_in` the folder."""
+    """Create and open a temporary file, inside `alone_in`; returns it and its name."""
     return tempfile.mkstemp(SUFFIX, PREFIX, folder)
 
 
 def made(folder: Path) -> Iterator[Path]:
-    """Make a folder and those above it; yields the new ones, each when it is there."""
+    """Create a folder and its parents; yields each new one as it is created."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         with suppress(FileExistsError):
@@ -48,19 +48,19 @@ def made(folder: Path) -> Iterator[Path]:
 
 
 def is_empty(folder: Path) -> bool:
-    """Whether nothing is in a folder, or nothing but what a killed process left."""
+    """Whether a folder is empty, apart from leftovers of a killed process."""
     return all(TEMPORARY.fullmatch(name) for name in os.listdir(folder))
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Write while no other run does, in a folder that is rid of what was left behind.
+    """Hold a folder's lock, after removing leftovers.
 
-    Raises `QuestionError` where another run does not finish, and OSError where there is no folder.
+    Raises `QuestionError` if another run does not finish, and OSError if the folder does not exist.
     """
     with ExitStack() as stack:
         locked = _locked(folder, stack)
-        with suppress(OSError):  # a folder that may not be listed
+        with suppress(OSError):  # an unreadable folder
             for name in os.listdir(folder):
                 if TEMPORARY.fullmatch(name):
                     _remove_left(folder / name, 0 if locked else ABANDONED)
@@ -73,7 +73,7 @@ def _locked(folder: Path, stack: ExitStack) -> bool:
         return False
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # one may be allowed to write to it all the same
+    except PermissionError:  # it may be writable all the same
         return False
     stack.callback(os.close, handle)
     until = time.monotonic() + LONGEST_WAIT

@@ -18,15 +18,15 @@ _before: list[tuple[int, int, int]] = []  # the thresholds of the program round 
 
 
 def collect_seldom() -> None:
-    """Look for garbage seldom from now on: more seldom than asked for, and not where it is off."""
+    """Collect garbage less often from now on, unless it is off or already rarer."""
     often, *others = gc.get_threshold()
     gc.set_threshold(max(often, SELDOM) if often else 0, *others)
 
 
 @contextmanager
 def collected_seldom() -> Iterator[None]:
-    """Look for garbage seldom in the block, which several threads may be in: the last one out puts
-    back what was before.
+    """Collect garbage less often inside the block; threads may share it, and the last to leave
+    restores the thresholds.
     """
     with _lock:
         _before.append(gc.get_threshold())

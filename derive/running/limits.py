@@ -1,18 +1,18 @@
-"""Time limits of a derivation: every stage has a share of the limit, which it keeps.
+"""Time limits of a derivation: every stage gets a share of the limit.
 
     with limited(10):                    # wall-clock seconds
         with Stage(share=0.5) as search:
             ...
     if search.is_over: ...               # what was to be done in the block was not all done
 
-Where nobody gave one, a derivation and a check have LONGEST_ALONE: many times what the slowest of
-the gallery takes, so that hardly a result depends on time. Outside of all limits a stage is nothing
-but its block.
+The default limit of a derivation or a check is LONGEST_ALONE, many times what the slowest function
+of the gallery takes, so that hardly any result depends on time. Outside of all limits a stage has
+no effect.
 
-In the main thread of a process, where there is such a timer, a block is left wherever it is; else
-where it looks at the time (`look`). What leaves it is no `Exception`: nobody who expects an error
-takes it for one. Caches outlive the block, so the timer waits while one of those is being filled
-that are not filled at once, after what is computed (DELICATE).
+In the main thread, where a timer is available, a block is interrupted anywhere; elsewhere only
+where it checks the time (`look`). The exception is not an `Exception`, so that no error handler
+catches it. Caches outlive the block, so the timer waits while one is being filled in several steps
+(DELICATE).
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from types import FrameType
 
 from derive.language.errors import QuestionError, shortened
 
-PATIENCE = 0.02  # seconds until the timer tries again what it put off
-AGAIN = 1.0  # seconds until it does if it was not heard, as in a __del__
-LONGEST_ALONE = 120.0  # seconds for what has no limit of its own and is in none
-LONGEST = 1e8  # seconds that a timer takes
+PATIENCE = 0.02  # seconds until a postponed timer retries
+AGAIN = 1.0  # seconds until it retries if the exception was swallowed, as in a __del__
+LONGEST_ALONE = 120.0  # seconds, the default limit
+LONGEST = 1e8  # seconds, the most a timer accepts
 
-# Modules that leave something half-done if they are left: imports; what follows from one fact about
-# a SymPy expression, which is taken note of one after the other.
+# Modules that must not be interrupted: imports, and SymPy's deduction of facts about an expression.
 DELICATE = {
     __name__,
     "importlib._bootstrap",
@@ -54,7 +53,7 @@ class OutOfTime(BaseException):
 
     def __init__(self, stage: Stage):
         self.stage = stage
-        super().__init__("the time is over")
+        super().__init__("the time limit is over")
 
 
 def seconds_of(limit: float | str | None) -> float | None:
@@ -67,7 +66,7 @@ def seconds_of(limit: float | str | None) -> float | None:
         seconds = float("nan")
     if not (isfinite(seconds) and seconds > 0):
         raise QuestionError(
-            f"limit {shortened(limit)} is no number of seconds above 0",
+            f"limit {shortened(limit)} is not a positive number of seconds",
             f"write for instance 60; without one it is {LONGEST_ALONE:g}",
         )
     return seconds
@@ -75,8 +74,8 @@ def seconds_of(limit: float | str | None) -> float | None:
 
 @contextmanager
 def limited(seconds: float | None) -> Iterator[None]:
-    """The stages of the block have that many seconds from now on, or what an outer limit leaves;
-    LONGEST_ALONE where neither is given.
+    """Limit the stages of the block to so many seconds, or to what an outer limit leaves; without
+    either, to LONGEST_ALONE.
     """
     if seconds is None and _end.get() is None:
         seconds = LONGEST_ALONE
@@ -104,15 +103,15 @@ class Doing:
 
 
 def look() -> None:
-    """Leave the innermost stage if its time is over, also where no timer does."""
+    """Leave the innermost stage if its time is over; needed where no timer works."""
     stage = _stage.get()
     if stage is not None and time.monotonic() >= stage.end:
         raise OutOfTime(stage)
 
 
 class Stage:
-    """A block that is left when its ``share`` of the time that is left is over; ``is_over`` says
-    whether it was.
+    """A block that is left after its ``share`` of the remaining time; ``is_over`` tells whether it
+    was.
     """
 
     def __init__(self, share: float = 1):
@@ -141,14 +140,14 @@ class Stage:
 
 
 class Timer:
-    """The alarm of the process while a stage has it. It rings for the stage from its end on, until
-    it is stopped, and is given back as it was: to an outer stage, or to whoever else had one,
-    whose alarm is late then, but not lost.
+    """The process's alarm while a stage owns it. From the end of the stage on it rings until
+    stopped, and is then returned to its previous owner, an outer stage or other code, whose alarm
+    may be late but is not lost.
     """
 
     def __init__(self, stage: Stage):
         self.stage, self.heard = stage, float("-inf")
-        self.outermost = sys._getframe(2)  # which has the block; what called it is not left
+        self.outermost = sys._getframe(2)  # owns the block; its callers are not interrupted
         self.started = time.monotonic()
         self.others = signal.setitimer(signal.ITIMER_REAL, 0)
         self.handler = signal.signal(signal.SIGALRM, self._ring)
@@ -189,5 +188,5 @@ def _may_be_interrupted() -> bool:
     return (
         hasattr(signal, "setitimer")
         and threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGALRM) is not None  # else it could not be given back
+        and signal.getsignal(signal.SIGALRM) is not None  # otherwise it could not be restored
     )

@@ -1,5 +1,5 @@
-"""The parser of a command's arguments: a mistake is one message on standard error, with what to
-type instead, and exit status 2, as every other mistake is.
+"""The parser of command-line arguments: an error is one message on standard error, with a remedy,
+and exit status 2.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
             return found
         word = next((each for each in left if each.startswith("-")), left[0])
         if not word.startswith("-"):
-            self._refuse(f"{word} is one word too many for {self.prog}", self._remedy)
+            self._refuse(f"{word} is not expected by {self.prog}", self._remedy)
         option = word.partition("=")[0]
         remedy = did_you_mean(option, self.options, self._remedy)
         self._refuse(f"{self.prog} has no option {option}", remedy)
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class OneOf:
-    """The ``type`` of an argument that is one of a few words."""
+    """The ``type`` of an argument with a few allowed words."""
 
     def __init__(self, words: Iterable[str]):
         self.words = tuple(words)
@@ -87,6 +87,6 @@ class OnlyOne(argparse.Action):
         setattr(namespace, self.dest, value)
 
 
-# What every command is made of: its parser, and what runs it with the words behind its name.
+# A command is a parser, and a function that runs it on its arguments.
 Parsing = Callable[[str], Parser]
 Command = Callable[[Sequence[str], str], int]

@@ -1,5 +1,6 @@
-"""Progress lines for whoever waits: none for tasks that are over soon, then one after 2, 4, 8,
-16, ... seconds.
+"""Progress lines: none for short tasks, then one after 2, 4, 8, 16, ... seconds.
+
+For example:
 
     sinkhorn: proving db1, 4 s
 """
@@ -45,8 +46,8 @@ class Waiting:
 
 @contextmanager
 def told() -> Iterator[Callable[[str], None]]:
-    """Yields what is to be called with what is being done. Another thread watches the clock: the
-    work may be in a step that takes minutes.
+    """Yield a function that sets the current task. Another thread watches the clock, since a single
+    step may take minutes.
     """
     waiting, over = Waiting(), threading.Event()
 

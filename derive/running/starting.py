@@ -14,7 +14,7 @@ from importlib import import_module
 from derive.running.garbage import collect_seldom
 
 DONE = 0  # the exit status
-BY_SIGNAL = 128  # what a shell adds to the number of the signal that ended a program
+BY_SIGNAL = 128  # added by shells to the signal that ended a program
 WORDS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "terminated"}
 STOPPING = {getattr(signal, name): said for name, said in WORDS.items() if hasattr(signal, name)}
 
@@ -30,8 +30,8 @@ class Stopped(KeyboardInterrupt):
 def run(module: str, command: str) -> None:
     """Import the module of a command, call it and leave with its exit status; does not return.
 
-    A first Ctrl-C is raised in the command as `Stopped`, so that it can put away what it holds; a
-    second one, or one while modules are imported, ends the program at once.
+    A first Ctrl-C raises `Stopped` in the command, so that it can clean up; a second one, or one
+    during imports, ends the program at once.
     """
     _answer(_leave_at_once)
     _backslashes()
@@ -45,17 +45,17 @@ def run(module: str, command: str) -> None:
         status = end.code
     except BrokenPipeError:  # of the parser's help, where output is not buffered
         status = DONE
-    except Stopped as stop:  # outside of what the command itself guards
+    except Stopped as stop:  # not handled by the command itself
         _leave_at_once(stop.status - BY_SIGNAL)
     if not flushed():
         status = DONE
     if isinstance(status, int) and status > BY_SIGNAL:
-        os._exit(status)  # was stopped: what Python does at its end could be interrupted in turn
+        os._exit(status)  # stopped: Python's own shutdown could be interrupted again
     sys.exit(status)
 
 
 def flushed() -> bool:
-    """Print what was to be printed; whether there was still somebody who reads."""
+    """Flush standard output; return whether it is still being read."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -78,8 +78,8 @@ def _raise(number: int, frame) -> None:
 
 
 def _leave_at_once(number: int, frame=None) -> None:
-    """Without unwinding: what an import holds is not to be unwound, and who asks twice will not
-    wait. Temporary files are removed by the next run.
+    """Exit without unwinding, because imports cannot be unwound and a second Ctrl-C should not
+    wait. The next run removes temporary files.
     """
     os.write(2, f"{STOPPING[number]}\n".encode())
     os._exit(BY_SIGNAL + number)

@@ -170,7 +170,7 @@ SAID = {
     "divided_size": ("read as a different function", "def divided_size(x):"),
     "added_size": ("its value at", "def added_size(x):"),
     "ordered": ("sorting or counting", "return x.topk(2, -1)[0].sum()"),
-    "number": ("returns something that is no tensor", "def number(x):"),
+    "number": ("returns something that is not a tensor", "def number(x):"),
     "raises": ("ValueError: not today", 'raise ValueError("not today")'),
     "picked_by_mask": ("depends on its values", "return x[x > 0].sum()"),
     "loop_over_a_size": ("a size becomes a Python number", "for i in range(x.shape[0]):"),

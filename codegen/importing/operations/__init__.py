@@ -1,6 +1,6 @@
-"""What torch's operations are in the notation, one subject a file.
+"""ATen operations in the notation, one subject a file.
 
-In: a reader and the arguments of one operation. Out: its value over named axes.
+In: a reader and the arguments of one operation. Out: its value in named axes.
 """
 
 from codegen.importing.operations import along as along

@@ -1,4 +1,4 @@
-"""What goes along an axis, and what reads its entries in other places: scans, flips, windows."""
+"""Operations along an axis: scans, flips, shifts, windows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from derive.language.torch_ops.trees import ZERO, Tree
 def reread(
     r, x: TreeValue, i: int, axis: str, index: tuple, fill: Expr = sympy.S.Zero
 ) -> TreeValue:
-    """x read along dimension i at (step, offset) of ``axis``."""
+    """x with dimension i read at (step, offset) of ``axis``."""
     (old,) = x.dims[i]
     step, offset = index
     if old not in x.tree.free and fill == 0:
@@ -39,11 +39,13 @@ def scanned(r, x, dim: int, word: str) -> TreeValue:
     return x.of(reads.scan(word, tree, axis))
 
 
-# Entries in other places
+# Flips and shifts
 
 
 def reversed_along(e: Tree, axis: str, size: Expr) -> Tree:
-    """In reverse; a sum so far of what is in reverse is the sum from the end."""
+    """Reverse along an axis; a reversed cumulative sum of reversed entries is the sum from
+    the end.
+    """
     back = ((axis, Integer(-1)),)
     if e.kind == "at" and e.args[1:4] == ((axis,), back, size - 1):
         return e.args[0]
@@ -55,7 +57,7 @@ def reversed_along(e: Tree, axis: str, size: Expr) -> Tree:
 
 
 def read(r, x, i: int, index: tuple, fill) -> TreeValue:
-    """In dimension i as many entries, those of x at ``step`` times the place and an offset."""
+    """Read dimension i at ``step`` times the position plus an offset, keeping its size."""
     length, step, offset = index
     x, fill = r.shapes.plain(x, i), sympy.sympify(fill, strict=True)
     size = sympy.expand(length)
@@ -69,7 +71,7 @@ def read(r, x, i: int, index: tuple, fill) -> TreeValue:
 
 
 def strided(r, x: TreeValue, i: int, part: tuple) -> TreeValue:
-    """Every ``step``-th entry between two."""
+    """Every ``step``-th entry of a slice."""
     low, high, step = part
     x = r.shapes.plain(x, i)
     (old,) = x.dims[i]
@@ -85,8 +87,8 @@ def strided(r, x: TreeValue, i: int, part: tuple) -> TreeValue:
 def windows(
     r, x: TreeValue, i: int, sizes: tuple, index: tuple, fill: Expr = sympy.S.Zero
 ) -> TreeValue:
-    """x with the place of a window in dimension i, and what is in it in a new one behind all.
-    ``sizes`` are those of the two, ``index`` is (step, hole, start).
+    """Replace dimension i by window positions and append the positions inside a window. ``sizes``
+    are those of the two, ``index`` is (step, hole, start).
     """
     x = r.shapes.plain(x, i)
     (length, wide), (step, hole, start) = sizes, map(sympy.sympify, index)
@@ -104,7 +106,7 @@ def windows(
 
 
 def floor_text(length: Expr) -> str:
-    """A length that is rounded down, as Python has it."""
+    """A rounded-down length in Python."""
     rounded = sorted(length.atoms(floor), key=str)
     alone = isinstance(length, floor) or (length.is_Add and len(rounded) == 1)
     signs = "{}" if alone else "({})"
@@ -118,7 +120,9 @@ def _divided(ratio: Expr) -> str:
 
 
 def _unpadded(r, e: Tree, axis: str, offset: Expr, fill: Expr) -> tuple[Tree, str, Expr]:
-    """What was padded alike, its axis, and where a window of it begins; else ``e`` as it is."""
+    """The tensor that was padded with the same value, its axis, and the offset of a window; or
+    ``e`` itself.
+    """
     if e.kind != "at" or e.args[-2:] != (fill, "Pad") or e.args[2][0][0] != axis:
         return e, axis, offset
     operand, (inside,), _, before, *_ = e.args

@@ -1,4 +1,4 @@
-"""Comparisons, choices, and what a condition is as a factor."""
+"""Comparisons, choices, and conditions used as factors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _compare(relation: str):
 
 
 def _condition(x: TreeValue) -> TreeValue | None:
-    """A condition, or numbers that are 1 where one holds, else 0."""
+    """The condition itself, or the condition behind an indicator of 0 and 1."""
     if x.kind == CONDITION:
         return x
     tree = trees.condition_of(x.tree) if x.tree.kind == "choice" else None
@@ -36,7 +36,7 @@ def _condition(x: TreeValue) -> TreeValue | None:
 
 
 def _counted_labels(r, x: TreeValue, number, relation: str) -> TreeValue:
-    """Labels beside the number that picks nothing: which of them count."""
+    """Labels compared with ignore_index: the mask of those that count."""
     at = r.sizes.hint(r.sizes.plain(number))
     negative = at < 0 if relation in ("==", "!=") else at == 0
     if not negative or relation not in ("==", "!=", ">=", "<"):
@@ -86,7 +86,7 @@ def _not(r, x):
 
 @rule("mul", "multiply", called="product")
 def _mul(r, x, other):
-    """A condition as a factor is a choice."""
+    """Multiplication by a condition is a choice."""
     for factor, condition in ((x, other), (other, x)):
         if isinstance(condition, TreeValue) and condition.kind == CONDITION:
             if isinstance(factor, TreeValue) and factor.kind == CONDITION:

@@ -1,4 +1,4 @@
-"""Tensors that are made of nothing: constants, positions, triangles."""
+"""Created tensors: constants, positions, triangles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from derive.language.torch_ops.trees import ZERO
 
 
 def constant(r, value, shape) -> TreeValue:
-    """The same everywhere; of booleans a condition."""
+    """A constant tensor; of bools, a condition."""
     found = TreeValue(r.shapes.number(value), r.shapes.by_size(shape))
     is_bool = str(r.node.meta["val"].dtype) == "torch.bool"
     return r.shapes.as_condition(found) if is_bool else found
@@ -24,7 +24,7 @@ def like(r, x: TreeValue, value) -> TreeValue:
 
 @rule("empty", "new_empty", "empty_like", "empty_permuted", "empty_strided", "new_empty_strided")
 def _empty(r, x=None, physical_layout=None, stride=None):
-    """Nothing of it is written, whatever its layout; what is made like another has its axes."""
+    """An empty tensor of any layout; nothing is written yet. empty_like keeps the axes."""
     alike = x is not None and operation(r) == "empty_like"
     return replace(like(r, x, 0) if alike else constant(r, 0, shape_of(r)), parts=())
 

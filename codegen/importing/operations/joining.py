@@ -1,4 +1,4 @@
-"""Tensors side by side: equal parts of an axis, parts of any length, single entries."""
+"""Concatenate and stack: equal parts, parts of any length, single entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def stack(r, tensors, dim) -> TreeValue:
 
 
 def laid_together(r, values, dim) -> TreeValue:
-    """Values side by side along a dimension of size 1, each picked by its one-hot."""
+    """Combine values along a dimension of size 1, each multiplied by its one-hot."""
     found, dims = r.shapes.aligned(*values)
     i = dim % len(dims)
     used = {axis for d in dims for axis in d}
@@ -57,7 +57,7 @@ def cat(r, tensors, i: int) -> TreeValue:
 
 
 def one_after_the_other(r, values: Sequence[TreeValue], i: int) -> TreeValue:
-    """Each where it stands among the entries of all, and 0 elsewhere."""
+    """Place each part at its offset, with 0 elsewhere, and add them."""
     values = [r.shapes.plain(v, i) for v in values]
     size = sympy.expand(sympy.Add(*(r.sizes.of(v.dims[i]) for v in values)))
     used = {axis for v in values for axis in v.axes}
@@ -82,7 +82,7 @@ def one_after_the_other(r, values: Sequence[TreeValue], i: int) -> TreeValue:
 
 
 def _turned(r, values: Sequence[TreeValue], i: int) -> TreeValue | None:
-    """The two halves of one axis in the other order: each is read half an axis further."""
+    """Swap the halves of one axis: each is read half an axis further."""
     found = [_half_of(r, v.tree) for v in values]
     if len(found) != 2 or None in found or [k for *_, k in found] != [1, 0]:
         return None
@@ -101,7 +101,7 @@ def _turned(r, values: Sequence[TreeValue], i: int) -> TreeValue | None:
 
 
 def _half_of(r, tree: Tree) -> tuple[int, Tree, str, int] | None:
-    """(its sign, the whole, its axis, which half), if it is one of two equal parts of an axis."""
+    """Return (sign, whole, axis, which half) if a tree is one of two equal parts of an axis."""
     if tree.kind == "minus":
         found = _half_of(r, tree.args[0])
         return None if found is None else (-found[0], *found[1:])

@@ -1,4 +1,4 @@
-"""What labels and indices pick: sums with one-hots."""
+"""Indexing with labels and indices, as sums with one-hots."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ AS_LABELS = "pass the indices as an integer argument"
 
 
 def hot(r, label: TreeValue, axis: str) -> Tree:
-    """1 where the index along the axis is the label's, whatever kind of index that is."""
+    """The one-hot of any kind of index along an axis."""
     if label.kind == LABEL:
         r.shapes.indices.setdefault(name_of(label.tree), set()).add(axis)
         return trees.one_hot(label.tree, axis)
     if label.kind == ARGMAX:
         return trees.renamed(label.tree, {label.over: axis})
     if trees.tensors_in(label.tree):
-        raise Refused("an index that is computed", AS_LABELS)
+        raise Refused("a computed index", AS_LABELS)
     return trees.indicator(trees.compared("==", trees.position(axis), label.tree))
 
 
 def picked(r, label: TreeValue, x: TreeValue, i: int) -> Tree:
-    """x with its dimension i picked, by a label whose dimensions agree with the rest of x's."""
+    """Index dimension i of x by a label whose dimensions match the rest of x."""
     x = r.shapes.single(x, i)
     if x.dims[i] == ():
         return x.tree
@@ -47,7 +47,7 @@ def gathered(r, x, dim, index):
 
 
 def apart(r, x: TreeValue, i: int, used) -> TreeValue:
-    """x with another axis in dimension i, as its own is met in what picks."""
+    """Rename the axis of dimension i if the index uses it."""
     (axis,) = x.dims[i]
     other = r.shapes.sibling(axis, {*used, *x.axes})
     return x.with_dim(i, (other,)).of(trees.renamed(x.tree, {axis: other}))
@@ -66,7 +66,7 @@ def _index(r, x, indices):
 
 
 def indexed(r, x: TreeValue, indices, at) -> TreeValue:
-    """Entries that indices pick, which broadcast together; positions along an axis are it."""
+    """Index with tensors that are broadcast together; positions along an axis are that axis."""
     for i in at:
         x = r.shapes.single(x, i)
     values, dims = r.shapes.aligned(*(indices[i] for i in at))

@@ -1,4 +1,4 @@
-"""Entry by entry: functions, arithmetic, comparisons, choices."""
+"""Entrywise operations: functions, arithmetic, comparisons, choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums, means, variances, norms, maxima, softmax."""
+"""Reductions: sums, means, variances, norms, maxima, softmax."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def contracted(r, inputs: Sequence[str], output: str, values: Sequence[object]) 
 
 
 def hits(r, x, dim, keepdim) -> TreeValue:
-    """The index of the largest entry, as the one-hot of it."""
+    """The argmax, represented by its one-hot."""
     i = dim % x.rank
     x = r.shapes.single(r.shapes.as_number(x), i)
     if x.dims[i] == ():
@@ -70,11 +70,11 @@ def hits(r, x, dim, keepdim) -> TreeValue:
     return TreeValue(found.tree, found.dims, ARGMAX, axis)
 
 
-# Softmax and its like
+# Softmax and similar
 
 
 def exponentials(r, x) -> tuple[TreeValue, TreeValue]:
-    """(scores, their exponentials): a masked score, which is -oo, has 0."""
+    """Return (scores, exp(scores)); a masked score of -oo has exponential 0."""
     x = r.let("scores", r.shapes.as_number(x))
     written = next(
         (s.tree for s in r.statements if x.tree == trees.tensor(s.name, x.tree.free)), x.tree

@@ -1,4 +1,4 @@
-"""What was written in place, made functional by the trace."""
+"""In-place writes, as functionalized by the trace."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from derive.language.torch_ops.trees import ONE, Tree
 
 
 def put(pick: Tree, before: Tree, after: Tree) -> Tree:
-    """``after`` where it is picked, else what was there."""
+    """``after`` where ``pick`` is 1, else ``before``."""
     rest = trees.product(trees.difference(ONE, pick), before)
     return trees.sum_of(rest, trees.product(pick, after))
 
 
 @rule("index_put", "_unsafe_index_put")
 def _index_put(r, x, indices, values, accumulate=False):
-    """Entries that a mask picks, or indices of some dimensions, which broadcast together."""
+    """Write at a mask, or at index tensors that are broadcast together."""
     values, at = r.shapes.value(values), [i for i, v in enumerate(indices) if v is not None]
     if len(at) == 1 and indices[at[0]].kind == CONDITION:
         kept = indices[at[0]]
@@ -66,14 +66,14 @@ def _index_put(r, x, indices, values, accumulate=False):
 
 
 def _is_row(r, v: TreeValue, own: dict[int, str], i: int) -> bool:
-    """Whether an index is the place along all of its axis."""
+    """Whether an index is the position along the whole of its axis."""
     return v.tree.kind == "position" and i in own and r.sizes.alike(v.tree.args[0], own[i])
 
 
 before |= {"select_scatter", "slice_scatter"}
 
 
-# Parts of dimensions
+# Slices
 
 
 @rule("select_scatter")
@@ -91,7 +91,7 @@ def _slice_scatter(r, x, src, dim=0, start=None, end=None, step=1):
 
 
 def written(r, x: TreeValue, src: TreeValue, part: WrittenPart) -> TreeValue:
-    """``x`` with ``src`` in a part of a dimension."""
+    """``x`` with ``src`` written into a slice of a dimension."""
     i, size, left = part.i, r.sizes.of(x.dims[part.i]), None
     if x.dims[i] == () or covers(r, [part], size):
         return src if src.parts is not None else r.shapes.moved(src, x.dims)
@@ -115,7 +115,7 @@ def written(r, x: TreeValue, src: TreeValue, part: WrittenPart) -> TreeValue:
 
 
 def _inside(axis: str, part: WrittenPart, size: Expr) -> Tree:
-    """Where a part is."""
+    """The condition of being inside a slice."""
     here = trees.position(axis)
     if sympy.expand(part.high - part.low) == 1:
         return trees.compared("==", here, trees.number(part.low))
@@ -132,7 +132,7 @@ def _inside(axis: str, part: WrittenPart, size: Expr) -> Tree:
 
 
 def laid_at(r, src: TreeValue, axis: str, part: WrittenPart) -> tuple[Tree, bool]:
-    """The entries of ``src`` along ``axis``, where a part of it is; whether all others are 0."""
+    """The entries of ``src`` laid along ``axis`` at the slice; and whether the rest is 0."""
     own = src.dims[part.i][0] if src.dims[part.i] else ""
     if own in r.shapes.windows and r.shapes.windows[own][0] not in src.tree.free and part.step == 1:
         whole, low, _ = r.shapes.windows[own]
@@ -151,7 +151,7 @@ def laid_at(r, src: TreeValue, axis: str, part: WrittenPart) -> tuple[Tree, bool
 
 
 def covers(r, parts: Sequence[WrittenPart], size: Expr) -> bool:
-    """Whether these parts are all of one dimension."""
+    """Whether these parts cover the whole dimension."""
     if len({part.i for part in parts}) != 1:
         return False
     ends = {part.high for part in parts if not r.sizes.same(part.high, size)}
@@ -159,7 +159,7 @@ def covers(r, parts: Sequence[WrittenPart], size: Expr) -> bool:
         if {*range(step)} <= {part.low for part in parts if part.step == step}:
             return True
     reached = [sympy.S.Zero]
-    for end in reached:  # which grows
+    for end in reached:  # grows during the loop
         more = (p.high for p in parts if p.step == 1 and r.sizes.at_most(p.low, end))
         reached += [e for e in dict.fromkeys(more) if e not in reached]
     return any(r.sizes.same(end, size) for end in reached)

@@ -1,10 +1,10 @@
-"""The table of operations: what each of torch's is in the notation.
+"""The table of rules: the notation for each ATen operation.
 
-A rule receives the reader and the operation's arguments, by the names of torch's schema (the first
-tensor, ``self`` or ``input``, is ``x``), as far as its signature names them; an argument that it
-does not name must have its default. Tensors are `Value`s, sizes are expressions, numbers are
-Python's. It returns a `Value`, or a list of them, and raises `Refused` for what has no meaning in
-the notation. It may assume that shapes are right: torch has run it.
+A rule receives the reader and the operation's arguments under the names of torch's schema (the
+first tensor, ``self`` or ``input``, is ``x``), as far as its signature lists them; an argument it
+does not list must have its default. Tensors are `Value`s, sizes are expressions, numbers are
+Python's. A rule returns a `Value`, or a list of them, and raises `Refused` for what the notation
+cannot express. It may assume valid shapes: torch has run the operation.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 
 Rule = Callable[..., Any]
 rules: dict[str, Rule] = {}
-# those that go before the row of `derive.language.torch_ops`, and end in it
+# rules that run before the row of `derive.language.torch_ops`, and end by calling it
 before: set[str] = set()
 
-# Operations without a value: checks that torch adds.
+# Operations without a result: checks inserted by torch.
 checks = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}
 checks |= {"_check_is_size", "sym_constrain_range", "_assert_async"}
 
-# What a value is called that is met more than once, where the user has no name for it.
+# Names for values used more than once that the user did not name.
 names: dict[str, str] = {}
 
 
 def rule(*operations: str, called: str = "") -> Callable[[Rule], Rule]:
-    """Put a function into the table; ``called`` is the name of its result where it has none."""
+    """Register a rule; ``called`` names its result if the user did not."""
 
     def kept(function: Rule) -> Rule:
         for operation in operations:
@@ -39,5 +39,5 @@ def rule(*operations: str, called: str = "") -> Callable[[Rule], Rule]:
 
 
 def operation(r) -> str:
-    """Which operation is read."""
+    """The name of the operation being read."""
     return r.node.target._schema.name.rpartition("::")[2]

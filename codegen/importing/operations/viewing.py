@@ -1,4 +1,4 @@
-"""Views: what moves dimensions, and most of it writes nothing."""
+"""Views: permutations and slices, most of which emit no statement."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def _detach(r, x):
 
 @rule("to", "_to_copy", "type_as")
 def _to(r, x, other=None):
-    """Another format has the same numbers; of whole numbers only what is one already."""
+    """A change of dtype keeps the values; converting to an integer dtype is accepted for integers
+    only.
+    """
     dtype = r.node.meta["val"].dtype
     if isinstance(x, OutsideAxis):
         return x
@@ -67,7 +69,7 @@ def _slice(r, x, dim=0, start=None, end=None, step=1):
     return r.shapes.begun(x, part, lambda x: strided(r, x, i, (part.low, part.high, step)))
 
 
-# Parts, of which the trace knows how many there are
+# Splits, whose number of parts the trace knows
 SPLITS = ("split", "chunk", "split_with_sizes", "unsafe_split", "unsafe_chunk")
 before.update(SPLITS)
 

@@ -37,7 +37,7 @@ class LeanPage(AutogradFunction):
 
     def pairs(self) -> list[dict[str, object]]:
         """The printed text of each pair."""
-        said = f"What autograd sees of {self.name}"
+        said = f"The autograd Function of {self.name}"
         plain = [self.plain._printed(f"{said} where {self.plain.pair.when}.")] if self.plain else []
         return [self._printed(f"{said}."), *plain]
 

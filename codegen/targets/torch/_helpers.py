@@ -1,5 +1,5 @@
-"""Functions that modules print into themselves where their lines call them: this file is read, and
-no module imports it.
+"""Helper functions that are copied into the modules whose lines call them; no module imports this
+file.
 """
 
 import math
@@ -35,8 +35,8 @@ def in_range(said: str, index: Tensor, *lengths: int) -> None:
 
 
 def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
-    """torch's own; where that is differentiated forward it loses what is far below the largest, so
-    there it is a recurrence of exponentials relative to the largest so far.
+    """torch.logcumsumexp; in forward mode torch's loses entries far below the maximum, so there it
+    is a recurrence relative to the running maximum.
     """
     if not by_lines():
         return tensor.logcumsumexp(along)
@@ -47,7 +47,9 @@ def logcumsumexp(tensor: Tensor, along: int) -> Tensor:
 
 
 def solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
-    """torch.linalg.solve; in forward mode by the factors, which torch takes for constants there."""
+    """torch.linalg.solve; in forward mode by the LU factors, which torch treats as
+    constants there.
+    """
     if not by_lines():
         return torch.linalg.solve(matrix, right, left=left)
     factors, pivots = torch.linalg.lu_factor(matrix)
@@ -57,8 +59,8 @@ def solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
 
 
 def logdet(matrix: Tensor) -> Tensor:
-    """The logarithm of torch.linalg.slogdet; in forward mode by the factors, which torch takes for
-    constants there.
+    """The log-determinant, by torch.linalg.slogdet; in forward mode by the LU factors, which torch
+    treats as constants there.
     """
     if not by_lines():
         return torch.linalg.slogdet(matrix).logabsdet
@@ -71,7 +73,7 @@ def index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
 
 
 def once(said: str, gradients: tuple, of: tuple) -> tuple:
-    """The gradients, which cannot be differentiated by what they are made ``of``."""
+    """Gradients that raise if differentiated with respect to the tensors ``of``."""
     if not torch.is_grad_enabled():
         return gradients
 
@@ -94,19 +96,19 @@ def once(said: str, gradients: tuple, of: tuple) -> tuple:
 
 
 def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """torch.nn.functional.one_hot by comparing, which vmap has a rule for in a backward."""
+    """torch.nn.functional.one_hot by comparison, which vmap supports in a backward."""
     return (index.unsqueeze(-1) == torch.arange(count, device=index.device)).to(dtype)
 
 
 def uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; no-op for a meta
+    tensor.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
-    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    """``tensor`` broadcast to a shape. Raises ValueError if it does not fit."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
@@ -116,7 +118,7 @@ def spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
 
 
 def sqrt(square: Tensor) -> Tensor:
-    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    """torch.sqrt; while autograd records, 1 in place of 0, whose gradient is unused."""
     if not torch.is_grad_enabled():
         return torch.sqrt(square)
     return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
@@ -151,14 +153,14 @@ def added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tensor
 
 
 def segment_max(source: Tensor, index: Tensor, size: int) -> Tensor:
-    """The largest of the rows with each index, minus infinity where there is none."""
+    """The largest of the rows with each index; minus infinity for an index without rows."""
     index = index.reshape(-1, *[1] * (source.dim() - 1)).expand_as(source)
     empty = source.new_full((size, *source.shape[1:]), -math.inf)
     return empty.scatter_reduce(0, index, source, "amax")
 
 
 def segment_argmax(source: Tensor, index: Tensor, size: int) -> Tensor:
-    """Which of the rows with each index is the first of the largest; 0 where there is none."""
+    """The index of the first of the largest rows with each index; 0 for an index without rows."""
     count = source.shape[0]
     largest = segment_max(source, index, size)[index]
     rows = torch.arange(count, device=source.device).reshape(-1, *[1] * (source.dim() - 1))
@@ -175,8 +177,8 @@ def with_diagonal(tensor: Tensor, first: int, second: int, number: float) -> Ten
 
 
 def stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
-    one place behind, 0 at the last.
+    """The previous entry along a dimension, ``initial`` for the first; with ``reverse`` the next
+    entry, 0 for the last.
     """
     count = tensor.shape[along]
     if count == 0:

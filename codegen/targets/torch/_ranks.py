@@ -1,4 +1,4 @@
-"""What all modules share that compute an axis in parts: on the ranks of a group, or in chunks.
+"""Shared code of modules that compute an axis in parts: on the ranks of a group, or in chunks.
 
 This file is copied next to the generated modules. The methods of `Ranks` are collectives; those of
 `Chunks` combine the chunks of one process in turn.
@@ -384,7 +384,7 @@ class Ranks(Part):
         return ended
 
     def _known(self, kind):
-        """What must be identical, each value as ``kind`` gives it."""
+        """The values that must be identical on all ranks, each converted by ``kind``."""
         known = {name: kind(value) for name, value in self.alike.items()}
         for name, value in self.alike.items():
             if isinstance(value, Tensor) and value.requires_grad and self.recorded:
@@ -392,7 +392,7 @@ class Ranks(Part):
         return known
 
     def _told(self, own):
-        """What each rank reports."""
+        """The reports of all ranks."""
         found = [None] * self.count
         dist.all_gather_object(found, own, group=self.group)
         return found

@@ -1,4 +1,4 @@
-"""What the modules share that compute an axis in parts: checks of their arguments.
+"""Shared code of modules that compute an axis in parts: checks of their arguments.
 
 This file is copied next to the generated modules and needs only torch. Common to all functions:
 

@@ -25,8 +25,8 @@ Outcome = Literal["right", "narrower", "undecided", "wrong"]
 
 @dataclass(frozen=True)
 class Refutation:
-    """The reason why a claim is wrong: ``misaligned`` if torch would align other axes than were
-    meant, else a counterexample. Explanations are computed on demand.
+    """Why a claim is wrong: ``misaligned`` if torch would align axes against the intention, else a
+    counterexample. Explanations are computed on demand.
     """
 
     misaligned: Misaligned | None = None
@@ -39,12 +39,12 @@ class Refutation:
 
     @cached_property
     def comparison(self) -> TermComparison | None:
-        """The terms that differ, where they can be told."""
+        """The differing terms, if they can be determined."""
         return self.explanations and self.explanations.comparison()
 
     @cached_property
     def edit(self) -> Edited | None:
-        """The replacement of one value, where that says more than the terms."""
+        """The replacement of one value, if that says more than the terms."""
         found = self.comparison
         if self.explanations is None or (found is not None and found.is_one_finding):
             return None
@@ -54,7 +54,7 @@ class Refutation:
 
     @cached_property
     def neighbour(self) -> Neighbour | None:
-        """A similar forward of which the claim is the right gradient."""
+        """A similar forward for which the claim is right."""
         return self.explanations and self.explanations.neighbour()
 
     @cached_property
@@ -74,7 +74,7 @@ class Explanations(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict on one gradient: ``line`` of the text says that it is ``claimed``.
+    """The verdict on one gradient, which ``line`` of the text says is ``claimed``.
 
     ``conditions`` are what it is right under (``eps = 1e-05``), ``inherits`` tells that it is right
     only if the wrong lines above are fixed, ``difference`` is the largest that was found between
@@ -113,7 +113,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers in the order of the lines; ``single`` where the text was one formula.
+    """The answers in the order of lines; ``single`` if the text was one formula.
 
     ``shapes`` are those that decided, where inputs may have any number of dimensions,
     ``other_shapes`` what came of others; ``in_every_shape`` says that this is the same.
@@ -138,8 +138,8 @@ class Answers:
 
     @property
     def right(self) -> bool | None:
-        """True if everything is proved, False if something is refuted, None where neither, or where
-        a formula has no value on a part of the data.
+        """True if everything is proved, False if something is refuted, None otherwise, or if a
+        formula is undefined for a part of the data.
         """
         return {"right": True, "wrong": False}.get(self.outcome)
 
@@ -150,7 +150,7 @@ class Answers:
 
     @property
     def unexplained(self) -> Answers:
-        """The same without explanations, which take their time."""
+        """The same without explanations, which take time."""
         why = "the time limit ran out before it was explained"
         bare = [
             replace(a, refutation=a.refutation.unexplained, cut_short=why) if a.refutation else a

@@ -1,7 +1,7 @@
 """Check a formula: is it the gradient, and if not, what is wrong with it?
 
-A text is read in each shape that it may be meant in, every claim in it is judged (``judging.py``),
-and the answers are one verdict.
+A text is read in each shape it may be meant for, every claim in it is judged (``judging.py``), and
+the answers form one verdict.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def check(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
 ) -> Verdict:
-    """Whether ``formula`` is the gradient of ``forward``: the first order of `derive.check`.
+    """Check whether ``formula`` is the gradient of ``forward``, as `derive.check` does for the
+    first order.
 
     Long: the arguments are those of `derive.check`.
     """
@@ -69,7 +70,7 @@ def check_definition(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
 ) -> Verdict:
-    """The same for mathematics that is complete already.
+    """The same for a finished definition.
 
     Long: the arguments are those of `check`.
     """
@@ -112,7 +113,7 @@ def check_definition(
         with limited(seconds):
             return _with_defaults(definition, takes_in(formula), verdict_on)
     finally:
-        if seconds is not None:  # how good a closed form is depends on the time that it had
+        if seconds is not None:  # the quality of a closed form depends on its time
             ground_of.cache_clear()
 
 
@@ -124,10 +125,10 @@ def check_claim(
     numbers: Mapping[str, Expr] = {},
     with_numbers: Callable[[Mapping[Expr, Expr]], Expr] | None = None,
 ) -> Verdict:
-    """The verdict on one claim that nobody wrote as text; the upstream gradient always counts.
+    """The verdict on one claim given as an expression, for any upstream gradient.
 
-    ``numbers`` are those that somebody typed, by their digits, and ``with_numbers`` is the claim
-    with others in their places: a constant of the mathematics instead of one that rounds it.
+    ``numbers`` are the typed decimals, by their digits, and ``with_numbers`` is the claim with the
+    constants of the forward that they round.
     """
     doing = Doing(progress)
 
@@ -151,8 +152,8 @@ def _with_defaults(
     signature: tuple[set[str], set[str]],
     verdict_on: Callable[[Definition], Verdict],
 ) -> Verdict:
-    """The verdict; of a text with the signature of its forward, in which no argument with a default
-    is taken, that on the mathematics where these are left out, if it is right there.
+    """The verdict; for a text whose signature lacks arguments with defaults, the verdict on the
+    forward without them, if it is right there.
     """
     takes, unread = signature
     plain = without_options(definition) if takes else None
@@ -182,15 +183,15 @@ def _with_defaults(
 
 
 def _options(definition: Definition) -> set[str]:
-    """The names of arguments that may be left out."""
+    """The names of optional arguments."""
     names = {t.name for t, _ in definition.optional}
     names |= {t.name for t, default in definition.scalars if default == 0}
     return names | ({IGNORE_INDEX} if definition.ignoring else set())
 
 
 def _with_names_guessed(read_with: Read, ground: Ground, settled: set[str]) -> Reading:
-    """The text, with what unknown names in it must be. Raises `NotUnderstood` with the ``--let``
-    that says it, as far as it is found, where one remains.
+    """The text with its undefined names inferred. If one remains, raises `NotUnderstood` with the
+    ``--let`` options found.
     """
     try:
         return read_with({})
@@ -222,7 +223,7 @@ def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:
 
 
 def _upstream_in_words(definition: Definition, reading: Reading) -> Iterator[str]:
-    """Name the argument of a function that is the upstream gradient, where its name does not."""
+    """Name the argument that is the upstream gradient, unless its name says so."""
     if reading.roles:
         several = "s" * (len(reading.roles) > 1)
         yield f"upstream gradient{several}: {', '.join(reading.roles)} (--let says otherwise)"
@@ -233,7 +234,7 @@ def _upstream_in_words(definition: Definition, reading: Reading) -> Iterator[str
 
 
 def _but_for_rounding(verdict: Verdict, exact: Verdict, rounded: tuple[str, ...]) -> Verdict:
-    """Accept up to rounding what is right in ``exact``, which has constants instead of the
+    """Accept up to rounding a claim that is right in ``exact``, where constants replace the
     ``rounded`` numbers.
     """
     pairs = zip(verdict.answers, exact.answers, strict=True)
@@ -254,7 +255,7 @@ def _answer_in_time(claim: Claim, reading: Reading, doing: Doing) -> Answer:
 
 
 def check_kinds(formula, of, let) -> None:
-    """Raises `QuestionError` for what is no text or no name."""
+    """Raise `QuestionError` unless the arguments are strings and names."""
     if not isinstance(formula, str):
         raise QuestionError(f"the formula is a {type(formula).__name__}", "pass a string")
     if not isinstance(of, (str, type(None))):
@@ -283,7 +284,7 @@ def _target(definition: Definition, of: str | None) -> Tensor:
 
 
 def _without_inheritance(answers: list[Answer]) -> list[Answer]:
-    """A line that follows from the lines above is blamed for nothing, if one of those is wrong."""
+    """Do not blame a line that is wrong only because an earlier line is."""
     wrong = False
     result = []
     for answer in answers:

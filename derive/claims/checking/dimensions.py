@@ -1,8 +1,8 @@
-"""Shapes that a forward may be meant in, if its inputs may have any number of dimensions.
+"""The shapes of inputs that may have any number of dimensions.
 
-In the mathematics an `Axes` is one axis. A formula in torch's words counts dimensions: for rows it
-sums over (0,), for sequences over (0, 1), for images over (0, 2, 3). So a text is read for each
-number of dimensions, with the axes that they are instead of the `Axes`.
+In a forward an `Axes` is one axis. A formula in torch counts dimensions: it sums over (0,) for
+rows, (0, 1) for sequences, (0, 2, 3) for images. The text is therefore read for each number of
+dimensions, with that many axes in place of the `Axes`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from derive.language.notation.definition import Definition, Ignoring
 from derive.language.notation.splicing import spliced
 from derive.language.symbols import Axes, Axis, Tensor
 
-COUNTS = (1, 2, 3, 0)  # of the dimensions that are tried, the likeliest first
-MOST = 16  # ways together, where there are several
+COUNTS = (1, 2, 3, 0)  # numbers of dimensions, the likeliest first
+MOST = 16  # combinations, if there are several `Axes`
 LEADING = {2: ("B", "T"), 3: ("B", "T", "U")}
 LATER = {2: ("H", "W"), 3: ("D", "H", "W")}
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """A forward with certain axes instead of each `Axes` that was ``declared``: those in
-    ``bound``. ``sizes`` are names of sizes that no axis has.
+    """A forward with certain axes (``bound``) in place of each `Axes` ``declared``. ``sizes`` are
+    names of sizes that no axis has.
     """
 
     definition: Definition
@@ -41,7 +41,7 @@ class Shapes:
 
     @property
     def words(self) -> str:
-        """``x is (B, T, C)``, of an input with each `Axes`; '' where nothing is open."""
+        """``x is (B, T, C)``, for one input with each `Axes`; '' if there is none."""
         told, open_axes = [], set(self.bound)
         for mine, theirs in zip(self.definition.inputs, self.declared.inputs, strict=True):
             if open_axes & set(theirs.home):
@@ -51,9 +51,9 @@ class Shapes:
 
     @cached_property
     def is_degenerate(self) -> bool:
-        """Whether an `Axes` has no dimension that a formula counts on: it leads, so that every
-        other dimension has another number without it, or it is summed over on its own. What is
-        right there alone is a formula that forgot it.
+        """Whether an `Axes` without dimensions makes the reading meaningless: it is a leading
+        dimension, so that all others are renumbered without it, or it is summed over alone. A
+        formula right only there has forgotten it.
         """
         absent = [axis for axis, axes in self.bound.items() if not axes]
         return any(_leads(self.declared, axis) for axis in absent) or bool(
@@ -65,9 +65,7 @@ class Shapes:
         return {axis.name: Integer(1) for axis, axes in self.bound.items() if not axes}
 
     def same(self, claimed: Expr, other: Shapes, also: Expr) -> bool:
-        """Whether a claim about the forward as it was declared is another one in other shapes. It
-        is not known where the text made axes.
-        """
+        """Whether the claim is the same in other shapes; None if the text created axes."""
         bound = _for_all(self.definition, other.bound)
         sizes = {_flat(axis): Mul(*axes) for axis, axes in other.bound.items()}
         try:
@@ -78,7 +76,7 @@ class Shapes:
 
 
 def shapes_of(definition: Definition) -> Iterator[Shapes]:
-    """The forward as it was declared, and with other numbers of dimensions."""
+    """The forward as declared, then with other numbers of dimensions."""
     open_axes = [axis for axis in definition.axes if isinstance(axis, Axes)]
     choices = list(product(COUNTS, repeat=len(open_axes)))[:MOST]
     for counts in choices:
@@ -91,7 +89,7 @@ def shapes_of(definition: Definition) -> Iterator[Shapes]:
             continue
         try:
             yield Shapes(_spread(definition, bound), definition, bound)
-        except NotationError:  # the mathematics needs one axis there
+        except NotationError:  # the forward needs exactly one axis there
             continue
 
 
@@ -107,7 +105,7 @@ def _axes(definition: Definition, axis: Axis, count: int) -> tuple[Axis, ...]:
 
 
 def _flat(axis: Axis) -> Axis:
-    """Several dimensions as one, as a view makes it."""
+    """Several dimensions as one, as a view flattens them."""
     return Axis(axis.name)
 
 
@@ -117,7 +115,7 @@ def _leads(definition: Definition, axis: Axis) -> bool:
 
 
 def _reduced(definition: Definition) -> set[tuple[Axis, ...]]:
-    """The axes that are reduced together, in the forward or in a gradient."""
+    """The sets of axes reduced together, in the forward or in a gradient."""
     expressions = [s.expression for s in definition.statements]
     expressions += [adjoint.expression for adjoint in derive_chain(definition).adjoints]
     return {node.axes for e in expressions for node in e.atoms(Reduction)}
@@ -128,14 +126,14 @@ def _for_all(definition: Definition, bound) -> dict[Axis, tuple[Axis, ...]]:
 
 
 def _tensors(definition: Definition) -> dict[str, Tensor]:
-    """Every tensor by its name, adjoints too."""
+    """Every tensor by name, adjoints included."""
     known = [*definition.inputs, *(t for t, _ in definition.scalars)]
     known += [s.tensor for s in definition.statements]
     return {t.name: t for t in (*map(adjoint_of, known), *known)}
 
 
 def _spread(definition: Definition, bound: Mapping[Axis, tuple[Axis, ...]]) -> Definition:
-    """The forward with other axes. Raises `NotationError` where it has none."""
+    """The forward with other axes. Raises `NotationError` if that is impossible."""
     several = set(bound)
     if several & {axis for pair in definition.twins for axis in pair}:
         raise NotationError("an axis was renamed", "only one dimension has the other name")

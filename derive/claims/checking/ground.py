@@ -1,4 +1,4 @@
-"""The ground of a check: one forward, with all that is derived from it."""
+"""One forward, with everything derived from it for a check."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ EQUAL = 1e-30  # relative, of numbers of 50 digits: nothing but rounding
 
 
 class Ground:
-    """The derivation of one forward: each part is computed once, on demand.
+    """The derivation of one forward; each part is computed once, on demand.
 
-    Numbers are computed in ``chain``, in which every part has a name; the closed form, and what is
-    proved, is that of the statements as they were written.
+    Numbers are computed in ``chain``, in which every part has a name; the closed form and the
+    proofs are about the statements as written.
     """
 
     def __init__(self, definition: Definition):
@@ -53,7 +53,7 @@ class Ground:
         return TermByTerm(self.form, self.names)
 
     def with_number(self, scalar: Tensor, value: Expr) -> Ground:
-        """The same mathematics for one value of a scalar."""
+        """The same forward with one value for a scalar."""
         settled = [
             replace(s, expression=s.expression.xreplace({scalar: value}))
             for s in self.original.statements
@@ -62,7 +62,7 @@ class Ground:
 
     @cached_property
     def positive_scalars(self) -> dict[Tensor, Tensor]:
-        """The scalars of a positive default, each as a positive one."""
+        """Scalars with a positive default, each with a positive symbol."""
         return {
             scalar: Tensor(scalar.name, scalar.axes, role=scalar.role, positive=True)
             for scalar, default in self.original.scalars
@@ -70,7 +70,7 @@ class Ground:
         }
 
     def for_positive_scalars(self) -> Ground:
-        """The same mathematics, where the scalars of a positive default are positive."""
+        """The same forward with these scalars assumed positive."""
         positive = self.positive_scalars
         statements = [
             replace(s, expression=s.expression.xreplace(positive)) for s in self.original.statements
@@ -89,14 +89,14 @@ class Ground:
         )
 
     def decided(self, e: Expr) -> Expr:
-        """``e`` with the choices made that the ranges of the forward's values decide."""
+        """``e`` with those choices resolved that the ranges of the forward's values decide."""
         return decided(e, self.ranges)
 
     def with_choices_made(self) -> Ground | None:
-        """The same mathematics without the choices that the ranges of its values decide: where the
-        variance is 0, its root is 0 as well. None where there are none such.
+        """The same forward without choices that ranges decide: where the variance is 0, its root is
+        0 as well. None if there are none.
 
-        Between two choices the derivative of the one may be another than that of the other.
+        At a tie, the derivatives of the two branches may differ.
         """
         statements = tuple(
             replace(s, expression=self.decided(s.expression)) for s in self.original.statements
@@ -111,8 +111,8 @@ class Ground:
         return tuple(ties_in(self.original, self.ranges))
 
     def off_ties(self, of: Tensor, claimed: Expr) -> Expr | None:
-        """The value of ``claimed``, which has choices, off the tie, if it is the gradient of ``of``
-        on it; else None.
+        """``claimed`` with its choices resolved off the tie, if it is the gradient of ``of`` on it;
+        else None.
         """
         if len(self.ties) != 1 or not is_apart(self.ties[0], self.original, of):
             return None
@@ -124,7 +124,7 @@ class Ground:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """The intervals that values lie in, with scalars as they are declared."""
+        """The intervals of all values, with scalars as declared."""
         known, declared = {}, {}
         for demand in self.original.demands:
             scalar = demand.expression
@@ -154,11 +154,13 @@ class Ground:
         return Ranges(definition_of, known)
 
     def difference(self, of: Tensor, claimed: Expr) -> float:
-        """The largest difference to the gradient, relative to it. Raises `Unevaluable`."""
+        """The largest difference from the gradient, relative to it. Raises `Unevaluable`."""
         return difference_at(self.names.evaluations, of, claimed)
 
     def proved(self, of: Tensor, claimed: Expr) -> ProvedGradient:
-        """Raises one of ``NOT_DECIDED`` where there is no proof."""
+        """The proof that ``claimed`` is the gradient. Raises one of ``NOT_DECIDED`` if there is
+        none.
+        """
         own = {t.name for t in self.chain.definition.differentiable}
         claimed = claimed.xreplace(
             {
@@ -171,7 +173,7 @@ class Ground:
         return proved_gradient(self._reading_from(claimed), statement)
 
     def _reading_from(self, claimed: Expr) -> ClosedForm:
-        """The closed form in which every gradient that ``claimed`` reads keeps its name."""
+        """The closed form in terms of every gradient that ``claimed`` reads."""
         form, read = self.form, {t.name for t in tensors_in(claimed)}
         more = [
             ClosedStatement(a.tensor, form.closed[a.name], a.of)
@@ -183,14 +185,12 @@ class Ground:
 
 @lru_cache(maxsize=16)
 def ground_of(definition: Definition) -> Ground:
-    """The ground of a definition, which serves all that is claimed about it."""
+    """The ground of a definition, shared by all claims about it."""
     return Ground(definition)
 
 
 def for_any_upstream(claimed: Expr, chain: Chain, given: Expr) -> Expr:
-    """A claim that holds for one upstream number, as the claim for all: gradients are linear. There
-    is one output.
-    """
+    """Extend a claim for one upstream number to all: gradients are linear. There is one output."""
     (upstream,) = chain.upstreams
     scaled = {
         t: t * given / upstream
@@ -201,5 +201,5 @@ def for_any_upstream(claimed: Expr, chain: Chain, given: Expr) -> Expr:
 
 
 def _is_positive(default: float | Expr) -> bool:
-    """Whether the default of a scalar is positive; one that is in sizes, for every size."""
+    """Whether the default of a scalar is positive; a default in sizes must be so for every size."""
     return bool(default.is_positive) if isinstance(default, Expr) else default > 0

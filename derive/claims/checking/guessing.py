@@ -1,4 +1,4 @@
-"""Infer undeclared names of a text from the values they must have.
+"""Infer undefined names of a text from the values that make its claims right.
 
 In: the names, and the mathematics. Out: for each the one value of the forward, its reciprocal or a
 part of it, with which what the text says of the gradients is right. A claim is asked after those
@@ -28,14 +28,14 @@ from derive.language.formulas.text import formula
 from derive.language.nodes import along
 from derive.language.symbols import Tensor, tensors_in
 
-MOST_READINGS = 400  # of a text, while the names of one claim are looked for
-MOST_TRIED = 1000  # values for the names of one claim, of the same shapes
+MOST_READINGS = 400  # readings of a text, while the names of one claim are searched for
+MOST_TRIED = 1000  # combinations of values with the same shapes, for one claim
 Read = Callable[[Mapping[str, "str | TextValue"], "str | None"], Reading]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A meaning a name may have: ``expression`` as a tensor laid out as ``dims``."""
+    """A possible meaning of a name: ``expression`` as a tensor laid out as ``dims``."""
 
     expression: Expr
     dims: Dims
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def meaning(self) -> str | TextValue:
-        """The meaning that `read` takes: the name of an upstream gradient, else the value."""
+        """The meaning as `read` accepts it: the name of an upstream gradient, or the value."""
         return self.expression.name if self.is_upstream else self.value
 
 
@@ -60,8 +60,8 @@ There = tuple[Ground, Mapping[tuple, Sequence[Candidate]]]  # the candidates by 
 
 @dataclass
 class Guess:
-    """The meanings found: ``known`` by name, and how many claims are right with them. They are
-    ``certain`` for a wrong claim too where its shapes leave only one.
+    """The inferred names: ``known`` meanings, and how many claims they make right. They are
+    ``certain`` even for a wrong claim if shapes leave only one.
     """
 
     known: dict[str, str | TextValue] = field(default_factory=dict)
@@ -80,11 +80,11 @@ def _said(meant: str | TextValue) -> str:
 def guessed(
     unknown: UnknownNames, ground: Ground, read: Read, settled: Collection[str] = ()
 ) -> Guess:
-    """Guess the ``unknown`` names, as far as possible; ``read`` reads the lines of one claim, or
+    """Infer as many of the ``unknown`` names as possible; ``read`` reads the lines of one claim, or
     all of them, with some names known. Names in ``settled``, and their gradients, are excluded.
 
-    Words that mean one input in the field are taken to mean it where that is right, or where
-    nothing else is; words for the target are always.
+    Common synonyms of an input are used if they make a claim right or nothing else does; synonyms
+    of a target always.
     """
     names = TextNames(ground.original, {})
     words = meant_by_words(unknown.names, names)
@@ -106,7 +106,7 @@ def _guessed_beside(
     read: Read,
     settled: Collection[str],
 ) -> Guess:
-    """The same, with what words are ``known`` to mean."""
+    """The same, with ``known`` synonyms."""
     groups = _groups(ground, settled)
     gradients = [name for name in unknown.gradients if name not in known]
     taken = {*unknown.read, *known.values()}
@@ -140,7 +140,7 @@ def _with_inputs(
 def _fitting(
     left: Sequence[str], claim: str | None, known: Mapping, there: There, read: Read
 ) -> Guess | None:
-    """Values for the names ``left`` with which the claim is right, or the only ones that fit."""
+    """Values for the names ``left`` that make the claim right, or the only ones that fit."""
     ground, groups = there
     if len(groups) ** len(left) > MOST_READINGS:
         return None
@@ -149,7 +149,7 @@ def _fitting(
     for shapes in product(groups.items(), repeat=len(left)):
         many = len(refused) > len(groups) ** (len(left) - 1)
         if many and len({*refused}) == 1 and refused[0]:
-            return None  # whatever the names are
+            return None  # right for any values
         opaque = {n: _opaque(n, group[0]) for n, (_, group) in zip(left, shapes, strict=True)}
         try:
             reading = read({**known, **opaque}, claim)
@@ -160,7 +160,7 @@ def _fitting(
         if any(c.misaligned or c.note for c in reading.claims):
             continue
         if not _all_matter(opaque, reading):
-            return None  # whatever they are it is right, or wrong: that says nothing of them
+            return None  # right or wrong for any values: nothing learned
         pairs = list(zip(left, shapes, strict=True))
         likely = {(n, c): _unlikeness(n, c) for n, (_, group) in pairs for c in group}
         choices = sorted(
@@ -177,12 +177,12 @@ def _fitting(
 
 
 def _unlikeness(name: str, candidate: Candidate) -> float:
-    """Sort key by similarity of names: of equal values, the one with the closest name is said."""
+    """Sort key: the dissimilarity of names, so that the most similar of equal values wins."""
     return -SequenceMatcher(None, name.lower(), str(candidate.expression).lower()).ratio()
 
 
 def _opaque(name: str, like: Candidate) -> TextValue:
-    """A value of which nothing but the shape is known; a label is one itself."""
+    """A value of which only the shape is known; a label stays a label."""
     if like.kind == INDEX:
         return like.value
     axes = [axis for axis in like.dims if axis is not None]
@@ -190,7 +190,7 @@ def _opaque(name: str, like: Candidate) -> TextValue:
 
 
 def _all_matter(opaque: Mapping[str, TextValue], reading: Reading) -> bool:
-    """Whether each of the values is in what the text says of a gradient."""
+    """Whether every value affects the claimed gradients."""
     met = {t.name for c in reading.claims for t in tensors_in(c.actual)}
     return all(value.expression.name in met for value in opaque.values())
 
@@ -254,14 +254,14 @@ def _layouts(tensor: Tensor, whole: Dims, definition) -> Iterator[Dims]:
     home = {*tensor.home}
     yield tuple(definition.in_order(home))
     kept = tuple(axis if axis in home else None for axis in whole)
-    while kept and kept[0] is None:  # which says nothing: shapes meet from the right
+    while kept and kept[0] is None:  # a leading size 1 makes no difference
         kept = kept[1:]
     if home < {*whole} and home:
         yield kept
 
 
 def with_found(remedy: str, guess: Guess, unknown: UnknownNames) -> str:
-    """The remedy for names that remain unknown, with what the others are."""
+    """The remedy for names that remain undefined, with the meanings of the others."""
     if len(unknown.names) == 1 or not guess.right:
         return remedy
     said = {name: _said(meant) for name, meant in guess.known.items()}

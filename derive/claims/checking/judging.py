@@ -1,6 +1,6 @@
 """Decide whether one claim is the gradient.
 
-In: a claim of the text and the ground it is judged on. Out: an `Answer`.
+In: a claim and the ground of its forward. Out: an `Answer`.
 
 A claim is first compared with the gradient in numbers of 50 digits, at points of several sizes.
 Where it differs, an exact counterexample refutes it, and the rest of the work explains. Where it
@@ -49,7 +49,7 @@ def undecided(claim: Claim) -> Answer:
 
 
 def given_upstream(reading: Reading) -> Expr | None:
-    """The number that arrives, where a text says so, or is a backward that starts from 1 as
+    """The upstream gradient as a number, if the text sets one or starts from 1 as
     ``loss.backward()`` does.
     """
     if reading.upstream is not None:
@@ -68,8 +68,8 @@ def judged_claim(claim: Claim, ground: Ground, upstream: Expr | None, reading: R
 
 
 def _is_derivative(claim: Claim, reading: Reading) -> bool:
-    """Whether a function without an upstream gradient may be the derivative of each entry: it is
-    the gradient for an upstream of 1, and any other only has to be multiplied by it.
+    """Whether a function without an upstream gradient is an entrywise derivative: the gradient for
+    an upstream gradient of 1, to be multiplied by any other.
     """
     first, *others = reading.definition.outputs
     without = reading.of_function and not reading.mentions_upstream and claim.actual is not None
@@ -100,7 +100,7 @@ def _judged(claim: Claim, ground: Ground, upstream: Expr | None) -> Answer:
 
 
 def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer | None:
-    """The answer to a claim that is equal to the gradient as far as numbers tell; else None."""
+    """The answer to a claim that is numerically equal to the gradient; else None."""
     try:
         difference = ground.difference(answer.of, actual)
     except Unevaluable:
@@ -122,7 +122,9 @@ def _right(answer: Answer, ground: Ground, given: Expr, actual: Expr) -> Answer 
 
 
 def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | None) -> Answer:
-    """Narrow a right answer to where the formula has a value, if the gradient has one elsewhere."""
+    """Narrow a right answer to where the formula is defined, if the gradient is defined elsewhere
+    too.
+    """
     if answer.outcome != "right" or claim.written is None:
         return answer
     given = dict.fromkeys(ground.chain.arriving, upstream) if upstream is not None else {}
@@ -136,7 +138,7 @@ def _narrowed(answer: Answer, claim: Claim, ground: Ground, upstream: Expr | Non
 
 
 def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
-    """Compare at further sizes an answer that is proved for small batches alone."""
+    """Compare an answer that is proved for small batches only at further sizes."""
     found = agreement(GradientQuestion(ground.chain, answer.of, answer.claimed))
     if found.differs is not None:
         return _refuted(replace(answer, proved=None), ground, found.differs)
@@ -145,12 +147,12 @@ def _at_further_sizes(answer: Answer, ground: Ground) -> Answer:
 
 
 def _for_defaults(answer: Answer, ground: Ground, claimed: Expr):
-    """A ground and an answer for each scalar whose default stands in the claim as a number: the
-    claim may be right for that number alone.
+    """A ground and an answer for each scalar whose default occurs in the claim as a number: the
+    claim may be right for that number only.
     """
     numbers = claimed.atoms(Rational)
     for scalar, default in ground.definition.scalars:
-        if isinstance(default, Expr):  # in sizes: no number of a formula's
+        if isinstance(default, Expr):  # in sizes: never a number in a formula
             continue
         value = Rational(repr(default))
         if value in numbers and value not in (0, 1) and not claimed.has(scalar):
@@ -175,16 +177,16 @@ def _wrong(answer: Answer, ground: Ground, claimed: Expr) -> Answer:
 
 
 def _refuted(answer: Answer, ground: Ground, at: Mapping[Axis, int] | None = None) -> Answer:
-    """Wrong, where there is a counterexample, at the sizes ``at`` if the smallest show none;
-    without one the answer stays undecided.
+    """Wrong if there is a counterexample, at the sizes ``at`` if the smallest show none; else
+    undecided.
     """
     found = counterexample(ground.chain, answer.of, answer.claimed, at=at)
     return answer if found is None else _wrong_at(answer, ground, found, at)
 
 
 def _wrong_at(answer: Answer, ground: Ground, found: Counterexample, at=None) -> Answer:
-    """Wrong, by a counterexample. Where it is right for random data, or in small batches, what it
-    would be right for in other mathematics explains nothing.
+    """Wrong, by a counterexample. If the claim is right for random data or in small batches,
+    similar forwards explain nothing.
     """
     if at is not None:
         why = WrongAtSizes(found)

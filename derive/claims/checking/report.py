@@ -1,4 +1,4 @@
-"""A verdict in words: whole, and in brief."""
+"""A verdict as text, in full and in brief."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from derive.language.quotients import cancelled
 from derive.language.symbols import is_constant
 from derive.proof.proving.proved import in_words as proof_in_words
 
-MOST_DIFFERENCES = 4  # that are listed; who mends these sees the others next
-LONGEST_NUMBER = 24  # characters; a longer one is shown in digits
-TOO_LONG = 10**40  # for a formula: shown by its first digits
+MOST_DIFFERENCES = 4  # listed at once; fixing them reveals the next
+LONGEST_NUMBER = 24  # characters; longer numbers are shown by digits
+TOO_LONG = 10**40  # numbers above are shown by their first digits
 FIRST_DIGITS, DIGITS = 8, 10  # of such a number, and of an irrational one
-SHOWN_DIGITS = range(DIGITS, 50, 2)  # of two numbers: so many that they differ, and one or two more
-MOST_ITEMS, SHOWN_ITEMS = 12, 3  # of a row of numbers: more are abbreviated, --json has them all
-LONGEST_LINE = 90  # characters of a line of the text, in brief
+SHOWN_DIGITS = range(DIGITS, 50, 2)  # enough digits to tell two numbers apart, and one or two more
+MOST_ITEMS, SHOWN_ITEMS = 12, 3  # longer lists are abbreviated; --json has all items
+LONGEST_LINE = 90  # characters of a source line in brief output
 INDENT = "    "
 AT_KINK = (
     "it differs only at a zero or a tie, where the forward is not differentiable; expected is the "
@@ -39,7 +39,7 @@ def formula(e: Expr) -> str:
 
 
 def text_of(verdict: Answers) -> str:
-    """The whole answer: what is wrong first, then what is right."""
+    """The full text: wrong gradients first, then right ones."""
     with speaking(verdict.spoken):
         return "\n".join(_lines(verdict))
 
@@ -57,7 +57,7 @@ def _lines(verdict: Answers) -> Iterator[str]:
 
 
 def brief_of(verdict: Answers) -> str:
-    """The outcome of every gradient and what has to be changed, in a few lines."""
+    """The outcome for each gradient and the correction, in a few lines."""
     with speaking(verdict.spoken):
         return "\n".join(_brief(verdict))
 
@@ -72,7 +72,7 @@ def _brief(verdict: Answers) -> Iterator[str]:
 
 
 def _in_brief(answer: Answer) -> Iterator[str]:
-    """Lines on one gradient: its mistake, or what was not checked."""
+    """Lines about one gradient: its mistake, or the missing check."""
     yield from (f"for {condition}" for condition in answer.conditions)
     if answer.outcome == "wrong":
         where = f"line {answer.line}: " if answer.line > 1 else ""
@@ -124,7 +124,7 @@ def _headline(verdict: Answers) -> Iterator[str]:
 
 
 def _outcome(answer: Answer, shapes: str = "") -> str:
-    """``right``, and where: in which ``shapes``, and for which data."""
+    """``right``, and for which ``shapes`` and data."""
     narrowing = answer.narrowing and f"{answer.narrowing}; torch gives NaN elsewhere"
     where = ", ".join(filter(None, (shapes, narrowing)))
     outcome = "right" if narrowing else answer.outcome
@@ -241,7 +241,7 @@ def _terms(answer: Answer, comparison: TermComparison) -> Iterator[str]:
             yield f"{words}{_ratio(got, expected)}"
     shown = comparison.differences[:MOST_DIFFERENCES]
     signs = [d for d in shown if d.kind == "sign"]
-    if len(signs) > 1:  # one finding
+    if len(signs) > 1:  # a single finding
         yield _signs_in_words(signs)
     for difference in shown:
         if difference.kind != "sign" or len(signs) == 1:
@@ -302,7 +302,7 @@ def _counterexample(found: Counterexample) -> Iterator[str]:
 
 
 def _nested(value, digits: int = DIGITS) -> str:
-    """Nested numbers, to so many digits where one is irrational or too long."""
+    """Nested numbers as text; irrational or long ones with so many digits."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_abbreviated(list(map(_nested, value))))}]"
     text = str(value)  # 1/8, not 0.125: these numbers are exact

@@ -1,11 +1,10 @@
-"""Numbers of a text that are an exact constant of the mathematics, up to rounding.
+"""Decimals in a text that round an exact constant of the forward.
 
-In: a text, and the chain whose constants are meant. Out: the numbers, each with its constant.
+In: a text, and a chain with constants. Out: the decimals, each with its constant.
 
-``0.7978845608028654`` is what a person writes for sqrt(2/pi). It is not that, so that a formula
-with it is not the gradient; but it is right up to rounding if the same text with the constant in
-its place is proved. Nothing is excused here: which constant may be meant is guessed, and the proof
-is of the whole text with it.
+``0.7978845608028654`` stands for sqrt(2/pi). It is not equal, so a formula with it is not exactly
+the gradient; but the formula is right up to rounding if the same text with the constant is proved.
+The constant is a guess; the proof is of the complete text with it.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from sympy import Expr, Integer, Mul, Rational, preorder_traversal
 from derive.gradient.chain.chain import Chain
 from derive.language.formulas.text import formula
 
-FEWEST_DIGITS = 7  # that are typed: float32 holds no more
-DOUBLE_DIGITS, DOUBLE, SINGLE_DIGITS, SINGLE = 15, 2.0**-52, 9, 2.0**-24  # roundings of torch's
+FEWEST_DIGITS = 7  # shorter decimals do not count as rounded
+DOUBLE_DIGITS, DOUBLE, SINGLE_DIGITS, SINGLE = 15, 2.0**-52, 9, 2.0**-24  # of torch's floats
 PRECISION = 40  # digits of a constant
-LARGEST_FACTOR = 64  # above and below, of a number that a constant is multiplied by
-POWERS = (0, 1, -1, 2, -2, 3, -3)  # of each irrational number in the mathematics
-MOST_NUMBERS = 3  # of these
+LARGEST_FACTOR = 64  # largest numerator and denominator of a rational multiple
+POWERS = (0, 1, -1, 2, -2, 3, -3)  # tried for each irrational number in the forward
+MOST_NUMBERS = 3  # irrational numbers in a product
 LITERAL = re.compile(r"(?<![\w.])(\d*\.\d+|\d+\.)(?:[eE]([+-]?\d+))?(?![\w.])")
 
 
 @dataclass(frozen=True)
 class RoundedLiteral:
-    """``literal`` of a text is ``constant``, which agrees with it in so many ``digits``."""
+    """A ``literal`` that rounds ``constant``, to so many ``digits``."""
 
     literal: str
     constant: Expr
@@ -44,7 +43,9 @@ class RoundedLiteral:
 
 
 def rounded_constants(text: str, chain: Chain) -> list[RoundedLiteral]:
-    """The long numbers of a text that are constants of the mathematics, or simple multiples."""
+    """The long decimals of a text that round constants of the forward, or simple multiples
+    of them.
+    """
     long = {m[0]: m for m in LITERAL.finditer(text) if _digits_of(m[1]) >= FEWEST_DIGITS}
     if not long:
         return []
@@ -54,7 +55,7 @@ def rounded_constants(text: str, chain: Chain) -> list[RoundedLiteral]:
 
 
 def with_constants(text: str, found: Iterable[RoundedLiteral]) -> tuple[str, dict[str, Expr]]:
-    """The text with a name instead of each rounded number, and what the names mean."""
+    """The text with names in place of these decimals, and the values of the names."""
     names: dict[str, Expr] = {}
     for number, rounded in enumerate(found):
         name = f"constant_{number}"
@@ -72,7 +73,7 @@ def _digits_of(mantissa: str) -> int:
 def _meant(
     literal: str, match: re.Match, known: list[tuple[Expr, Fraction]]
 ) -> RoundedLiteral | None:
-    """The constant with the smallest factor that the number may be; None where it is exact."""
+    """The constant with the simplest factor that the decimal may round; None if it is exact."""
     value, digits = Fraction(literal), _digits_of(match[1])
     unit = Fraction(10) ** (int(match[2] or 0) - len(match[1].partition(".")[2]))
     found = []
@@ -95,19 +96,21 @@ def _meant(
 
 
 def _can_be_typed(constant: Expr, meant: Fraction, unit: Fraction) -> bool:
-    """Whether the digits that were typed hold the constant itself: then others are none of it."""
+    """Whether the typed digits can represent the constant exactly; another value is then
+    a mistake.
+    """
     return bool(constant.is_Rational) and (meant / unit).denominator == 1
 
 
 def _is_held(digits: int, relative: float) -> bool:
-    """Whether a float of torch's is no nearer to the constant."""
+    """Whether no float of torch's is closer to the constant."""
     single = digits <= SINGLE_DIGITS and relative <= SINGLE
     return single or (digits >= DOUBLE_DIGITS and relative <= DOUBLE)
 
 
 def _constants(chain: Chain) -> list[Expr]:
-    """1, the constants in the mathematics and its gradients, and products of what is irrational in
-    them.
+    """1, the constants in the forward and its gradients, and products of their
+    irrational factors.
     """
     formulas = [s.expression for s in chain.definition.statements]
     formulas += [a.expression for a in chain.adjoints]

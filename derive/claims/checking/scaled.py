@@ -1,8 +1,8 @@
-"""Gradients on the way that are a number times what they should be, by the author's own convention.
+"""Intermediate gradients that are a constant multiple of the true ones, by the author's convention.
 
-In: a verdict on a function, and its reading. Out: by which numbers what it does not return may be
-meant to be larger. ``dZ = A - Y`` is M times the gradient of a mean over M, and ``dW = dZ @ X.T/m``
-makes up for it: then ``dZ`` is not wrong, and a fault below it is not blamed on it.
+In: a verdict on a function, and its reading. Out: candidate factors of intermediate gradients. ``dZ
+= A - Y`` is M times the gradient of a mean over M, and ``dW = dZ @ X.T/m`` compensates: then ``dZ``
+is not wrong, and a later error is not blamed on it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from derive.claims.checking.numbers.comparison import difference_at
 from derive.claims.reading import Claim, Reading
 
 CONSTANTS = (Integer(1), Integer(2), Rational(1, 2), Integer(-1))  # times powers of sizes
-MOST_AXES = 3  # of which powers are tried
+MOST_AXES = 3  # powers of up to this many sizes are tried
 
 
 def scaled_on_the_way(
     verdict: Answers, reading: Reading, ground: Ground
 ) -> Iterator[Mapping[str, Expr]]:
-    """The numbers by name: of what is found to be larger, and the same for what follows from it."""
+    """Factors by name: for a gradient found to be scaled, and for those that follow from it."""
     right = {a.of.name for a in verdict.answers if a.outcome in RIGHT and not a.inherits}
     inner = [
         c
@@ -49,7 +49,9 @@ def scaled_on_the_way(
 
 
 def faults_in(verdict: Answers) -> tuple[int, int]:
-    """The lines that are wrong by themselves, and those that are not right as they stand."""
+    """The number of lines that are wrong on their own, and of those that are not right
+    as written.
+    """
     wrong = sum(a.outcome == "wrong" and not a.inherits for a in verdict.answers)
     return wrong, sum(a.inherits or a.outcome not in RIGHT for a in verdict.answers)
 

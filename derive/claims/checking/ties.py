@@ -1,8 +1,8 @@
-"""Ties: where a condition of the forward holds only because two sides are equal, ``var <= 0`` of a
-sum of squares, so that the choice has one value and its derivative another.
+"""Ties: conditions that hold only where both sides are equal, such as ``var <= 0`` of a sum of
+squares; the branches then agree in value but not in derivative.
 
-In: the mathematics with the choice and, off the ties, without it. Out: whether a claim is the
-gradient at the ties too, so that a proof without the choice is one for all data.
+In: the forward with the choice and, off the ties, without it. Out: whether a claim is the gradient
+at the ties too, so that a proof without the choice covers all data.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from derive.language.symbols import Tensor, tensors_in
 
 @dataclass(frozen=True)
 class Tie:
-    """``condition``, ``side`` on which its left side is elsewhere, and the ``values`` of the
-    forward that are known there.
+    """A ``condition``, the ``side`` on which its left side otherwise lies, and the ``values`` known
+    at equality.
     """
 
     condition: Relational
@@ -32,19 +32,19 @@ class Tie:
     values: Mapping[Expr, Expr]
 
     def of_entry(self, e: Expr) -> bool:
-        """Whether ``e`` reads what is tied entry by entry, so that each is tied or is not."""
+        """Whether ``e`` reads the tied value entry by entry."""
         names = {t.name for t in self.values if isinstance(t, Tensor)}
         read = {t for t in tensors_in(e) if t.name in names}
         bound = any(t in read for node in e.atoms(ArrayNode) for t in tensors_in(node))
         return not bound and read <= {*self.values}
 
     def is_zero(self, e: Expr) -> bool:
-        """Whether ``e`` is 0 where it is tied, whatever the other values are."""
+        """Whether ``e`` is 0 at the tie, for any other values."""
         return self.of_entry(e) and expand(e.xreplace(dict(self.values))) == 0
 
 
 def ties_in(definition: Definition, ranges: Ranges) -> Iterator[Tie]:
-    """Ties in the choices that `decided` leaves out although both branches may be taken."""
+    """The ties in choices that `decided` resolves although both branches may be taken."""
     for s in definition.statements:
         kept = decided(s.expression, ranges).atoms(Relational)
         for condition in sorted(s.expression.atoms(Relational) - kept, key=str):
@@ -73,8 +73,8 @@ def _names(tie: Tie) -> set[str]:
 
 
 def is_apart(tie: Tie, definition: Definition, of: Tensor) -> bool:
-    """Whether an entry of ``of`` bears on the ties of its own row alone: what is compared is
-    computed from it along the axes that the tie has, and never across them.
+    """Whether an entry of ``of`` affects only the ties of its own row: the compared value is
+    computed from it along the tie's axes, never across them.
     """
     left = tie.condition.lhs
     if not isinstance(left, Tensor) or tie.condition.rhs.free_symbols:

@@ -1,4 +1,4 @@
-"""A text read in every shape that a forward may have: the verdict of each, and which one counts."""
+"""Read a text in every shape that a forward may have: each verdict, and which one counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from derive.language.notation.definition import Definition
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a text read in certain shapes: a verdict, or the ``problem`` with it."""
+    """A text read in certain shapes: a verdict, or the ``problem`` with it."""
 
     shapes: Shapes
     reading: Reading | None = None
@@ -27,7 +27,7 @@ class Trial:
 
     @property
     def fits_well(self) -> bool:
-        """Whether the shapes are those of the gradients, and not only up to broadcasting."""
+        """Whether its shapes equal those of the gradients, not merely up to broadcasting."""
         return self.fits and not any(c.note for c in self.reading.claims)
 
     @property
@@ -46,17 +46,17 @@ class Trial:
 
     @property
     def decides(self) -> bool:
-        """Whether the text can be meant so, and is then right or wrong for all.
+        """Whether the text can be meant for these shapes, and is right or wrong for all of them.
 
-        Of the shapes of no dimension only those do that leave the mathematics as it is.
+        Shapes without dimensions count only if they leave the forward unchanged.
         """
         if self.shapes.is_degenerate or self.verdict is None:
             return False
         return self.fits_well or (self.fits and self.is_right)
 
     def claims_the_same(self, reading: Reading, shapes: Shapes) -> bool:
-        """Whether a reading in other shapes says the same: it is the same mathematics, and what is
-        proved of one is proved of the other. What is wrong may be right where a size is 1.
+        """Whether a reading in other shapes makes the same claim about the same forward, so that
+        one proof covers both. A wrong claim may still be right at size 1.
         """
         if not self.fits or not (self.is_right or all(shapes.bound.values())):
             return False
@@ -74,7 +74,7 @@ def tried(
     read: Callable[[Shapes], Reading],
     judge: Callable[[Shapes, Reading], Verdict],
 ) -> Iterator[Trial]:
-    """The text in each shape, as it was declared first. In the notation there is but one."""
+    """The text in each shape, the declared one first. In the notation there is only one."""
     first = None
     for shapes in shapes_of(definition):
         try:
@@ -118,5 +118,7 @@ def verdict_of(trials: Sequence[Trial]) -> Verdict:
 
 
 def _counts(trial: Trial, best: Trial) -> bool:
-    """Whether it is worth saying what came of a trial: the text fits, or is right in others."""
+    """Whether the result of a trial is worth reporting: the text fits, or is right in
+    other shapes.
+    """
     return trial.fits_well or (best.is_right and not trial.shapes.is_degenerate)

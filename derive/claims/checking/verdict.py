@@ -1,4 +1,4 @@
-"""The answer of `check`, in words and for programs."""
+"""The result of `check`, as text and as data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from derive.claims.checking.as_data import json_of
 from derive.claims.checking.report import brief_of, text_of
 from derive.running.limits import Stage, limited
 
-MOST_SECONDS = 10.0  # for the explanations of a verdict that a prompt shows
+MOST_SECONDS = 10.0  # for explanations shown at a prompt
 
 
 class Shown:
-    """A verdict at a prompt or in a notebook: a few lines, where ``str`` is the whole answer."""
+    """A verdict at a prompt or in a notebook: a few lines; ``str`` gives the full text."""
 
     brief: str
     unexplained: Self
@@ -36,7 +36,7 @@ class Shown:
 
 
 class Verdict(Shown, Answers):
-    """Every gradient that a text claims is right, wrong or undecided, and why."""
+    """For every gradient that a text claims: right, wrong or undecided, and why."""
 
     @property
     def brief(self) -> str:
@@ -46,5 +46,5 @@ class Verdict(Shown, Answers):
         return text_of(self)
 
     def as_json(self) -> dict:
-        """The same for programs: plain numbers, strings, lists and dicts."""
+        """The verdict as plain numbers, strings, lists and dicts."""
         return json_of(self)

@@ -1,6 +1,6 @@
-"""The ways in which a claim that agrees with the gradient in numbers is proved.
+"""The forwards in which a numerically confirmed claim is proved.
 
-In: an `Answer` with what is claimed, and its ground. Out: the answer with each proof that is found.
+In: an `Answer` with the claimed expression, and its ground. Out: the answer with each proof found.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ NOT_DECIDED = (UnprovedError, ZeroDivisionError, RecursionError, NotImplementedE
 
 
 @dataclass(frozen=True)
-class Way:
-    """A mathematics in which a claim is proved, under which conditions, and where that is no proof;
-    ``named`` is the claim in it.
+class ProofSetting:
+    """A forward in which the claim is proved, the conditions this needs, and where the proof does
+    not apply; ``named`` is the claim in it.
     """
 
     ground: Ground
@@ -36,7 +36,7 @@ class Way:
 
 
 def proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[Answer]:
-    """The answer with every proof that is found, for small batches or for every size."""
+    """The answer with every proof found, for small batches or for every size."""
     for way in _ways_to_prove(answer, ground):
         for claimed in claims:
             named = way.named(claimed)
@@ -51,28 +51,28 @@ def proofs(answer: Answer, ground: Ground, claims: Iterable[Expr]) -> Iterator[A
                 break
 
 
-def _ways_to_prove(answer: Answer, ground: Ground) -> Iterator[Way]:
-    """The mathematics as it is; for positive scalars, which those of a positive default are meant
-    to be; and both without the choices that are always the same, where the claim is not something
-    else between equals, of which that says nothing.
+def _ways_to_prove(answer: Answer, ground: Ground) -> Iterator[ProofSetting]:
+    """The forward itself; the one with positive scalars, if their defaults are positive; and both
+    without choices that never vary, unless the claim differs at ties, about which these say
+    nothing.
     """
-    yield from _for_positive_too(Way(ground, lambda claimed: claimed))
+    yield from _for_positive_too(ProofSetting(ground, lambda claimed: claimed))
     made = ground.with_choices_made()
     if made is None:
         return
     if ground.decided(answer.claimed).has(*CHOICES):
         if ground.off_ties(answer.of, answer.claimed) is not None:
-            yield from _for_positive_too(Way(made, partial(ground.off_ties, answer.of)))
+            yield from _for_positive_too(ProofSetting(made, partial(ground.off_ties, answer.of)))
     elif not between_equals(ground.chain, answer.of, answer.claimed):
         sampled = tuple(words_of(tie.condition) for tie in ground.ties)
-        yield from _for_positive_too(Way(made, lambda claimed: claimed, sampled=sampled))
+        yield from _for_positive_too(ProofSetting(made, lambda claimed: claimed, sampled=sampled))
 
 
-def _for_positive_too(way: Way) -> Iterator[Way]:
+def _for_positive_too(way: ProofSetting) -> Iterator[ProofSetting]:
     yield way
     positive = way.ground.positive_scalars
     if positive:
         names = ", ".join(scalar.name for scalar in positive)
         ground, named = way.ground.for_positive_scalars(), way.named
         conditions = (f"{names} > 0",)
-        yield Way(ground, lambda e: named(e).xreplace(positive), conditions, way.sampled)
+        yield ProofSetting(ground, lambda e: named(e).xreplace(positive), conditions, way.sampled)

@@ -1,4 +1,4 @@
-"""Explain a wrong claim, beyond that it is wrong."""
+"""Explain why a claim is wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_FOUND = (ArithmeticError, RecursionError, NotImplementedError, ValueError, U
 
 @dataclass(frozen=True)
 class WrongClaim:
-    """A claim that was refuted. An explanation that is not found is no error."""
+    """A refuted claim. An explanation may be missing; that is not an error."""
 
     ground: Ground
     of: Tensor
@@ -86,10 +86,10 @@ class WrongClaim:
 
 @dataclass(frozen=True)
 class WrongWhereConditionsChange(WrongClaim):
-    """A claim that is right for random data, and wrong where a condition comes out otherwise."""
+    """A claim that is right for random data, and wrong where a condition takes the other value."""
 
     def comparison(self) -> TermComparison | None:
-        """No term of it is missing, or is another one: its choices are in other forms."""
+        """None: no term is missing or wrong, only its conditions differ."""
         found = super().comparison()
         said = found and all(d.kind == "extra" for d in found.differences)
         return found if said else None
@@ -124,7 +124,7 @@ class WrongAtSizes:
 
 @dataclass(frozen=True)
 class ClaimByName:
-    """A claim that torch would misalign, as it reads by the names of the axes."""
+    """A claim that torch would misalign, read with axes aligned by name."""
 
     ground: Ground
     of: Tensor

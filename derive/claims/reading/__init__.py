@@ -1,21 +1,21 @@
-"""Reading a formula in torch or in the notation: nothing of it is run.
+"""Read a formula in torch or in the notation, without running any of it.
 
-In: a text, and the `Definition` whose names stand in it.
-Out: a `Reading`: claims, each an expression in named axes; or `NotUnderstood`, with the place.
+In: a text, and the `Definition` whose names it uses. Out: a `Reading`, that is claims, each an
+expression in named axes; or `NotUnderstood`, with the position in the text.
 
-source.py        the text, bounded and parsed; refusals.py: where and why something is not read
-names.py         what a name means; operations: what a call of torch's means
-values.py        an expression with torch's dimensions; broadcasting.py: values that meet
-notation.py      the project's own nodes; indexing.py, expressions.py: what a syntax node means
-lines.py, memory.py, program.py   several lines: assignments, and what shares its storage
-pasted.py, scopes.py   what stands around the lines: a class, functions, ctx and cache
-held.py, calling.py    dictionaries and tuples; functions that the text calls
-roles.py         the arguments: upstream gradients, and other words for inputs
-claims.py        what the lines say of each gradient
-loops.py, writes.py    loops over the places along an axis, and what is written into
-unknown.py       the names that nothing says what they are
-unread.py        the syntax that is not read, with what to write
-reader.py        all of it: a text becomes claims
+source.py        the text, limited and parsed; refusals.py: errors with their position
+names.py         the meaning of names; operations: torch's functions and methods
+values.py        an expression with torch's dimensions; broadcasting.py: combining values
+notation.py      the notation's nodes; indexing.py, expressions.py: nodes of the syntax tree
+lines.py, memory.py, program.py   several lines: assignments, and shared storage
+pasted.py, scopes.py   the code around the lines: classes, functions, ctx and cache
+containers.py, calling.py    dictionaries and tuples; calls of the text's functions
+roles.py         arguments: upstream gradients, and synonyms of inputs
+claims.py        the gradients that the lines claim
+loops.py, writes.py    loops over positions along an axis, and in-place writes
+unknown.py       undefined names
+unsupported.py   syntax that is not read, with a replacement
+reader.py        the driver: a text becomes claims
 """
 
 from derive.claims.reading.lines import TextLine as TextLine

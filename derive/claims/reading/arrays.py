@@ -1,5 +1,5 @@
-"""What the rows of `derive.language.torch_ops` are made of, over expressions with torch's
-dimensions; and torch's arguments, as the text has them, as the kinds that a row asks for.
+"""The operations that rows of `derive.language.torch_ops` need, implemented on expressions with
+torch's dimensions; and conversion of the text's arguments to the kinds that a row asks for.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Formulas:
     def __init__(
         self, space: Space, row: Op, held: str | None = None, into: TextValue | None = None
     ):
-        """``held`` is the dtype that the user asks for, ``into`` the row's input."""
+        """``held`` is the dtype asked for, ``into`` the row's input."""
         self.space, self.row, self.held, self.into = space, row, held, into
 
     # Entries
@@ -116,7 +116,7 @@ class Formulas:
         if condition.kind == MASK:
             return read_where(self.space, condition, self.value(yes), self.value(no))
         if condition.dtype == INT:
-            raise Refusal("a condition of integers: torch raises an error", "write x != 0")
+            raise Refusal("a condition on integers: torch raises an error", "write x != 0")
         formula = lambda c, a, b: where(compared("!=", c, as_tree(0)), a, b)  # noqa: E731
         return self.each(formula, condition, yes, no)
 
@@ -263,7 +263,7 @@ class Formulas:
         axis, fill = x.dims[dim], self.value(fill).expression
         fill = MINUS_INFINITY if fill == -oo else fill
         if not (fill.is_number or fill == MINUS_INFINITY):
-            raise Refusal("what is padded with is no number", "write F.pad(x, (1, 0))")
+            raise Refusal("the padding value is not a number", "write F.pad(x, (1, 0))")
         self.space.need(length, 1)
         new = self.space.axis_of(length, {*x.axes} - {axis})
         index = offset + (S.Zero if new is None else step * Position(new))
@@ -335,7 +335,7 @@ class Formulas:
 
     def source(self, x: TextValue, value) -> TextValue:
         if isinstance(value, TextValue) and value.kind != NUMBER and x.dims and not value.dims:
-            raise Refusal("a tensor of no dimension is written", "write a number: s.item()")
+            raise Refusal("a tensor without dimensions is written into", "write a number: s.item()")
         return source_of(self.space, x, self.value(value))
 
     def identity(self, x: TextValue, one: int, other: int) -> TextValue:
@@ -359,7 +359,7 @@ class Formulas:
         return self.sum(self.each(formula, x, self.position(x, dim), there), dim, True)
 
     def selected(self, x: TextValue, dim: int, index: TextValue) -> TextValue:
-        """The dimension goes to the front, is picked, and what it became goes back."""
+        """Move the dimension to the front, index it, and move the result back."""
         index = picking.indices(index, "the index")
         front = [dim, *(i for i in range(x.rank) if i != dim)]
         found = picking.picked(self.space, self.permuted(x, front), [index])
@@ -376,7 +376,7 @@ class Formulas:
         is_own = isinstance(ignored, TextValue) and ignored.kind == IGNORED
         number = self.value(ignored).expression
         if not is_own and number not in own and (own or number.is_nonnegative is not False):
-            problem = f"labels that are {number} are left out, and not in the mathematics"
+            problem = f"labels equal to {number} are ignored here, but not in the forward"
             raise Mismatch(problem, f"its own is {own[0]}" if own else "leave out ignore_index")
         if not own:
             return None, losses
@@ -389,7 +389,7 @@ class Formulas:
             return number(0)
         return TextValue(Position(axis), (axis, *(None,) * (x.rank - dim - 1)), whole=True)
 
-    # Made of nothing
+    # Creation
 
     def counting(self, size: Expr) -> TextValue:
         self.space.need(size, 1)
@@ -415,7 +415,7 @@ class Formulas:
     def changed(self, *values: TextValue | None) -> None:
         if any(x is not None for x in values):
             problem = f"{self.row.names[0]} writes into its running statistics"
-            raise Refusal(problem, "pass None for them, and write what they become")
+            raise Refusal(problem, "pass None for them, and write their update as statements")
 
     def misfit(self, problem: str, remedy: str):
         raise Mismatch(problem, remedy)
@@ -463,11 +463,11 @@ def _number(value, name: str) -> Expr:
         and is_number_or_size(value.expression)
     ):
         return value.expression
-    raise Refusal(f"{name} is no number", "write a number, or x.shape[0]")
+    raise Refusal(f"{name} is not a number", "write a number, or x.shape[0]")
 
 
 def given(space: Space, row: Op, bound: inspect.BoundArguments) -> tuple[list, dict]:
-    """The arguments, as the kinds of the row."""
+    """The arguments, converted to the kinds of the row."""
     found = [x[0] if isinstance(x, tuple) and x else x for x in bound.arguments.values()]
     first = next((x for x in found if isinstance(x, TextValue)), None)
     place, keywords = [], {}
@@ -525,7 +525,7 @@ def _array(row: Op, parameter: inspect.Parameter, kind: str, value) -> Any:
 
 def _places(space: Space, x: TextValue, kind: str, value) -> Any:
     if isinstance(value, (bool, str)):
-        raise Refusal(f"{value} is no dimension", "dimensions are counted from 0, or from -1")
+        raise Refusal(f"{value} is not a dimension", "dimensions are counted from 0, or from -1")
     if kind == "Dims":
         return _dims(
             space, x, value if value is None or isinstance(value, TextValue) else tuple(value)
@@ -578,7 +578,7 @@ def usage(row: Op) -> str:
 
 
 def operation_of(row: Op) -> Operation:
-    """The row as an entry of the reader's vocabulary."""
+    """The row as an entry in the reader's vocabulary."""
     signature = inspect.signature(row.meaning)
 
     def compute(space: Space, *arguments, dtype=None, device=None, **keywords):
@@ -597,7 +597,7 @@ def operation_of(row: Op) -> Operation:
             if not row.makes:
                 if first is None:
                     raise Refusal(
-                        f"{row.names[0]}: a dtype of no tensor", f"supported is {usage(row)}"
+                        f"{row.names[0]}: a dtype without a tensor", f"supported is {usage(row)}"
                     )
                 bound.arguments["input"] = converted(space, first, held)
         place, named = given(space, row, bound)
@@ -610,7 +610,7 @@ def operation_of(row: Op) -> Operation:
                 x.shape for x in (*place, *named.values()) if isinstance(x, TextValue)
             )
             problem = f"{row.names[0]} of the shape {shapes}"
-            raise Mismatch(problem, "it takes more dimensions") from None
+            raise Mismatch(problem, "it needs more dimensions") from None
 
     more = [inspect.Parameter(w, inspect.Parameter.KEYWORD_ONLY, default=None) for w in STORAGE]
     compute.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])
@@ -618,7 +618,7 @@ def operation_of(row: Op) -> Operation:
     return Operation(compute, row.forms)
 
 
-PRIVATE = ("_", "special_", "linalg_", "F_", "Tensor_")  # how names begin that only ATen has
+PRIVATE = ("_", "special_", "linalg_", "F_", "Tensor_")  # prefixes of ATen-only names
 OPERATIONS = {name: operation_of(row) for name, row in table.items()}
 shared = {
     name: o
@@ -628,6 +628,6 @@ shared = {
 
 
 def within(module: str) -> dict[str, Operation]:
-    """The functions of a module of torch's, as of torch.special, by their names there."""
+    """The functions of a torch module such as torch.special, by name."""
     start = f"{module}_"
     return {name.removeprefix(start): o for name, o in OPERATIONS.items() if name.startswith(start)}

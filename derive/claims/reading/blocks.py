@@ -1,9 +1,9 @@
 """Loops over blocks of an axis: ``for i in range(0, N, C):``, whose lines work on ``x[i : i + C]``.
 
-A block is an axis of its own, of a length that is not known: the last one may be shorter. What is
-written into ``z[i : i + C]`` may vary along it, and what is added to a tensor from outside may be
-one sum over it. Both come to the same for the whole axis. Whatever else a line makes of a block, as
-its mean, is refused.
+A block is an axis of its own with unknown length, as the last one may be shorter. What is written
+into ``z[i : i + C]`` may vary along it, and what is added to an outer tensor may be one sum over
+it. Both equal the same operation on the whole axis. Any other use of a block, such as its mean, is
+refused.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def range_of(node: ast.For) -> list[ast.expr] | None:
 
 
 class Named(ast.NodeTransformer):
-    """The lines with a name for ``i : i + C``. ``is_step`` and ``is_stop`` say which expressions
-    are the step and the end of the loop.
+    """The lines with a name in place of ``i : i + C``. ``is_step`` and ``is_stop`` recognize the
+    step and the end of the loop.
     """
 
     def __init__(self, start: str, is_step: Callable, is_stop: Callable):
@@ -65,7 +65,7 @@ class Named(ast.NodeTransformer):
         return node
 
     def _is_end(self, node: ast.expr) -> bool:
-        """``i + C``, ``min(i + C, N)``, or a name for one of these."""
+        """Whether a node is ``i + C``, ``min(i + C, N)``, or a name for one of these."""
         if isinstance(node, ast.Name):
             return node.id in self.ends
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -114,7 +114,7 @@ def _check_axis(space: Space, axis: Axis | None, block: Axis) -> None:
 
 
 def of_whole(space: Space, x: TextValue, items: Sequence, value: TextValue) -> TextValue:
-    """What is written into a part of ``x``, along whole axes instead of blocks."""
+    """The value written into a slice of ``x``, along whole axes instead of blocks."""
     dims = iter(x.dims)
     met = [(item, next(dims)) for item in items]
     kept = [pair for pair in met if not isinstance(pair[0], EntryIndex)]
@@ -123,7 +123,7 @@ def of_whole(space: Space, x: TextValue, items: Sequence, value: TextValue) -> T
         if is_block(item):
             _check_axis(space, axis, item.axes[0])
         if own in space.blocks and not (is_block(item) and item.axes[0] == own):
-            raise Mismatch(f"{value.shape} is written beside its own block", OWN_BLOCK)
+            raise Mismatch(f"{value.shape} is written outside its own block", OWN_BLOCK)
     for block in [item.axes[0] for item in items if is_block(item)]:
         value = _along_whole(space, value, block)
     return value
@@ -140,7 +140,7 @@ def _along_whole(space: Space, value: TextValue, block: Axis) -> TextValue:
 
 @dataclass(frozen=True)
 class Pieces:
-    """The list of what all rounds appended: together a value, one after the other along a place."""
+    """The list of values appended in all rounds: one value, concatenated along a place."""
 
     value: TextValue
     place: int
@@ -149,7 +149,7 @@ class Pieces:
 def pieces_of(space: Space, value: TextValue) -> Pieces:
     blocks = [axis for axis in value.dims if axis in space.blocks]
     if len(space.blocks) != 1 or blocks != [*space.blocks]:
-        raise Refusal("a list that this loop fills", "append what lies along its own block")
+        raise Refusal("a list that this loop fills", "append a tensor along the block of this loop")
     return Pieces(_along_whole(space, value, blocks[0]), value.dims.index(blocks[0]))
 
 
@@ -157,13 +157,13 @@ def joined(space: Space, name: str, pieces: Pieces, dim=ZERO) -> TextValue:
     """``torch.cat(parts, dim)``"""
     along = position(space, pieces.value, dim)
     if name not in JOINING or space.blocks or along != pieces.place:
-        problem = f"{name} of what a loop over blocks appended"
-        raise Refusal(problem, f"write torch.cat(parts, {pieces.place}) behind the loop")
+        problem = f"{name} of a list that a loop over blocks filled"
+        raise Refusal(problem, f"write torch.cat(parts, {pieces.place}) after the loop")
     return pieces.value
 
 
 def sum_of_blocks(space: Space, e: Expr, block: Axis) -> Expr:
-    """What all blocks add: each term is one sum over the block."""
+    """The sum over all blocks; each term is one sum over its block."""
     return Add(*(_whole_sum(space, term, block) for term in Add.make_args(e.expand())))
 
 
@@ -182,15 +182,15 @@ def _whole_sum(space: Space, term: Expr, block: Axis) -> Expr:
 
 
 def _free_twin(space: Space, e: Expr, block: Axis, taken: Sequence[Axis] = ()) -> Axis:
-    """An axis as long as all blocks together, which nothing in an expression lies along or binds:
-    what steps aside for it would be as long as the block.
+    """An axis as long as all blocks together that the expression neither varies along nor binds; a
+    twin made by renaming would have the block's length.
     """
     bound = {axis for node in e.atoms(ArrayNode) for axis in (*node.binds, *node.brings)}
     return space.twin(space.blocks[block], {*taken, *axes_of(e), *bound})
 
 
 def _is_entrywise(e: Expr, block: Axis) -> bool:
-    """Whether nothing in it goes along the block, or asks how long it is."""
+    """Whether nothing in it reduces or scans along the block or uses its length."""
     along = any(block in (*node.binds, *node.brings) for node in e.atoms(ArrayNode))
     return not along and not e.has(block)
 

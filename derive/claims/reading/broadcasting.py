@@ -1,7 +1,7 @@
-"""Values that meet: how their dimensions fit, and sums and products of them.
+"""Broadcasting: how dimensions of several values line up, and sums and products of such values.
 
-Two dimensions fit if their sizes are the same symbol; one of the two axes is then renamed to the
-other, and an axis that would appear twice (``x @ x.T``) gets a twin of the same size.
+Two dimensions fit if their sizes are the same symbol; one axis is then renamed to the other, and an
+axis that would appear twice (``x @ x.T``) gets a twin of the same size.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from derive.language.symbols import Axis
 
 
 def placed(space: Space, e: Expr, mapping: Mapping[Axis, Axis]) -> Expr:
-    """``e`` with its axes renamed, all at once: names may be exchanged.
+    """``e`` with its axes renamed simultaneously, so that axes may be swapped.
 
-    One is renamed at a time, to a name that is free by then, so that an axis that is bound inside
-    steps aside for it alone, and for one of its own size.
+    Axes are renamed one at a time, each to a name that is free by then, so that an axis bound
+    inside is renamed only on a real clash and keeps its size.
     """
     left = {old: new for old, new in mapping.items() if old != new}
     while left:
         old = next((old for old, new in left.items() if new not in left), None)
-        if old is None:  # a circle: one of them waits under another name
+        if old is None:  # a cycle: move one axis to a temporary name
             old = next(iter(left))
             waiting = space.twin(old, {*left, *left.values()})
             left[waiting] = left.pop(old)
@@ -63,7 +63,7 @@ def matched(
     operands: Sequence[tuple[TextValue, Labels]],
     order: Iterable[Hashable] | None = None,
 ) -> tuple[list[Expr], dict[Hashable, Axis | None]]:
-    """The operands with their axes renamed so that dimensions under one label are one axis.
+    """Rename axes so that dimensions under one label share one axis.
 
     ``operands`` are values, each with a label for every dimension. Dimensions under one label have
     one size, or size 1. Returns the expressions, and the axis of every label, in ``order``; labels
@@ -105,7 +105,7 @@ def _mismatch(space: Space, one: Axis, other: Axis, values: Sequence[TextValue])
 
 
 def _alignment_remedy(space: Space, values: Sequence[TextValue]) -> str:
-    """What would let the lower of two shapes fit the higher one."""
+    """How to reshape the value of lower rank so that it broadcasts."""
     low, *_, high = sorted(values, key=lambda value: len(value.dims))
     lower, higher = ([space.size(axis) for axis in value.dims] for value in (low, high))
     if len(lower) == len(higher) == 2 and lower == higher[::-1]:
@@ -123,7 +123,7 @@ def _alignment_remedy(space: Space, values: Sequence[TextValue]) -> str:
 
 
 def aligned(space: Space, values: Sequence[TextValue]) -> tuple[list[Expr], Dims]:
-    """The values as they broadcast against each other, and the dimensions that come out."""
+    """The values broadcast against each other, and the resulting dimensions."""
     if space.by_name or any(value.by_name for value in values):
         return [value.expression for value in values], _dims_by_name(space, values)
     rank = max(len(value.dims) for value in values)
@@ -133,7 +133,9 @@ def aligned(space: Space, values: Sequence[TextValue]) -> tuple[list[Expr], Dims
 
 
 def _dims_by_name(space: Space, values: Sequence[TextValue]) -> Dims:
-    """The union of the axes: as they lie, if they align by position too; else in their order."""
+    """The union of the axes: in positional order if they also align by position, else in their own
+    order.
+    """
     rank = max(len(value.dims) for value in values)
     found: list[set[Axis]] = [
         {v.dims[i - rank + len(v.dims)] for v in values if i >= rank - len(v.dims)} - {None}
@@ -146,7 +148,7 @@ def _dims_by_name(space: Space, values: Sequence[TextValue]) -> Dims:
 
 
 def places_of(count: TextValue) -> TextValue:
-    """0, 1, 2, ... along its axis, as numbers."""
+    """0, 1, 2, ... along its axis, as numbers instead of an index."""
     place = next((Position(axis) for axis in count.axes), Integer(0))
     return replace(count, expression=place, kind=TENSOR, whole=True)
 
@@ -158,8 +160,8 @@ def pointwise(
     extent: Extent | None = None,
     dtype: str | None = None,
 ) -> TextValue:
-    """``build`` of the entries of ``values``, broadcast, as entries of ``dtype``, or of that of the
-    values together.
+    """Apply ``build`` entry by entry to the broadcast ``values``; the result has ``dtype``, or
+    their promoted dtype.
     """
     values = [places_of(value) if value.kind == COUNT else value for value in values]
     for value in values if space.unwritten else ():
@@ -175,11 +177,11 @@ def pointwise(
         extent = sum_of(value.extent for value in values).inside()
     kind = NUMBER if all(value.kind == NUMBER for value in values) else TENSOR
     by_name = any(value.by_name for value in values)
-    dtype = dtype or promoted([*values, *[number(1, False)] * by_name])  # no bools in the notation
+    dtype = dtype or promoted([*values, *[number(1, False)] * by_name])  # the notation has no bools
     held = held_as(dtype, kind)
     e = build(*expressions)
     if space.infinite and (e.has(oo) or misplaced_infinity(e)):
-        raise Refusal("inf is no real number", "write torch.where(mask, x, -torch.inf)")
+        raise Refusal("inf is not a real number", "write torch.where(mask, x, -torch.inf)")
     if space.as_written:
         e = with_lost(e, expressions)
     return space.made(e, dims, extent, by_name=by_name, **held)

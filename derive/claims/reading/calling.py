@@ -1,4 +1,4 @@
-"""Functions of a pasted text, read where they are called: their lines stand before the call."""
+"""Functions of a pasted text, inlined where they are called."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from derive.claims.reading.held import name_of, placed_at
+from derive.claims.reading.containers import name_of, placed_at
 from derive.claims.reading.refusals import MARK, Refusal
 
 
 @dataclass(frozen=True)
 class Callee:
-    """A function of the text, and the scope that it stands in."""
+    """A function of the text, and its enclosing scope."""
 
     function: ast.FunctionDef | ast.Lambda
     scope: Any = None  # a `Scope`
 
 
 def arguments_of(function: ast.FunctionDef | ast.Lambda) -> dict[str, ast.expr | None]:
-    """The arguments of a function by name, each with its default or None."""
+    """The parameters of a function, each with its default or None."""
     own = function.args
     positional = [*own.posonlyargs, *own.args]
     defaults = [None] * (len(positional) - len(own.defaults)) + own.defaults
@@ -29,7 +29,7 @@ def arguments_of(function: ast.FunctionDef | ast.Lambda) -> dict[str, ast.expr |
 
 
 def called(scope: Any, name: str, callee: Callee, call: ast.Call) -> ast.expr:
-    """What a call of a function of the text gives; its lines stand before the line of the call."""
+    """The result of a call, whose lines are inserted before the calling line."""
     if name in scope.calling:
         raise Refusal(f"{name} calls itself", "write what it computes", call)
     wanted = arguments_of(callee.function)

@@ -1,4 +1,4 @@
-"""What a text says of each gradient, from what its names hold at the end."""
+"""Claims: the gradients that a text's names hold at the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Expr
 
-from derive.claims.reading.laying import laid_on
+from derive.claims.reading.layout import laid_out
 from derive.claims.reading.lines import TextLine
 from derive.claims.reading.memory import Cell
 from derive.claims.reading.program import TextProgram
@@ -17,14 +17,14 @@ from derive.language.symbols import Tensor
 
 @dataclass(frozen=True)
 class Claim:
-    """A text says that the gradient of ``of`` is ``actual``; ``line`` and ``source`` finished it.
+    """The text's claim that the gradient of ``of`` is ``actual``; line ``line`` (``source``)
+    completes it.
 
     Both expressions are along the axes of ``of``. ``actual`` is in values of the forward, the
-    upstream gradient, and gradients that the text does not assign. In ``given`` every other
-    gradient that the text assigned, and that was read as it stands at the end, keeps its name: as
-    if those lines were right. Both are None where the shapes do not fit (``misaligned``). ``note``
-    tells of a shape that is equal up to broadcasting. ``lines`` are those that gave values their
-    names on the way to ``given``.
+    upstream gradient, and gradients that the text does not assign. In ``given``, every other
+    gradient that the text assigned and read in its final state stays a symbol, as if those lines
+    were right. Both are None if the shapes do not fit (``misaligned``). ``note``: the shape matches
+    only up to broadcasting. ``lines``: those that named the values used in ``given``.
     """
 
     of: Tensor
@@ -39,7 +39,7 @@ class Claim:
 
 
 def claim_of(name: str, first: TextProgram, second: TextProgram) -> Claim:
-    """The claim that the cell called ``name`` makes, in both runs."""
+    """The claim of the cell called ``name``, from both runs."""
     of = first.names.adjoints[name]
     cell = first.cells[name]
     node = max(cell.node, first.bound[name], key=lambda node: node.lineno)
@@ -50,7 +50,7 @@ def claim_of(name: str, first: TextProgram, second: TextProgram) -> Claim:
         return _misaligned_claim(claim, error, first, second, name)
     try:
         given, _ = _laid(second, second.cells[name], of)
-    except Mismatch:  # with the true gradients its shapes fit no longer: it is judged as it stands
+    except Mismatch:  # the true gradients do not fit its shapes: judge it on its own
         given = actual
     lines = tuple(line for _, line in second.written if line.number <= node.lineno)
     return replace(claim, actual=actual, given=given, note=note, lines=lines)
@@ -59,8 +59,8 @@ def claim_of(name: str, first: TextProgram, second: TextProgram) -> Claim:
 def _misaligned_claim(
     claim: Claim, error: Mismatch, first: TextProgram, second: TextProgram, name: str
 ) -> Claim:
-    """A claim that does not fit; where only the gradients that it reads do not, it is judged as if
-    those were right.
+    """A claim whose shapes do not fit; if only the gradients it reads do not, judge it as if those
+    were right.
     """
     cell, again = first.cells[name], second.cells[name]
     try:
@@ -74,7 +74,7 @@ def _misaligned_claim(
 
 
 def as_written(claim: Claim, program: TextProgram) -> Claim:
-    """A claim with what was typed."""
+    """Attach the unevaluated formula to a claim."""
     cell = program.cells.get(f"d{claim.of.name}")
     if claim.actual is None or cell is None:
         return claim
@@ -89,12 +89,12 @@ def _laid(program: TextProgram, cell: Cell, of: Tensor) -> tuple[Expr, str]:
         raise Mismatch(cell.broken.problem, cell.broken.remedy)
     names = program.names
     scale = names.scales.get(f"d{of.name}", 1)
-    e, note = laid_on(program.space, cell.value, of, names.dims(of), bool(names.turned))
+    e, note = laid_out(program.space, cell.value, of, names.dims(of), bool(names.turned))
     return e / scale, note or f"taken as {words_of(scale)} times the gradient" * (scale != 1)
 
 
 def with_name(claim: Claim, by_name: TextProgram) -> Claim:
-    """A misaligned claim with what it says if its axes are aligned by name, where that fits."""
+    """Attach the reading by axis name to a misaligned claim, if one exists."""
     cell = by_name.cells.get(f"d{claim.of.name}")
     if claim.misaligned is None or cell is None or not by_name.space.by_name:
         return claim

@@ -1,7 +1,7 @@
-"""Entries read of what was read already: one read where nothing is lost between the two.
+"""Compose nested reads into one, where no entry is lost in between.
 
-``x[:, 1:]`` padded by one in front is ``x`` where the index is above 0. It is written as one `At`,
-as the mathematics of a shift is, so that the proof need not see through two.
+``x[:, 1:]`` padded by one in front is ``x`` where the index is above 0. It becomes a single `At`,
+as in the forward of a shift, so that the proof need not see through two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from derive.language.symbols import Axis, axes_of
 
 
 def read_at(definition: Definition, e: Expr, axis: Axis, index: Expr, fill: Expr = S.Zero) -> Expr:
-    """The entry of ``e`` along ``axis`` at an index, and ``fill`` where that is of none."""
+    """The entry of ``e`` at ``index`` along ``axis``, and ``fill`` where the index is out
+    of range.
+    """
     if _is_back(index, axis):
         return reversed_along(e, axis)
     if fill != 0 or axis not in axes_of(e):
@@ -44,13 +46,13 @@ def read_at(definition: Definition, e: Expr, axis: Axis, index: Expr, fill: Expr
 
 
 def _apart(e: Expr, axis: Axis) -> tuple[Expr, list[Expr]]:
-    """The factors that do not vary along the axis, and those that do."""
+    """The factors constant along the axis, and the others."""
     inside = [factor for factor in e.args if axis in axes_of(factor)]
     return Mul(*(factor for factor in e.args if factor not in inside)), inside
 
 
 def _one_read(factors: Iterable[Expr]) -> Expr | None:
-    """What is read at one index in all factors, as one read of their product."""
+    """One read of a product, if all factors are read at the same index."""
     first, *rest = factors
     if not isinstance(first, At) or first.fill != 0:
         return None
@@ -63,7 +65,9 @@ def _read(node: At) -> tuple[Axis, Expr]:
 
 
 def _composed(definition: Definition, e: At, axis: Axis, index: Expr) -> Expr | None:
-    """The index in the operand of ``e``, where an index of no entry of ``e`` is none there too."""
+    """The index into the operand of ``e``, if out-of-range indices of ``e`` are out of range there
+    too.
+    """
     inner, outer = affine(e.index), affine(index)
     if axis in axes_of(e.operand) - {e.axis} or inner.divisor != 1 or outer.divisor != 1:
         return None
@@ -78,7 +82,7 @@ def _composed(definition: Definition, e: At, axis: Axis, index: Expr) -> Expr | 
 
 
 def _ends(index: Affine) -> tuple[Expr, Expr]:
-    """The lowest and the highest of an index."""
+    """The minimum and maximum of an index."""
     lowest = highest = index.offset
     for axis, factor in index.coefficients:
         last = factor * (axis - 1)
@@ -90,7 +94,7 @@ def _ends(index: Affine) -> tuple[Expr, Expr]:
 
 
 def _is_reversed(e: Expr, axis: Axis) -> bool:
-    """Whether it is another expression in reverse."""
+    """Whether ``e`` is a reversed expression."""
     return isinstance(e, At) and e.axis == axis and _is_back(e.index, axis)
 
 
@@ -99,7 +103,9 @@ def _is_back(index: Expr, axis: Axis) -> bool:
 
 
 def reversed_along(e: Expr, axis: Axis) -> Expr:
-    """The entries in reverse; a sum so far of them, in reverse, is the sum from the end."""
+    """The entries in reverse order; a reversed cumulative sum of reversed entries is the sum from
+    the end.
+    """
     if axis not in axes_of(e):
         return e
     if _is_reversed(e, axis):
@@ -123,7 +129,7 @@ def total(e: Expr, axes: Iterable[Axis], size: Callable[[Axis], Expr]) -> Expr:
 
 
 def _in_order(e: Expr, axis: Axis) -> Expr:
-    """A term of a sum along an axis, met from its end if one of its factors is in reverse."""
+    """One term of a sum, reversed if one of its factors is."""
     factors = Mul.make_args(e)
     if not any(_is_reversed(factor, axis) for factor in factors):
         return e

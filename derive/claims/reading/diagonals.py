@@ -14,7 +14,7 @@ from derive.language.symbols import Axis
 
 
 class NamedValues(Protocol):
-    """What knows the axes and the values of a formula by their names."""
+    """The interface that looks up axes and values of a formula by name."""
 
     space: Space
 
@@ -42,5 +42,5 @@ def _pair(names: NamedValues, *nodes) -> tuple[Axis, Axis]:
     one, other = map(names.axis, nodes)
     size = names.space.definition.size
     if one == other or size(one) != size(other):
-        raise Refusal(f"{one} and {other} are no two axes of one size", USAGE["Identity"])
+        raise Refusal(f"{one} and {other} are not two axes of one size", USAGE["Identity"])
     return one, other

@@ -1,4 +1,4 @@
-"""The notation's words for entries that are read at an index: `At` and what is made of it."""
+"""The notation's words for reading entries at an index: `At` and the nodes built on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from derive.language.reading_at import At
 from derive.language.symbols import MINUS_INFINITY, axes_of, is_number_or_size
 from derive.language.windows import Flip, Pad, Shift, Slice, Window
 
-# What each takes behind the tensor and its axis: by position and by name.
+# The arguments of each word after the tensor and its axis, positional and by keyword.
 READS: dict[str, tuple[Callable[..., Expr], tuple[str, ...], frozenset[str]]] = {
     "At": (At, ("index",), frozenset({"fill"})),
     "Flip": (Flip, (), frozenset()),

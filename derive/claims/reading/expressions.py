@@ -1,6 +1,6 @@
-"""Reads one expression of a syntax tree: a table of the nodes that are understood, and no other.
+"""Read one expression of a syntax tree through a whitelist of node types.
 
-No name of a text is ever looked up in Python: names in `TextNames` and the tables of operations.
+Names are looked up in `TextNames` and the operation tables only, never in Python.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from derive.claims.reading.operations.vocabulary import (
 )
 from derive.claims.reading.refusals import Refusal, Unplaced, printable
 from derive.claims.reading.source import Source
-from derive.claims.reading.unread import FOREIGN, NO_OPERATORS
+from derive.claims.reading.unsupported import FOREIGN, NO_OPERATORS
 from derive.claims.reading.values import (
     BOOL,
     COUNT,
@@ -57,12 +57,12 @@ from derive.claims.reading.values import (
 )
 from derive.language.torch_ops.refused import refused
 
-ENDS = ("min", "max")  # the names of the pair that aminmax returns
+ENDS = ("min", "max")  # fields of torch.aminmax's result
 
 
 class ExpressionReader:
-    """Reads expressions. ``local`` gives what the text assigned to a name, or None; ``write`` is
-    told of an operation that writes into its tensor.
+    """Reads expressions. ``local`` returns the text's own value of a name, or None; ``write``
+    performs in-place operations.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ExpressionReader:
         self.notation = Notation(space, names, self.read, local)
 
     def read(self, node: ast.AST):
-        """The meaning of a node: a `TextValue`, or what Python would pass to a function."""
+        """The value of a node: a `TextValue`, or the Python argument it denotes."""
         try:
             reader = READERS.get(type(node))
             if reader is None:
@@ -90,7 +90,7 @@ class ExpressionReader:
             raise
 
     def value(self, node: ast.AST) -> TextValue:
-        """The meaning of a node that is a tensor or a number."""
+        """The value of a node that must be a tensor or a number."""
         value = self.read(node)
         if isinstance(value, TextValue):
             return value
@@ -123,7 +123,7 @@ class ExpressionReader:
         return tuple(self._all(node.elts))
 
     def _all(self, nodes: list[ast.expr]) -> list:
-        """What stands in a row, with the parts of a tuple behind a star."""
+        """The values of a sequence, with starred tuples unpacked."""
         found: list = []
         for node in nodes:
             if not isinstance(node, ast.Starred):
@@ -131,7 +131,7 @@ class ExpressionReader:
                 continue
             items = self.read(node.value)
             if not isinstance(items, tuple):
-                raise Refusal("* stands in front of no tuple", "write the values out", node)
+                raise Refusal("* must be followed by a tuple", "write the values out", node)
             found += items
         return found
 
@@ -176,7 +176,7 @@ class ExpressionReader:
 
         return pointwise(self.space, build, [a, b], dtype=BOOL)
 
-    # Names behind a dot
+    # Attributes
 
     def module(self, node: ast.AST) -> str | None:
         """The module that a dotted name stands for."""
@@ -253,7 +253,7 @@ class ExpressionReader:
         return self.method(node, x)
 
     def method(self, node: ast.Call, x: TextValue):
-        """What a method gives, called on ``x``."""
+        """The result of a method called on ``x``."""
         func = node.func
         name = func.attr
         written = name.endswith("_") and name not in OPERATIONS

@@ -1,4 +1,4 @@
-"""Formulas of entries as SymPy's expressions, and how large they are at most."""
+"""Entrywise formulas as SymPy expressions, with bounds on their size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def in_sympy(e: Tree, known: Mapping[str, Expr], as_written: bool = False) -> Ba
         return sympy.true if e.args[0] else sympy.false
     if as_written and e.kind == "quotient" and e.args[1].kind == "call":
         function, *inner = e.args[1].args
-        if function == "sqrt":  # one power, which has no value at 0
+        if function == "sqrt":  # one power, undefined at 0
             above, below = (in_sympy(part, known, True) for part in (e.args[0], *inner))
             return above * literal.raised(below, Rational(-1, 2))
     parts = [in_sympy(arg, known, as_written) for arg in e.args if isinstance(arg, Tree)]

@@ -1,4 +1,4 @@
-"""What stands in square brackets: dimensions of size 1, picked entries, shapes and pairs."""
+"""Subscripts: new dimensions, picked entries, shapes and pairs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _of_tuple(reader, items: tuple, index: ast.AST):
 
 
 def _axes(reader, x: TextValue, index: ast.AST) -> tuple[Axis, ...] | None:
-    """The axes of ``x[M, D]``, as the project prints a tensor that is met along other axes."""
+    """The axes of ``x[M, D]``, the notation for a tensor read along other axes."""
     names = index.elts if isinstance(index, ast.Tuple) else [index]
     if not isinstance(x.expression, Tensor) or len(names) != len(x.expression.home):
         return None
@@ -94,7 +94,9 @@ def _axes(reader, x: TextValue, index: ast.AST) -> tuple[Axis, ...] | None:
 
 
 def items_of(reader, index: ast.AST) -> list:
-    """What stands in the brackets, by dimension: ':', None, ..., a part, one entry or an index."""
+    """The items of a subscript, one per dimension: ':', None, ..., a slice, an integer or
+    an index.
+    """
     items: list = []
     for node in index.elts if isinstance(index, ast.Tuple) else [index]:
         if isinstance(node, ast.Slice):
@@ -113,24 +115,26 @@ def items_of(reader, index: ast.AST) -> list:
 
 
 def _end(reader, node: ast.AST | None) -> Expr | None:
-    """An end or the step of a part: a whole number, which may be made of sizes."""
+    """An end or the step of a slice: an integer or an expression in sizes."""
     found = None if node is None else reader.read(node)
     if found is None:
         return None
     is_number = isinstance(found, TextValue) and found.kind == NUMBER and found.dtype == INT
     if is_number and is_number_or_size(found.expression):
         return found.expression
-    raise Refusal("the end of a slice is a whole number or a size", REMEDY, node)
+    raise Refusal("the end of a slice must be an integer or a size", REMEDY, node)
 
 
 def advanced(items: list, x: TextValue) -> tuple[int, list[TextValue]]:
-    """The indices, which stand side by side, and the place of the first; the rest is whole."""
+    """The position of the first index tensor, and the adjacent index tensors; all other dimensions
+    are whole.
+    """
     kinds = [isinstance(item, TextValue) for item in items]
     at = kinds.index(True)
     count = kinds[at:].index(False) if False in kinds[at:] else len(items) - at
     rest = [*items[:at], *items[at + count :]]
     if any(isinstance(item, TextValue) or item not in (":", Ellipsis) for item in rest):
-        raise Refusal("indices stand side by side, beside whole dimensions", REMEDY)
+        raise Refusal("index tensors must be adjacent, and all other dimensions whole", REMEDY)
     if len(items) - rest.count(Ellipsis) > len(x.dims) or rest.count(Ellipsis) > 1:
         raise Refusal(f"the shape {x.shape} has fewer dimensions", REMEDY)
     more = len(x.dims) - len(items) if Ellipsis in rest[:at] else 0
@@ -138,17 +142,17 @@ def advanced(items: list, x: TextValue) -> tuple[int, list[TextValue]]:
 
 
 def rank_of(index: list[TextValue]) -> int:
-    """The number of dimensions that indices pick together."""
+    """The number of dimensions that the index tensors produce together."""
     return max(len(i.dims) for i in index)
 
 
 def to_front(x: TextValue, at: int, count: int) -> TextValue:
-    """``count`` dimensions at a place in front of the others."""
+    """Move ``count`` dimensions at a place to the front."""
     return replace(x, dims=(*x.dims[at : at + count], *x.dims[:at], *x.dims[at + count :]))
 
 
 def from_front(x: TextValue, at: int, count: int) -> TextValue:
-    """The first ``count`` dimensions back at their place."""
+    """Move the first ``count`` dimensions back to their place."""
     return replace(x, dims=(*x.dims[count : count + at], *x.dims[:count], *x.dims[count + at :]))
 
 

@@ -1,7 +1,7 @@
-"""Lengths of dimensions that a text makes: of a part of one, or of several one after the other.
+"""Lengths of dimensions created by a text: slices and concatenations.
 
-A length is written in the sizes that can be chosen, so that ``n // 2``, ``n - n // 2`` and an axis
-``D = Axis("D", E / 2)`` are one where E is even.
+Lengths are expressed in the free sizes, so that ``n // 2``, ``n - n // 2`` and an axis ``D =
+Axis("D", E / 2)`` are equal for even E.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from derive.language.symbols import Axis
 
 @lru_cache(maxsize=8192)
 def in_sizes(definition: Definition, e: Expr) -> Expr:
-    """``e`` in the sizes that can be chosen; what is rounded stands whole where it is known to be
-    whole.
-    """
+    """``e`` in the free sizes; floor is dropped around expressions known to be integers."""
     e = _open(definition, e)
     if not e.has(floor):
         return e
@@ -41,8 +39,8 @@ def _open(definition: Definition, e: Expr) -> Expr:
 
 @lru_cache(maxsize=256)
 def _whole_numbers(definition: Definition) -> tuple[Mapping[Expr, Expr], Mapping[Expr, Expr]]:
-    """Sizes of which a fraction is the length of an axis, written as multiples of that length: E
-    as 2*d where E/2 is one; and each d in the sizes.
+    """Sizes of which a fraction is the length of an axis, as multiples of that length: E as 2*d
+    where E/2 is one; and each d in the sizes.
     """
     numbers: dict[Expr, Expr] = {}
     back: dict[Expr, Expr] = {}
@@ -59,7 +57,7 @@ def _whole_numbers(definition: Definition) -> tuple[Mapping[Expr, Expr], Mapping
 
 
 def multiples_for(length: Expr) -> dict[Axis, int] | None:
-    """Of what a size has to be a multiple for a part of it, as ``D/2``, to be a whole number."""
+    """The divisors that sizes must have for a length such as ``D/2`` to be an integer."""
     rest, of = length.as_independent(Axis, as_Add=True)
     number, axis = of.as_coeff_Mul()
     fits = isinstance(axis, Axis) and number.is_Rational and number.q > 1 and rest.is_Integer
@@ -67,8 +65,8 @@ def multiples_for(length: Expr) -> dict[Axis, int] | None:
 
 
 def multiples_without(apart: Expr) -> dict[Axis, int] | None:
-    """Of what sizes have to be multiples for nothing to be left of a difference of lengths that
-    are rounded, as ``D - floor(D/2)`` less ``floor(D/2)``.
+    """The divisors that sizes must have for a difference of rounded lengths to vanish, such as ``D
+    - floor(D/2)`` less ``floor(D/2)``.
     """
     parts = [t for node in apart.atoms(floor) for t in Add.make_args(node.args[0].expand())]
     found: dict[Axis, int] = {}
@@ -80,16 +78,14 @@ def multiples_without(apart: Expr) -> dict[Axis, int] | None:
 
 
 def _finest(length: Expr) -> int:
-    """The largest number that a size is divided by."""
+    """The largest divisor of a size in it."""
     numbers = (n for n in length.as_coefficients_dict().values() if n.is_Rational)
     return max((int(n.q) for n in numbers), default=1)
 
 
 @lru_cache(maxsize=8192)
 def is_at_least(definition: Definition, e: Expr, least: int) -> bool:
-    """Whether a length is so large whatever the sizes are; those of all axes are at least 1. It is
-    not known of every one.
-    """
+    """Whether a length is at least ``least`` for all sizes of 1 or more; False if undecided."""
     e = in_sizes(definition, e) - least
     more = (e + 1 - in_sizes(definition, axis) for axis in definition.derived)
     return any(_never_negative(definition, term) for term in (e, *more))
@@ -108,7 +104,7 @@ def _never_negative(definition: Definition, e: Expr) -> bool:
 
 @lru_cache(maxsize=256)
 def sizes_of(definition: Definition) -> Mapping[Axis, Axis]:
-    """For every axis the symbol of its size: of several of one length that of the first."""
+    """For every axis the symbol of its size; axes of one length share the first one's."""
     first: dict[Expr, Axis] = {}
     twins = dict(definition.twins)
     for axis in definition.axes:
@@ -132,13 +128,13 @@ def with_axis(definition: Definition, length: Expr, named: str = "") -> tuple[De
 
 
 def shown(axis: Axis) -> str:
-    """The size of a dimension in a shape: an axis that a text made by its length."""
+    """The size of a dimension as shown in a shape; for an axis created by a text, its length."""
     made = axis.formula is not None and axis.name.startswith(name_of(axis.formula))
     return str(axis.formula) if made else axis.name
 
 
 def name_of(length: Expr) -> str:
-    """``T_minus_1``; of what cannot be said so, by what it is made of."""
+    """A name for a length: ``T_minus_1``; for a complicated one, a name made of its symbols."""
     if length.is_Integer:
         return f"of_{length}"
     rest, number = length.as_independent(Symbol, as_Add=True)[::-1]

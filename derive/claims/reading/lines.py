@@ -1,4 +1,4 @@
-"""The lines of a text: what they assign."""
+"""The lines of a text and the names they assign."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from derive.language.symbols import Tensor
 
 @dataclass(frozen=True)
 class TextLine:
-    """A line of a text gives ``name`` a ``value``."""
+    """A line that binds ``name`` to ``value``."""
 
     name: str
     number: int
@@ -24,13 +24,13 @@ class TextLine:
 
 
 def check_annotation(annotation: ast.AST | None) -> None:
-    """An annotation is a name, which is not looked up: ``torch.Tensor``."""
+    """Accept a name as annotation, such as ``torch.Tensor``; it is not looked up."""
     if not isinstance(annotation, (ast.Name, ast.Attribute, ast.Constant, type(None))):
         raise Refusal("this annotation is not supported", "leave it out", annotation)
 
 
 def assigned_in(statements: list[ast.stmt], names: TextNames, of: Tensor) -> dict[str, int]:
-    """The names that a text assigns, each with the first line that does."""
+    """The names that a text assigns, each with the first line that assigns it."""
     found: dict[str, int] = {}
     for statement in statements:
         for name in written_in([statement]):
@@ -42,7 +42,7 @@ def assigned_in(statements: list[ast.stmt], names: TextNames, of: Tensor) -> dic
 
 
 def written_by(node: ast.AST | None) -> ast.expr | None:
-    """What a call writes into: ``dx.add_(y)``, ``torch.add(x, y, out=dx)``."""
+    """The target that a call writes into: ``dx.add_(y)``, ``torch.add(x, y, out=dx)``."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     out = (keyword.value for keyword in node.keywords if keyword.arg == "out")
@@ -50,14 +50,14 @@ def written_by(node: ast.AST | None) -> ast.expr | None:
 
 
 def root_of(node: ast.AST) -> ast.AST:
-    """The name in ``x[1:].T[0]`` and the like, if there is one."""
+    """The name at the root of ``x[1:].T[0]``, if there is one."""
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node
 
 
 def written_in(lines: Iterable[ast.stmt]) -> set[str]:
-    """The names that lines write into, or assign again, in loops and branches too."""
+    """The names that lines write into or assign again, in loops and branches too."""
     nodes = (node for line in lines for node in ast.walk(line) if isinstance(node, ast.stmt))
     return {name for node in nodes for name in _targets(node)}
 

@@ -1,8 +1,9 @@
-"""A formula as it is written: its quotients, powers and logarithms stand as they were typed.
+"""A formula as typed: quotients, powers and logarithms are left unevaluated.
 
-SymPy makes ``x`` of ``x**2/x`` and of ``exp(log(x))``, and rightly so where both have a value. What
-torch computes has none where x is 0, or negative. So a text is read a second time with these nodes
-instead of SymPy's own operations; `plain` gives what they mean, `needs` what they need.
+SymPy turns ``x**2/x`` and ``exp(log(x))`` into ``x``, which is right wherever both are defined. In
+torch the typed form has no value where x is 0 or negative. A text is therefore read a second time
+with these nodes in place of SymPy's operations; `plain` evaluates them, `needs` lists the
+conditions under which they are defined.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ Kind = OneOf["!=", ">=", ">"]
 
 
 class AsWritten(Function):
-    """An operation that SymPy leaves alone."""
+    """An operation that SymPy does not evaluate."""
 
     is_real = True
 
     def meaning(self) -> Expr:
-        """The same with SymPy's operation."""
+        """The same operation, evaluated by SymPy."""
         raise NotImplementedError
 
     def needed(self) -> Need | None:
-        """What its operand must be, if not every number has a value."""
+        """The condition on its operand, or None if it is defined everywhere."""
         return None
 
 
@@ -64,8 +65,8 @@ class Logarithm(AsWritten):
 
 
 class BesideCancelled(AsWritten):
-    """``a``, beside ``b`` that SymPy cancelled: ``b - b``, or ``0*b``, which has a value where b
-    has.
+    """``a``, with an operand ``b`` that SymPy cancelled (``b - b``, ``0*b``): defined only where
+    ``b`` is.
     """
 
     def meaning(self) -> Expr:
@@ -74,21 +75,21 @@ class BesideCancelled(AsWritten):
 
 @dataclass(frozen=True)
 class Need:
-    """``operand > 0``, say, where an operation has a value."""
+    """A condition such as ``operand > 0`` under which an operation is defined."""
 
     kind: Kind
     operand: Expr
 
     @property
     def is_given(self) -> bool:
-        """Whether it holds for every number."""
+        """Whether the condition holds for all values."""
         e = self.operand
         known = {NOT_ZERO: e.is_nonzero, NOT_NEGATIVE: e.is_nonnegative, POSITIVE: e.is_positive}
         return known[self.kind] is True
 
 
 def with_lost(e: Expr, before: tuple[Expr, ...]) -> Expr:
-    """``e`` with the operations that were in its parts ``before``, and that SymPy cancelled."""
+    """``e`` with the unevaluated operations of its parts ``before`` that SymPy cancelled."""
     lost = set().union(*(part.atoms(AsWritten) for part in before)) - e.atoms(AsWritten)
     for node in sorted(lost, key=str):
         if not any(node in other.atoms(AsWritten) for other in lost - {node}):
@@ -97,7 +98,7 @@ def with_lost(e: Expr, before: tuple[Expr, ...]) -> Expr:
 
 
 def plain(e: Basic) -> Basic:
-    """``e`` with SymPy's own operations."""
+    """``e`` with SymPy's own operations throughout."""
     if not e.atoms(AsWritten):
         return e
     e = e.func(*map(plain, e.args))
@@ -105,7 +106,9 @@ def plain(e: Basic) -> Basic:
 
 
 def needs(e: Expr) -> dict[Need, list[AsWritten]]:
-    """What the operations in ``e`` need, unless it is given, and which of them need it."""
+    """The conditions that ``e`` needs and that do not hold everywhere, each with the operations
+    behind it.
+    """
     found: dict[Need, list[AsWritten]] = {}
     for node in sorted(e.atoms(AsWritten), key=str):
         need = node.needed()
@@ -115,8 +118,8 @@ def needs(e: Expr) -> dict[Need, list[AsWritten]]:
 
 
 def with_only(e: Basic, kept: list[AsWritten]) -> Basic:
-    """``e`` with SymPy's operations instead of all but the ``kept`` ones, and of those that
-    they stand in.
+    """``e`` with SymPy's operations except for the ``kept`` ones and the operations that contain
+    them.
     """
     if not e.atoms(AsWritten):
         return e

@@ -1,10 +1,10 @@
-"""Loops over the places along an axis, as sums and as entries: ``for i in range(N):``.
+"""Loops over the positions along an axis, read as sums and entries: ``for i in range(N):``.
 
-Inside of a loop ``x[i]`` is x at one place, of which every expression speaks: an axis of its own,
-which no dimension has. What is added to a tensor from outside is summed over that axis; what is
-written at the place ``[i]`` is written along the dimension. That is what the rounds of the loop
-come to one after the other, as long as none reads what another one wrote: where one would, or where
-one round undoes what another did, the loop is refused.
+Inside a loop, ``x[i]`` is x at one position: the loop index becomes an axis of its own that no
+dimension has. What is added to an outer tensor is summed over that axis; what is written at ``[i]``
+is written along the dimension. This equals running the rounds in order as long as no round reads
+what another wrote; a loop in which one does, or in which a round overwrites another's result, is
+refused.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ ADDS, OWN = "adds to all", "writes at its own place"
 
 
 @dataclass
-class InLoops:
-    """The loops that a line stands in: their axes, the names that are written inside, and the
-    conditions under which the line is run. ``ways`` is how every tensor from outside is written.
+class LoopContext:
+    """The loops around a line: their axes, the names written inside, and the conditions under which
+    the line runs. ``ways`` records how each outer tensor is written.
     """
 
     space: Space
@@ -56,9 +56,9 @@ class InLoops:
         return self.space.looped
 
     def enter(self, count, names: set[str]) -> TextValue:
-        """The place that the rounds go through."""
+        """Enter a loop and return its index."""
         if self.space.blocks:
-            raise Refusal("a loop over places in one over blocks", WHOLE)
+            raise Refusal("a loop over positions inside a loop over blocks", WHOLE)
         if not isinstance(count, TextValue) or count.kind != COUNT:
             raise Refusal("only loops over an axis are supported: range(N)", WHOLE)
         (axis,) = count.axes
@@ -68,7 +68,7 @@ class InLoops:
         return TextValue(Position.over(Integer(0), [inside]), (), PLACE)
 
     def enter_blocks(self, stop: TextValue, names: set[str]) -> TextValue:
-        """The block that the rounds go through."""
+        """Enter a loop over blocks and return its block."""
         along = self.space.axis_of(stop.expression, known=True)
         if along is None or self.guards or len(self.axes) > len(self.space.blocks):
             raise Refusal("blocks of this are not supported", WHOLE)
@@ -85,14 +85,14 @@ class InLoops:
             self.ways.clear()
 
     def check_read(self, name: str, made_in: Sequence[Axis]) -> None:
-        """Raises `Refusal` where a round would read what another one wrote."""
+        """Raise `Refusal` if a round would read what another one wrote."""
         for axis, names in zip(self.axes, self.written, strict=True):
             if name in names and axis not in made_in:
                 way = WHOLE if len(self.axes) == 1 else f"{WHOLE}, or {ANTI_DIAGONALS}"
                 raise Refusal("an iteration of the loop reads what another one wrote", way)
 
     def outside(self, made_in: Sequence[Axis]) -> list[Axis]:
-        """The axes of the loops that a tensor is older than."""
+        """The axes of loops inside which a tensor was not created."""
         return [axis for axis in self.axes if axis not in made_in]
 
     def note(self, serial: int, way: str) -> None:
@@ -100,14 +100,14 @@ class InLoops:
             raise Refusal("an iteration of the loop overwrites what another one wrote", WHOLE)
 
     def guarded(self, value: TextValue) -> TextValue:
-        """``value`` where the line is run, else 0."""
+        """``value`` where the conditions of the line hold, else 0."""
         if not self.guards:
             return value
         e = Mul(value.expression, *self.guards)
         return self.space.made(e, value.dims, value.extent.inside(), **held_as(value.dtype))
 
     def total(self, value: TextValue, made_in: Sequence[Axis]) -> TextValue:
-        """What all rounds add to a tensor."""
+        """The total that all rounds add to a tensor."""
         value = self.guarded(entries(value, value.dtype))
         e = value.expression
         for axis in self.outside(made_in):
@@ -122,7 +122,7 @@ class InLoops:
 
 
 def is_place(item) -> bool:
-    """Whether an index is one place: of a loop, or a label."""
+    """Whether an item indexes one position: a loop index or a label."""
     return isinstance(item, TextValue) and (
         item.kind == PLACE or (item.kind == INDEX and not item.dims)
     )
@@ -163,7 +163,7 @@ def _place_in(space: Space, axis: Axis | None, item: TextValue) -> Axis:
 
 
 def taken_at(space: Space, x: TextValue, items: list) -> TextValue:
-    """``x[i]``, ``x[i, :, j]``, ``p[y[i]]``"""
+    """``x[i]``, ``x[i, :, j]``, ``p[y[i]]``, read."""
     space.by_position = True
     e, dims = x.expression, []
     for axis, item in zip(x.dims, _by_dimension(x, items), strict=True):
@@ -180,9 +180,14 @@ def taken_at(space: Space, x: TextValue, items: list) -> TextValue:
 
 
 def written_at(
-    loops: InLoops, x: TextValue, items: list, value: TextValue, made_in: Sequence[Axis], adds: bool
+    loops: LoopContext,
+    x: TextValue,
+    items: list,
+    value: TextValue,
+    made_in: Sequence[Axis],
+    adds: bool,
 ) -> TextValue:
-    """``x`` after all rounds have put ``value`` at ``x[items]``, or added it."""
+    """``x`` after all rounds have written or added ``value`` at ``x[items]``."""
     space = loops.space
     space.by_position = True
     items = _by_dimension(x, items)

@@ -1,4 +1,4 @@
-"""The words of the notation for square matrices, in a formula."""
+"""The notation's nodes for square matrices, in a formula."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MATRICES = {node.__name__: node for node in (Cholesky, Inverse, LogDet, Solve)}
 
 
 class MatrixReader(Protocol):
-    """What is asked of the notation."""
+    """The interface of the notation that matrix nodes need."""
 
     space: Space
 
@@ -31,7 +31,7 @@ class MatrixReader(Protocol):
 
 
 def of_matrix(notation: MatrixReader, *arguments: ast.AST, name: str) -> TextValue:
-    """A node on its operands, with the axes of the rows and the columns behind them."""
+    """A matrix node on its operands, followed by the axes of rows and columns."""
     if len(arguments) < 3:
         raise Refusal(f"{name} takes a matrix and its two axes", USAGE[name])
     *operands, rows, columns = arguments

@@ -1,7 +1,7 @@
-"""The tensors of a text in memory: names that share one, and lines that write into it.
+"""Memory of a text: names that share a tensor, and lines that write into it.
 
-``a = b`` is the same tensor twice, ``a += c`` changes both, and a view of a tensor changes with it.
-Where that cannot be followed a line is refused, with ``.clone()`` as the remedy.
+``a = b`` aliases, ``a += c`` changes both names, and a view changes with its tensor. A line for
+which that cannot be followed is refused, with ``.clone()`` as the remedy.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Version = tuple[int, int]
 
 @dataclass(eq=False)
 class Cell:
-    """A tensor in memory: several names may be bound to it, and lines write into it.
+    """A tensor in memory, which several names may share and lines write into.
 
-    ``broken`` says why it holds nothing that could be read; ``line`` is the last one that wrote;
-    ``loops`` are those that it was made in.
+    ``broken``: why its content could not be read; ``line``: the last write; ``loops``: those
+    enclosing its creation.
     """
 
     serial: int
@@ -61,13 +61,13 @@ class Memory:
         return Misaligned(error.problem, error.remedy, self.source.spot_of(error.node))
 
     def own_cell(self, target: ast.Name) -> Cell:
-        """The tensor that a line writes into. Raises `Refusal` where the text did not make it."""
+        """The tensor that a line may write into. Raises `Refusal` if the text did not create it."""
         own = self.names.ours(target.id)
         cell = self.cells.get(own)
         if cell is not None:
             return cell
         if own in self.names.upstreams and self.names.of_function:
-            self.space.remark(f"writes into {target.id}: whoever passed it sees that")
+            self.space.remark(f"writes into {target.id}, which the caller sees")
             value = self.names.value(target.id, self.space)
             self.cells[own] = self.new(replace(value, storage=None), target)
             return self.cells[own]
@@ -88,7 +88,7 @@ class Memory:
     def write(
         self, cell: Cell, target: ast.AST, node: ast.stmt, change: Callable[[TextValue], TextValue]
     ) -> None:
-        """``change`` of what the tensor holds, written into it: all names that share it see it."""
+        """Write ``change`` of its content into the tensor: all names that share it see it."""
         cell.node = node
         if cell.broken is None:
             self._check_writable(cell, target)
@@ -138,7 +138,7 @@ class Memory:
 
 
 def stored_in(cell: Cell):
-    """What a cell holds, marked as what it is a view of."""
+    """The content of a cell, marked with the tensor it is a view of."""
     x = cell.value
     if not isinstance(x, TextValue) or x.kind == NUMBER:
         return x
@@ -146,8 +146,8 @@ def stored_in(cell: Cell):
 
 
 def as_if_right(names: TextNames, space: Space, of: Tensor, value: TextValue) -> TextValue:
-    """The gradient of ``of``, lying as the text's own value lies if that has all its axes, in
-    places that fit.
+    """The gradient of ``of`` in the layout of the text's own value, if that value has all its axes
+    in compatible places.
     """
     true = names.gradient(of, space)
     own = [space.size(axis) for axis in value.axes]

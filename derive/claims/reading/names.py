@@ -1,4 +1,4 @@
-"""The names that a formula may use: tensors, their gradients, sizes, and a person's own names."""
+"""The names a formula may use: tensors, their gradients, sizes, and the user's own names."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from derive.language.notation.definition import IGNORE_INDEX, Definition
 from derive.language.notation.layout import Layout, layouts_of
 from derive.language.symbols import Axis, Tensor
 
-FORWARD = "forward"  # the storage of what the forward computed
+FORWARD = "forward"  # storage of the forward's values
 MOST_DIGITS = 40  # of a number; float64 has 17
-LARGEST_EXPONENT = 400  # of 10; float64 ends at 308, and says so itself
-DIGITS_OF_EXPONENT = 6  # that are looked at: what has more is too large anyway
+LARGEST_EXPONENT = 400  # decimal; float64 ends at 308, and has its own message
+DIGITS_OF_EXPONENT = 6  # parsed; an exponent with more digits is too large anyway
 SHOWN = 30  # characters of a number in a message
 DECIMAL = re.compile(r"[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[+-]?\d+)?", re.IGNORECASE)
 KINDS = {"label": INDEX, "scalar": NUMBER}
 
 
 def exact(text: str) -> TextValue:
-    """The number that is written: 0.5 is 1/2, and 1e-5 is 1/100000."""
+    """The exact value of a literal: 0.5 is 1/2, and 1e-5 is 1/100000."""
     found = DECIMAL.fullmatch(text)
     if not found:
         raise Refusal(
@@ -54,13 +54,12 @@ def exact(text: str) -> TextValue:
 
 
 class TextNames:
-    """What the names of a text mean, before the text gives them another meaning.
+    """The meaning of names before the text assigns them.
 
-    ``let`` maps a person's names to those of the mathematics, or to numbers; ``sizes`` are names
-    of sizes that no axis has. What a block computes may also be called with the block's name in
-    front. ``turned`` are the layouts that differ from those of the mathematics; ``scales`` what
-    names of gradients hold times the gradient. Raises `NotUnderstood` where a name is mapped to an
-    unknown one.
+    ``let`` maps the user's names to those of the forward, or to numbers; ``sizes`` are names of
+    sizes that no axis has. A block's values may be written with the block's name as prefix.
+    ``turned``: layouts that differ from the forward's; ``scales``: constant factors of gradients.
+    Raises `NotUnderstood` if a name is mapped to an unknown one.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class TextNames:
         self.layouts = layouts_of(definition)
         self.turned: Mapping[str, Layout] = {}
         self.scales: Mapping[str, Expr] = {}
-        self.of_function = False  # whose upstream gradient is an array of the caller's
+        self.of_function = False  # its upstream gradient is the caller's array
         self.in_blocks = dict(self._in_blocks())
         self.let: dict[str, str | TextValue] = {**self.in_blocks}
         for theirs, ours in let.items():
@@ -117,7 +116,7 @@ class TextNames:
             self.let.setdefault(f"d{theirs}", f"d{ours}")
 
     def ours(self, name: str) -> str:
-        """The mathematics' own name for ``name``."""
+        """The forward's own name for ``name``."""
         mapped = self.let.get(name, name)
         return mapped if isinstance(mapped, str) else name
 
@@ -126,14 +125,14 @@ class TextNames:
         return self.adjoints.get(self.ours(name))
 
     def axis(self, name: str) -> Axis | None:
-        """The axis of that name, in either case if only one is meant."""
+        """The axis of that name; case is ignored if that is unambiguous."""
         if name in self.axes:
             return self.axes[name]
         found = [axis for own, axis in self.axes.items() if own.lower() == name.lower()]
         return found[0] if len(found) == 1 else None
 
     def knows(self, name: str) -> bool:
-        """Whether ``name`` stands for anything."""
+        """Whether ``name`` is defined."""
         own = self.ours(name)
         if isinstance(self.let.get(name), TextValue) or own in self.tensors or own in self.adjoints:
             return True
@@ -141,7 +140,7 @@ class TextNames:
         return ignored or own in self.sizes or self.axis(own) is not None
 
     def value(self, name: str, space: Space) -> TextValue | None:
-        """What ``name`` stands for, or None."""
+        """The value of ``name``, or None."""
         mapped = self.let.get(name, name)
         if isinstance(mapped, TextValue):
             return mapped
@@ -162,7 +161,7 @@ class TextNames:
         return None if axis is None else number(space.size(axis))
 
     def gradient(self, of: Tensor, space: Space) -> TextValue:
-        """The true gradient of a tensor, as it lies, or as many times that as the text says."""
+        """The true gradient of a tensor in its layout, times its scale."""
         e = adjoint_of(of) * self.scales.get(f"d{of.name}", 1)
         return TextValue(e, self.dims(of), by_name=space.by_name, storage=FORWARD)
 
@@ -170,7 +169,7 @@ class TextNames:
         return tuple(None if dim.one else dim.axis for dim in self.layouts[tensor.name])
 
     def in_columns(self) -> TextNames | None:
-        """The same names where examples are columns; None where that is no other layout."""
+        """The same names with examples as columns; None if that layout is no different."""
         turned = _in_columns(self.definition)
         if not turned:
             return None
@@ -179,7 +178,7 @@ class TextNames:
         return other
 
     def remedy(self, name: str, local=()) -> str:
-        """What may have been meant, and all that there is."""
+        """Suggestions for a misspelled name, and all known names."""
         known = [*self.tensors, *self.adjoints, *self.axes, *self.let, *local]
         close = difflib.get_close_matches(name[:SHOWN_NAME], known, n=1, cutoff=SIMILAR)
         close = close or [one for one in known if one.lower() == name.lower()][:1]
@@ -201,8 +200,8 @@ class TextNames:
 
 
 def _in_columns(definition: Definition) -> dict[str, Layout]:
-    """The computed tensors that would lie otherwise if examples were columns: an axis that is the
-    last one of every matrix among the inputs, such as M of X (D, M), is the last one there too.
+    """The computed tensors whose layout changes if examples are columns: an axis that is last in
+    every input matrix, such as M of X (D, M), is last in them too.
     """
     homes = [t.home for t in definition.inputs if len(t.home) > 1]
     last = {home[-1] for home in homes} - {axis for home in homes for axis in home[:-1]}

@@ -1,4 +1,4 @@
-"""The project's own notation in a formula: nodes that name their axes, and align by name."""
+"""Calls of the notation's own nodes inside a formula; nodes name their axes and align by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
 
-# What goes along an axis: how it is made, and its options.
+# Scans: the constructor of each, and its options.
 SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
     "CumSum": (CumSum, frozenset({"reverse", "exclusive"})),
     "CumProd": (CumProd, frozenset({"exclusive"})),
@@ -54,13 +54,15 @@ NODES = frozenset(
 
 
 def uses_notation(tree: ast.AST) -> bool:
-    """Whether a text is written in the notation: then its names align by name."""
+    """Whether a text uses the notation, so that its values align by axis name."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(func, ast.Name) and func.id in NODES for func in calls)
 
 
 class Notation:
-    """Reads calls of the nodes; ``read`` reads any expression, ``size`` a name that is a size."""
+    """Reads calls of the notation's nodes; ``read`` reads any expression, ``size`` the name of a
+    size.
+    """
 
     def __init__(self, space: Space, names: TextNames, read: Callable, local: Callable):
         self.space, self.names, self.read, self.local = space, names, read, local
@@ -86,7 +88,7 @@ class Notation:
         return value
 
     def axis(self, node: ast.AST, among: TextValue | None = None, what: str = "") -> Axis:
-        """The axis that is named; one of those of ``among``."""
+        """The axis that ``node`` names, restricted to the axes of ``among`` if given."""
         axis = self.known_axis(node)
         if axis is None:
             raise Refusal(
@@ -96,9 +98,7 @@ class Notation:
             )
         if among is not None and among.kind != NUMBER and axis not in among.dims:
             has = ", ".join(a.name for a in among.axes) or "none"
-            raise Refusal(
-                f"there is no axis {axis} in what {what} is taken of", f"its axes are: {has}", node
-            )
+            raise Refusal(f"{what}: the operand has no axis {axis}", f"its axes are: {has}", node)
         return axis
 
     def known_axis(self, node: ast.AST) -> Axis | None:
@@ -220,9 +220,7 @@ class Notation:
         values = [self.operand(node) for node in operands]
         along = self.axis(axis)
         if not values or not any(along in x.axes for x in values):
-            raise Refusal(
-                f"there is no axis {along} in what this goes along", USAGE["CumSum"], axis
-            )
+            raise Refusal(f"the operand has no axis {along}", USAGE["CumSum"], axis)
         axes = {along}.union(*(x.axes for x in values))
         given = {}
         for name, node in options.items():
@@ -247,15 +245,19 @@ class Notation:
         return number(parts[0].expression / (parts[1].expression if below else Integer(1)))
 
     def piecewise(self, *choices) -> TextValue:
-        """The choices from the last: each one where its condition holds, else those behind it."""
+        """Build a piecewise value from the last choice to the first."""
         result = None
         for choice in reversed(choices):
             if not isinstance(choice, ast.Tuple) or len(choice.elts) != 2:
-                raise Refusal("a choice is (value, condition)", USAGE["Piecewise"], choice)
+                raise Refusal(
+                    "each choice is a pair (value, condition)", USAGE["Piecewise"], choice
+                )
             value, condition = self.operand(choice.elts[0]), choice.elts[1]
             last = isinstance(condition, ast.Constant) and condition.value is True
             if last != (result is None):
-                raise Refusal("the last choice is (value, True)", USAGE["Piecewise"], condition)
+                raise Refusal(
+                    "the last choice must be (value, True)", USAGE["Piecewise"], condition
+                )
             if last:
                 result = value
                 continue
@@ -264,7 +266,7 @@ class Notation:
                 raise Refusal("this is not a condition", "compare: x > 0", condition)
             result = where(self.space, mask, value, result)
         if result is None:
-            raise Refusal("there is no choice", USAGE["Piecewise"])
+            raise Refusal("Piecewise has no choices", USAGE["Piecewise"])
         return result
 
 

@@ -1,7 +1,7 @@
 """Parts of dimensions: ``x[:, 1:]``, ``x[..., ::2]``, ``x[:, -1]``, read and written.
 
-A part is read as the entries at an index that is affine in the positions along it (`At`). Written
-back, it is read the other way round: 0 where the part has no entry.
+A slice is read as the entries at an affine index (`At`). A write uses the inverse index: 0 where
+the slice has no entry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEPS = "a step is a whole number above 0; torch has no others: .flip(dim) rever
 
 @dataclass(frozen=True)
 class WrittenSlice:
-    """``start:stop:step``, as it is written; None where nothing is."""
+    """``start:stop:step`` as typed; None for each part left out."""
 
     start: Expr | None
     stop: Expr | None
@@ -35,15 +35,15 @@ class WrittenSlice:
 
 @dataclass(frozen=True)
 class EntryIndex:
-    """The index of one entry: the dimension goes."""
+    """An integer index: it drops its dimension."""
 
     index: Expr
 
 
 @dataclass(frozen=True)
 class ReadRun:
-    """What is read of a dimension: entries from ``start`` in steps along ``axis``, or one where
-    that is None; the dimension goes with an `EntryIndex`.
+    """The entries a slice reads along a dimension: from ``start`` in steps along ``axis``, or a
+    single entry if ``axis`` is None; an `EntryIndex` drops the dimension.
     """
 
     axis: Axis | None
@@ -59,8 +59,8 @@ class ReadRun:
 def reread(
     space: Space, x: TextValue, place: int, axis: Axis | None, index: Expr, fill: Expr = S.Zero
 ) -> TextValue:
-    """``x`` with its dimension at ``place`` read at ``index``, which lies along ``axis``; ``fill``
-    where that is the index of no entry.
+    """``x`` with dimension ``place`` read at ``index``, which runs along ``axis``; ``fill`` where
+    the index is out of range.
     """
     old = tensor(x).dims[place]
     e = x.expression if old is None else space.read_at(x.expression, old, index, fill)
@@ -69,7 +69,7 @@ def reread(
 
 
 def taken(space: Space, x: TextValue, items: Sequence) -> TextValue:
-    """``x[items]`` for parts, entries, whole dimensions and new ones."""
+    """``x[items]`` for slices, integers, whole dimensions and None."""
     space.by_position = True
     runs = _runs(space, x, items)
     e, dims = (x if x.kind == INDEX else tensor(x)).expression, []
@@ -82,7 +82,9 @@ def taken(space: Space, x: TextValue, items: Sequence) -> TextValue:
 
 
 def _runs(space: Space, x: TextValue, items: Sequence) -> list[tuple[Axis | None, ReadRun | None]]:
-    """For each dimension what is read of it; None of a new one of size 1."""
+    """For each dimension, the axis and the entries read; the entries are None for a new dimension
+    of size 1.
+    """
     found: list[tuple[Axis | None, ReadRun | None]] = []
     old = iter(x.dims)
     used: set[Axis] = set(x.axes)
@@ -98,7 +100,7 @@ def _runs(space: Space, x: TextValue, items: Sequence) -> list[tuple[Axis | None
 
 
 def by_dimension(x: TextValue, items: Sequence) -> list:
-    """An item for every dimension, and None for each new one."""
+    """One item for every dimension, and None for each new one."""
     met = sum(item is not None and item is not Ellipsis for item in items)
     if items.count(Ellipsis) > 1 or met > len(x.dims):
         raise Refusal(f"the shape {x.shape} has fewer dimensions", "name each dimension once")
@@ -123,7 +125,7 @@ def _run(space: Space, axis: Axis | None, item, used: Iterable[Axis]) -> ReadRun
 
 
 def _place(space: Space, axis: Axis | None, index: Expr) -> Expr:
-    """Of one entry, counted from the front."""
+    """The index of one entry, counted from the front."""
     known, size = space.fixed_size(axis), space.size(axis)
     if known is not None and index.is_Integer:
         if not -known <= index < known:
@@ -141,8 +143,8 @@ def _from_front(space: Space, index: Expr, size: Expr) -> Expr:
 
 
 def run_of(space: Space, axis: Axis | None, part: tuple[Expr, Expr, int], used) -> ReadRun:
-    """From ``start`` to before ``stop`` in steps. Where these lie beyond the ends for some sizes
-    it is read for the others alone, which is said.
+    """The run from ``start`` up to ``stop`` in steps. If the ends may lie out of range for some
+    sizes, require the sizes for which they do not, and add a remark.
     """
     (start, stop, step), size = part, space.size(axis)
     known = space.fixed_size(axis)
@@ -195,7 +197,7 @@ def _stretch(space: Space, old: Axis | None, run: ReadRun) -> Stretch:
 
 
 def _without_new(value: TextValue, items: Sequence) -> TextValue:
-    """What is written, without the dimensions that the index adds."""
+    """The value to be written, without the dimensions that the index adds."""
     met = [item for item in items if not isinstance(item, EntryIndex)][::-1]
     new = [item is None for item in met[: len(value.dims)]][::-1]
     new = [False] * (len(value.dims) - len(new)) + new
@@ -206,7 +208,7 @@ def _without_new(value: TextValue, items: Sequence) -> TextValue:
 
 
 def _put_back(space: Space, e: Expr, old: Axis | None, run: ReadRun) -> Expr:
-    """``e`` along what a run was read of: 0 where it has no entry."""
+    """Scatter ``e`` back along the dimension it was sliced from: 0 outside the slice."""
     if old is None or run.index == Position(old):
         return e
     if run.axis is None:
@@ -217,7 +219,9 @@ def _put_back(space: Space, e: Expr, old: Axis | None, run: ReadRun) -> Expr:
 def read_along(
     space: Space, x: TextValue, place: int, make: Callable[[Expr, Axis], Expr]
 ) -> TextValue:
-    """``make(expression, axis)`` in the same dimensions; of one of size 1 nothing changes."""
+    """Apply ``make(expression, axis)`` along a dimension and keep the others; a dimension of size 1
+    is unchanged.
+    """
     axis = tensor(x).dims[place]
     e = x.expression if axis is None else make(x.expression, axis)
     return space.made(e, x.dims, x.extent.inside().inside(), **held_as(x.dtype))

@@ -1,7 +1,7 @@
-"""What stands around the lines of a backward where it comes from: a class, functions, imports.
+"""Extract the lines of a backward from the class, functions and imports around them.
 
-In: the syntax tree of a text as it was pasted. Out: its `Pasted` lines, one after the other, as if
-they had been typed without all that.
+In: the syntax tree of a text as it was pasted. Out: its `Pasted` lines in order, as if they had
+been typed alone.
 
 - Imports, docstrings, assertions and decorators are ignored.
 - A class is its ``forward`` and its ``backward``; what the one saves in ``ctx`` the other reads. A
@@ -9,7 +9,7 @@ they had been typed without all that.
 - ``ctx`` and ``cache`` of a backward that stands alone hold what their names say.
 - What is returned are gradients: by their names, or in the order of what the forward takes.
 
-What a name means is not asked here (``names.py``).
+Names are resolved elsewhere (``names.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from derive.claims.reading.calling import Callee, arguments_of
-from derive.claims.reading.held import GRADIENT, is_cache, is_none, name_of
+from derive.claims.reading.containers import GRADIENT, is_cache, is_none, name_of
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.roles import is_gradients_name
 from derive.claims.reading.scopes import FunctionScope, Result, spoken
@@ -33,13 +33,13 @@ GRADIENTS_OF_ALL = {"grad", "grads", "gradient"}
 
 @dataclass(frozen=True)
 class Pasted:
-    """``lines`` to be run in this order. ``takes`` are the names of what the forward takes, where
-    the text has its signature; ``returned`` the names of the gradients that are returned.
+    """``lines`` in the order they run. ``takes``: the parameters of the forward, if the text has
+    its signature; ``returned``: the gradients returned.
 
-    ``arriving`` are the names of the upstream gradients, where torch's protocol says which they
-    are; else ``arguments`` are those of a function or a method, None where there is none, and
-    ``defaults`` the numbers among their defaults. ``assumed`` says which options are taken.
-    Raises `Refusal` where nothing is left to read.
+    ``arriving``: the upstream gradients, where torch's protocol identifies them; otherwise
+    ``arguments``: the parameters of the function or method (None if there is none), with
+    ``defaults`` for those whose default is a number. ``assumed``: the options taken. Raises
+    `Refusal` if no line is left to read.
     """
 
     lines: tuple[ast.stmt, ...]
@@ -56,8 +56,8 @@ class Pasted:
 
 
 def pasted_in(tree: ast.Module, with_forward: bool = True) -> Pasted:
-    """The lines of a text. ``with_forward``: what it computes forward is read too; without, what
-    is saved there goes by its names. Raises `Refusal`.
+    """The lines of a text. With ``with_forward``, also the forward's lines; without, saved values
+    are known by name only. Raises `Refusal`.
     """
     lines = spoken(copy.deepcopy(tree).body)
     classes = [line for line in lines if isinstance(line, ast.ClassDef)]
@@ -77,13 +77,13 @@ def pasted_in(tree: ast.Module, with_forward: bool = True) -> Pasted:
 
 
 def _lambdas(lines: Iterable[ast.stmt]) -> dict[str, Callee]:
-    """The functions that are lambdas with a name."""
+    """Lambdas assigned to a name, as functions."""
     named = [n for n in lines if isinstance(n, ast.Assign) and isinstance(n.value, ast.Lambda)]
     return {name_of(n.targets[0]): Callee(n.value) for n in named}
 
 
 def _is_setting(line: ast.stmt) -> bool:
-    """Whether a line beside functions gives a number a name."""
+    """Whether a line beside functions assigns a number to a name."""
     return isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant)
 
 
@@ -132,7 +132,7 @@ def _of_class(
 
 
 def _by_method(methods: Iterable[ast.FunctionDef], context: str) -> dict[str, Callee]:
-    """The other methods of a class, as they are called."""
+    """The other methods of a class, by the name that calls them."""
     found = {}
     for method in methods:
         function = copy.deepcopy(method)
@@ -144,7 +144,7 @@ def _by_method(methods: Iterable[ast.FunctionDef], context: str) -> dict[str, Ca
 
 
 def _signature(function: ast.FunctionDef, scope: FunctionScope, context: set[str]) -> dict:
-    """What is known of the arguments of a backward."""
+    """The arguments of a backward, as far as its signature says."""
     wanted = {n: d for n, d in arguments_of(function).items() if n not in context}
     read = scope.caches | {
         n
@@ -161,7 +161,7 @@ def _signature(function: ast.FunctionDef, scope: FunctionScope, context: set[str
 
 
 def _set_up(setup: ast.FunctionDef, scope: FunctionScope, takes: Sequence[str]) -> list[ast.stmt]:
-    """The lines of ``setup_context(ctx, inputs, output)``, after those of the forward."""
+    """The lines of ``setup_context(ctx, inputs, output)``, placed after the forward's."""
     context, inputs, output = (*arguments_of(setup), "", "", "")[:3]
     scope.context.add(context)
     given = ast.Tuple([scope.named(name) for name in takes], ast.Load())
@@ -182,7 +182,7 @@ def _of_functions(
     top = [f for f in functions if f.name not in called]
     if not back and len(top) == 1:
         back = [f for f in top if any(map(is_cache, arguments_of(f)))]
-    if not back and len(top) == 1:  # both directions in one, or a derivative
+    if not back and len(top) == 1:  # forward and backward in one, or a backward
         return _of_one(top[0], known)
     if len(back) != 1:
         what = "several functions are backwards" if back else "none of these is a backward"
@@ -206,7 +206,7 @@ def _of_functions(
 
 
 def _of_one(function: ast.FunctionDef, known: Mapping[str, Callee]) -> Pasted:
-    """A function that computes both ways, or one that is called after the derivative it returns."""
+    """A function that computes both directions, or one named after the derivative it returns."""
     arguments = tuple(arguments_of(function))
     scope = FunctionScope(parameters=arguments, functions=known)
     scope.options(function)
@@ -224,8 +224,8 @@ def _returning(
     arriving: Sequence[str],
     signature: Sequence[str] = (),
 ) -> Pasted:
-    """The lines with what is returned as the last of them: ``return a, None, b`` are ``dx = a`` and
-    ``dbias = b`` for a forward that takes x, weight and bias.
+    """The lines followed by assignments of what is returned: ``return a, None, b`` becomes ``dx =
+    a`` and ``dbias = b`` for a forward that takes x, weight and bias.
     """
     takes, arriving = tuple(takes), tuple(arriving)
     known = {"takes": takes or tuple(signature), "arriving": arriving}
@@ -234,7 +234,7 @@ def _returning(
         return Pasted(tuple(lines), returned=stored, **known)
     result = scope.result
     entries, parts = result.entries, result.parts
-    if scope.name and takes and not entries:  # the backward of a class: by position
+    if scope.name and takes and not entries:  # backward of a class: by position
         pairs = [(f"d{n}", p) for n, p in zip(takes, parts, strict=False) if not is_none(p)]
     else:
         alone = not takes
@@ -248,8 +248,8 @@ def _returning(
 
 
 def _gradient(name: str, takes: Sequence[str], alone: bool) -> str:
-    """``dx`` for ``dx``, ``grad_x``, ``x_grad``; empty for what is no gradient. Of a function that
-    is both directions these are the gradients of what it takes; the rest is what it computes.
+    """``dx`` for ``dx``, ``grad_x`` and ``x_grad``; empty for any other name. If one function
+    computes both directions, only gradients of its arguments count.
     """
     if name in GRADIENTS_OF_ALL and takes:
         return f"d{takes[0]}"

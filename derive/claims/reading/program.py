@@ -1,7 +1,7 @@
-"""Reads a backward of several lines: what its names hold at the end.
+"""Run a backward of several lines symbolically; the result is what its names hold at the end.
 
-Names are bound as Python binds them, and tensors are written into as torch writes (``memory.py``).
-A line whose shapes do not fit breaks the names that it assigns, and no other.
+Names are bound as in Python, and tensors are written into as in torch (``memory.py``). A line whose
+shapes do not fit breaks only the names it assigns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from derive.claims.reading.lines import (
     written_by,
     written_in,
 )
-from derive.claims.reading.loops import ADDS, WHOLE, InLoops
+from derive.claims.reading.loops import ADDS, WHOLE, LoopContext
 from derive.claims.reading.memory import Cell, Memory, Version, as_if_right, stored_in
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.dtypes import in_place
@@ -31,20 +31,19 @@ from derive.claims.reading.parts import EntryIndex, taken
 from derive.claims.reading.refusals import Mismatch, Refusal, Unplaced, printable
 from derive.claims.reading.source import Source
 from derive.claims.reading.stores import Store, stored, stored_in_blocks, stored_in_loop
-from derive.claims.reading.unread import STATEMENTS
+from derive.claims.reading.unsupported import STATEMENTS
 from derive.claims.reading.unwritten import check_written
 from derive.claims.reading.values import INT, MASK, NUMBER, Space, TextValue, entries
 from derive.claims.reading.views import put_back, viewed
 from derive.language.symbols import Tensor, is_number_or_size
 
 ROUNDS = f"write dx += ..., or {WHOLE}"
-MOST_PARTS = 16  # names on the left of one line
+MOST_PARTS = 16  # targets of one assignment
 
 
 class TextProgram:
-    """Runs the lines of a text, symbolically. ``finals`` are the versions of gradients that stand
-    at the end, where they are known: a line that reads one of them is given the true gradient,
-    times the number of ``names.scales``.
+    """Runs the lines of a text symbolically. ``finals`` are the final versions of gradients, where
+    known: a line that reads one is given the true gradient, times its factor in ``names.scales``.
     """
 
     def __init__(
@@ -63,15 +62,15 @@ class TextProgram:
         self.upstream: Expr | None = None
         self.reads_upstream = False
         self.expressions = ExpressionReader(source, space, names, self.lookup, self.write_into)
-        self.loops = InLoops(space)
+        self.loops = LoopContext(space)
         self.assigned: dict[str, int] = {}
-        self.typed: dict[str, str] = {}  # what the text calls its names
-        self.written: list[tuple[Version, TextLine]] = []  # all that names have held
+        self.typed: dict[str, str] = {}  # the text's own spelling of names
+        self.written: list[tuple[Version, TextLine]] = []  # every version of every name
 
     # Names
 
     def lookup(self, name: str):
-        """What the text assigned to a name; None where it did not."""
+        """The text's value of a name; None if it assigned none."""
         own = self.names.ours(name)
         self.reads_upstream |= own in self.names.upstreams
         cell = self.cells.get(own)
@@ -85,7 +84,7 @@ class TextProgram:
                 raise self._inherited(cell, name)
             return self.names.gradient(of, self.space)
         others = (name for name in self.finals if name != own)
-        for other in (own, *others):  # two names may be one tensor: the one that is read, if right
+        for other in (own, *others):  # two names may alias: prefer the version that is right
             if self.finals.get(other) == cell.version and self.cells.get(other) is cell:
                 return as_if_right(self.names, self.space, self.names.adjoints[other], cell.value)
         return stored_in(cell)
@@ -111,7 +110,7 @@ class TextProgram:
     # Statements
 
     def run(self, statements: list[ast.stmt]) -> None:
-        """Every statement in its order. Raises `Refusal`."""
+        """Run every statement in order. Raises `Refusal`."""
         self.assigned = assigned_in(statements, self.names, self.of)
         self.last = statements[-1]
         self.run_all(statements)
@@ -120,7 +119,9 @@ class TextProgram:
                 try:
                     check_written(cell.value.expression)
                 except Refusal as error:
-                    raise Refusal(f"not all of {own} is written", error.remedy, cell.node) from None
+                    raise Refusal(
+                        f"{own} is only partly written", error.remedy, cell.node
+                    ) from None
 
     def run_all(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -131,12 +132,12 @@ class TextProgram:
             except Refusal as error:
                 error.node = error.node or statement
                 raise
-            except Mismatch as error:  # in a line that assigns nothing that it could break
+            except Mismatch as error:  # the line assigns nothing that could be marked broken
                 raise Refusal(error.problem, error.remedy, error.node or statement) from None
             self._note(statement)
 
     def _note(self, statement: ast.stmt) -> None:
-        """What the names hold that this line assigned, or wrote into."""
+        """Record the new versions of names that this line assigned or wrote into."""
         known = {version for version, _ in self.written}
         for own, cell in self.cells.items():
             is_new = cell.version not in known and not self.space.blocks
@@ -185,10 +186,10 @@ class TextProgram:
             if isinstance(value, tuple) and len(value) == count:
                 return [self.memory.new(part, node) for part in value]
             found = len(value) if isinstance(value, tuple) else 1
-        raise Refusal(f"{count} names, but {found} values", "write as many", target)
+        raise Refusal(f"{count} names, but {found} values", "write one name for each value", target)
 
     def _evaluated(self, node: ast.AST, statement: ast.stmt) -> Cell:
-        """The tensor that an expression gives: a new one, or the one that a name is bound to."""
+        """The cell that an expression yields: a new one, or one already bound."""
         if isinstance(node, ast.Name):
             cell = self.cells.get(self.names.ours(node.id))
             if cell is not None and not is_number(cell.value):
@@ -209,7 +210,7 @@ class TextProgram:
         if own in self.names.upstreams:
             self._assign_upstream(own, cell, target)
         if own in self.names.adjoints and not isinstance(cell.value, TextValue) and not cell.broken:
-            raise Refusal(f"{own} is a tensor, and this is none", "assign an expression", node)
+            raise Refusal(f"{own} is a tensor, but this is not", "assign an expression", node)
         if self.loops.axes:
             before = self.cells.get(own)
             if before is not None and self.loops.outside(before.loops):
@@ -232,7 +233,7 @@ class TextProgram:
         self.upstream = value.expression
 
     def _expression(self, node: ast.Expr | ast.Return) -> None:
-        """The last line may be the formula itself; another one writes into a tensor."""
+        """An expression statement: the formula itself if last, otherwise an in-place write."""
         value = node.value
         if value is None or (isinstance(value, ast.Constant) and isinstance(value.value, str)):
             return
@@ -257,7 +258,7 @@ class TextProgram:
             raise Refusal("this is not a tensor", "write one expression", value)
 
     def _appends(self, node: ast.expr) -> bool:
-        """``parts.append(x)`` of a list that the text began."""
+        """Handle ``parts.append(x)`` on a list the text created."""
         func = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
         if not isinstance(func, ast.Attribute) or func.attr != "append" or node.keywords:
             return False
@@ -300,10 +301,10 @@ class TextProgram:
         del self.loops.guards[guards:]
         self.loops.leave()
         for name in [n for n, cell in self.memory.cells.items() if {*inside} & {*cell.loops}]:
-            del self.memory.cells[name]  # what the last round left behind
+            del self.memory.cells[name]  # left over from the last round
 
     def _blocks(self, node: ast.For, ends: list[ast.expr]) -> tuple[Named, TextValue]:
-        """The names of a loop over ``range(0, N, C)``, and N."""
+        """The names in a loop over ``range(0, N, C)``, and N."""
         start, stop, step = map(self.expressions.value, ends)
         sizes = all(v.kind == NUMBER and v.dtype == INT for v in (start, stop, step))
         if not sizes or start.expression != 0 or not step.expression.is_positive:
@@ -322,7 +323,7 @@ class TextProgram:
         return Named(node.target.id, means(step), means(stop)), stop
 
     def branch(self, node: ast.If) -> None:
-        """In a loop, the lines of both branches, each where its condition holds."""
+        """Run both branches of an ``if`` in a loop, each guarded by its condition."""
         test = self.expressions.value(node.test) if self.loops.axes else None
         if test is None or test.kind != MASK or test.dims:
             raise Refusal(*STATEMENTS[ast.If], node)
@@ -332,7 +333,7 @@ class TextProgram:
             guards.append(condition)
             self.run_all(lines[:-1] if skips else lines)
             guards.pop()
-            if skips:  # what follows is run where this branch is not taken
+            if skips:  # the rest runs only if this branch is not taken
                 guards.append(1 - condition)
                 if lines is node.body:
                     self.run_all(node.orelse)
@@ -370,7 +371,7 @@ class TextProgram:
             self.memory.write(cell, node.target, node, with_all_rounds)
 
     def _added(self, cell: Cell, operate: Callable, value: TextValue) -> TextValue:
-        """What all rounds of the loops around a line add to a tensor."""
+        """The total that all rounds of the enclosing loops add to a tensor."""
         if not self.loops.guards and not self.loops.outside(cell.loops):
             return value
         if operate not in (plus, subtracted):
@@ -387,7 +388,7 @@ class TextProgram:
         operate: Callable | None = None,
         combined: Callable | None = None,
     ) -> None:
-        """``x[index] = value``, or with an operator ``x[index] += value``."""
+        """``x[index] = value``, or ``x[index] += value`` with an operator."""
         if not isinstance(target.value, ast.Name):
             part = self.expressions.value(target.value)
             how = Store(operate, combined)
@@ -411,11 +412,13 @@ class TextProgram:
         self.memory.write(cell, target, node, change)
 
     def write_into(self, target: ast.expr, x: TextValue, new: TextValue) -> TextValue:
-        """``x.add_(y)``: into the tensor of a name, or into one that nothing else sees. What is
-        written into a view of a name is put back where it was read.
+        """``x.add_(y)`` into a named tensor or a temporary; a write into a view reaches
+        its base.
         """
         if not isinstance(new, TextValue):
-            raise Refusal("this writes no tensor", "write dx.add_(...), dx.mul_(...)", target)
+            raise Refusal(
+                "this does not write into a tensor", "write dx.add_(...), dx.mul_(...)", target
+            )
         new = entries(in_place(x, new), x.dtype)
         same_shape(self.space, x, new, "an in-place write cannot change the shape")
         if x.storage is None:
@@ -423,7 +426,7 @@ class TextProgram:
         name = viewed(target)
         cell = self.memory.own_cell(name)
         if self.loops.guards or self.loops.outside(cell.loops):
-            raise Refusal("a method that writes is read once, not in every round", ROUNDS, target)
+            raise Refusal("an in-place method in a loop is not supported here", ROUNDS, target)
         self.memory.write(
             cell,
             name,
@@ -441,7 +444,7 @@ class TextProgram:
 
 
 def _along_first(space: Space, x: TextValue) -> TextValue | tuple[TextValue, ...]:
-    """The parts of a tensor along its first dimension, where their number is known."""
+    """Unpack a tensor along its first dimension, if its length is known."""
     count = space.fixed_size(x.dims[0])
     if count is None or count > MOST_PARTS:
         return x

@@ -1,9 +1,9 @@
 """Reads a formula: text in, claims about gradients out, as expressions in named axes.
 
-The stages: `Source` bounds the text and parses it; `TextProgram` runs its lines over the whitelist
-of `Expressions`; what every gradient holds at the end is laid on the gradient's own axes
-(`laid_on`). A text of several lines is run a second time, with every gradient that it assigned and
-reads again standing for the true one, so that a line is not blamed for those above it.
+The stages: `Source` limits the text and parses it; `TextProgram` runs its lines over the whitelist
+of `Expressions`; the final value of each gradient is laid out along that gradient's axes
+(`laid_out`). A text of several lines is run a second time with the true gradient in place of every
+gradient that it assigned and reads again, so that a line is not blamed for errors above it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ from derive.language.symbols import Tensor
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text claims. ``definition`` has the twins of axes that the text needed; ``upstream``
-    is the number that it assigned to the gradient that arrives; ``single`` says that it is one
-    expression and not a backward of several lines, ``by_name`` that it is in the notation.
-    ``remarks`` are about what torch does with it and that is not seen in it; ``returned`` the names
-    of the gradients that a function returns. ``of_function`` says that it is a function with
-    arguments, and ``roles`` what those are taken for.
+    """The claims of a text. ``definition`` includes the twin axes it needed; ``upstream`` is the
+    number it assigned to the upstream gradient; ``single`` marks one expression, as opposed to a
+    backward of several lines, and ``by_name`` one in the notation. ``remarks`` state torch
+    behaviour that the text does not show; ``returned`` are the gradients a function returns.
+    ``of_function`` marks a function with arguments, and ``roles`` says how those were understood.
     """
 
     definition: Definition
@@ -66,14 +65,14 @@ def read(
     only: str | None = None,
     scales: Mapping[str, Expr] = {},
 ) -> Reading:
-    """What ``text`` claims about the gradients of ``definition``.
+    """Read the claims of ``text`` about the gradients of ``definition``.
 
-    A bare expression is about the gradient of ``of``; ``dgain = expression`` about that of gain.
-    ``let`` maps names of the text to those of the mathematics, or to numbers; ``source`` is what
-    the text is called in messages, ``sizes`` are names of sizes that no axis has, and ``only`` is
-    the gradient whose lines alone are read. Raises `NotUnderstood` for whatever cannot be read.
+    A bare expression is a claim about the gradient of ``of``; ``dgain = expression`` about that of
+    gain. ``let`` maps names of the text to names of the forward or to numbers; ``source`` is how
+    messages refer to the text, ``sizes`` are names of sizes that no axis has; with ``only``, the
+    lines of that gradient alone are read. Raises `NotUnderstood`.
 
-    Long: all but three may be left out.
+    Long: all but three arguments are optional.
     """
     text = Source(text, source)
     tree = text.parsed()
@@ -87,8 +86,8 @@ def read(
 
 
 def takes_in(text: str) -> tuple[set[str], set[str]]:
-    """The arguments of the forward, where a text has its signature, and those of them that nothing
-    reads.
+    """The forward's parameters, if the text has its signature, and those that the text
+    never reads.
     """
     try:
         tree = Source(text, "").parsed()
@@ -101,7 +100,7 @@ def takes_in(text: str) -> tuple[set[str], set[str]]:
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What is known of the names of a text: the arguments of `read`."""
+    """The known names of a text: the arguments of `read`."""
 
     definition: Definition
     let: Mapping[str, str | TextValue]
@@ -117,8 +116,8 @@ class KnownNames:
 def _read_pasted(
     text: Source, tree: ast.Module, known: KnownNames, of: Tensor, only: str | None
 ) -> Reading:
-    """The text with what it computes forward; where that is not read, what is saved there goes by
-    its names.
+    """Read the text with its forward; if that fails, without it, so that saved values are known by
+    name.
     """
     notation, problem = uses_notation(tree), None
     for pasted in _both(tree):
@@ -147,7 +146,7 @@ def _read_pasted(
 def _in_fitting_layout(
     text: Source, pasted: Pasted, notation: bool, names: TextNames, of: Tensor
 ) -> Reading:
-    """The reading; where its shapes do not fit, and those of examples in columns all do, that."""
+    """Read the text; if its shapes do not fit but do with examples as columns, use that layout."""
     reading = _read(text, pasted, notation, names, of)
     turned = names.in_columns() if any(c.misaligned for c in reading.claims) else None
     if turned is None:
@@ -163,7 +162,7 @@ def _in_fitting_layout(
 
 
 def _both(tree: ast.Module) -> list[Pasted]:
-    """The text with what it computes forward, where that is read, and without it."""
+    """The text with its forward, if it can be read, and without it."""
     try:
         first = pasted_in(tree)
     except Refusal as error:
@@ -174,13 +173,13 @@ def _both(tree: ast.Module) -> list[Pasted]:
     other = pasted_in(tree, with_forward=False)
     try:
         same = [*map(ast.dump, first.lines)] == [*map(ast.dump, other.lines)]
-    except ValueError:  # a number that is too long to print, which either reading refuses
+    except ValueError:  # an integer too long to print; both readings refuse it
         same = True
     return [first] if same else [first, other]
 
 
 def _with_defaults(pasted: Pasted, names: TextNames) -> tuple[ast.stmt, ...]:
-    """The lines, with the numbers that arguments have as defaults and that nothing else says."""
+    """The lines, preceded by arguments' numeric defaults that nothing else defines."""
     free = [t.name for t, _ in names.definition.scalars if t.name not in (pasted.arguments or ())]
     lines = []
     for name, default in pasted.defaults.items():
@@ -229,7 +228,7 @@ def _read(text: Source, pasted: Pasted, notation: bool, names: TextNames, of: Te
 
 
 def _roles(pasted: Pasted, names: TextNames) -> tuple[str, ...]:
-    """The arguments that are upstream gradients under names of their own."""
+    """Upstream gradients among the arguments that have names of their own."""
     pairs = ((own, names.ours(own)) for own in (*(pasted.arguments or ()), *pasted.arriving))
     return tuple(f"{own}={up}" for own, up in dict(pairs).items() if own != up in names.upstreams)
 
@@ -237,7 +236,7 @@ def _roles(pasted: Pasted, names: TextNames) -> tuple[str, ...]:
 def _first(
     text: Source, names: TextNames, of: Tensor, lines: list[ast.stmt], notation: bool
 ) -> TextProgram:
-    """The lines as they stand; of what sizes are taken to be multiples is known in all of them."""
+    """The lines as they stand; assumptions about divisible sizes hold in all of them."""
     first = TextProgram(text, Space(names.definition, notation), names, of)
     first.run(lines)
     if not first.space.divided:
@@ -254,7 +253,7 @@ def _again(
     lines: list[ast.stmt],
     finals: Mapping[str, Version] | None = None,
 ) -> TextProgram:
-    """The same lines under other assumptions; ``first`` where they cannot be read so."""
+    """The same lines under other assumptions; ``first`` if they cannot be read so."""
     program = TextProgram(first.source, space, first.names, first.of, finals)
     try:
         program.run(lines)
@@ -264,8 +263,8 @@ def _again(
 
 
 def _upstream(program: TextProgram, pasted: Pasted) -> Expr | None:
-    """The number that arrives: one that the text says, or the default of an argument that nothing
-    reads.
+    """The upstream gradient as a number: assigned in the text, or the default of an argument
+    nothing reads.
     """
     unread = [n for n in pasted.arriving if n in pasted.defaults and not program.reads_upstream]
     if len(unread) == len(program.names.upstreams) == 1:

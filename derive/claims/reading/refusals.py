@@ -1,7 +1,8 @@
-"""What is said where a text cannot be read, and where torch would align other axes than were meant.
+"""Errors for text that cannot be read, and for axes that torch would align by position.
 
-Inside the reader a `Refusal` or a `Mismatch` is raised without a place; whoever reads the syntax
-tree adds the node, and at the door the two become `NotUnderstood` and `Misaligned`.
+Inside the reader a `Refusal` or a `Mismatch` is raised without a position; the caller that holds
+the syntax tree adds the node, and at the public boundary they become `NotUnderstood` and
+`Misaligned`.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from sympy import Expr
 
 from derive.language.errors import Place, QuestionError
 
-SHOWN_NAME = 60  # characters of a name in a message; no longer one is looked for either
-SIMILAR = 0.6  # of a name: difflib's own measure of what was meant
+SHOWN_NAME = 60  # characters of a name in a message; longer names get no suggestions
+SIMILAR = 0.6  # cutoff of difflib for suggestions
 
-MARK = "§"  # stands between a function and a name in it, inside the reader alone
+MARK = "§"  # separates function and local name, inside the reader only
 SCOPED = re.compile(rf"[\w.]*{MARK}")
 
-WINDOW = 92  # columns of a line that are shown around the caret
+WINDOW = 92  # columns shown around the caret
 
 
 def as_typed(words: str) -> str:
-    """Words about names of functions, with the names as they are typed there."""
+    """Replace internal names of functions' locals by the names typed."""
     return SCOPED.sub("", words)
 
 
 class Unplaced(Exception):
-    """A problem and its remedy, on the way to the place in the text that they are about."""
+    """A problem and its remedy, not yet placed in the text."""
 
     def __init__(self, problem: str, remedy: str = "", node: ast.AST | None = None):
         self.problem, self.remedy, self.node = as_typed(problem), as_typed(remedy), node
@@ -38,16 +39,16 @@ class Unplaced(Exception):
 
 
 class Refusal(Unplaced):
-    """What is written cannot be read."""
+    """The text cannot be read."""
 
 
 class Mismatch(Unplaced):
-    """What is written can be read, but its shapes do not fit, or fit by accident."""
+    """The text can be read, but its shapes do not fit, or fit only by accident."""
 
 
 @dataclass(frozen=True)
 class Caret:
-    """A place in a text: the line as it can be shown, and the column of the caret in it."""
+    """A position in a text: the line to show, and the column of its caret."""
 
     source: str
     line: int
@@ -59,7 +60,7 @@ class Caret:
 
 
 class NotUnderstood(QuestionError):
-    """A formula that is not read: the problem, the place with a caret, what is allowed there."""
+    """A formula that cannot be read: the problem, its position with a caret, and the remedy."""
 
     def __init__(self, problem: str, remedy: str = "", spot: Caret | None = None):
         place = Place(spot.source, spot.line) if spot else None
@@ -77,10 +78,10 @@ class NotUnderstood(QuestionError):
 
 @dataclass(frozen=True)
 class Misaligned:
-    """Shapes that torch refuses, or aligns by position where that is not what was meant.
+    """Shapes that torch refuses, or aligns by position against the intention.
 
-    ``by_name`` is what the same text says if its axes are aligned by their names, as in the
-    project's notation; None where that does not fit either, or torch's dimension numbers are in it.
+    ``by_name`` is the reading of the same text with axes aligned by name, as in the notation; None
+    if that does not fit either, or if the text uses dimension numbers.
     """
 
     problem: str
@@ -96,13 +97,13 @@ class Misaligned:
 
 
 def printable(text: str, longest: int = SHOWN_NAME) -> str:
-    """``text`` on one line and without control characters: a terminal shows it as it is."""
+    """``text`` on one line and without control characters, safe for a terminal."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def spot_in(line: str, number: int, column: int, source: str) -> Caret:
-    """The place before the character ``column`` of a line, with so much of it as fits a screen."""
+    """The position before character ``column`` of a line, with as much of it as fits a screen."""
     column = max(0, min(column, len(line)))
     first = max(0, column - 2 * WINDOW // 3) if len(line) > WINDOW else 0
     last = min(len(line), first + WINDOW)
@@ -113,7 +114,7 @@ def spot_in(line: str, number: int, column: int, source: str) -> Caret:
 
 
 def _columns(character: str) -> int:
-    """The columns that a terminal gives to a character."""
+    """The width of a character on a terminal."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,7 +1,7 @@
-"""The arguments of a pasted function: upstream gradients, and values under names of their own.
+"""Roles of a pasted function's arguments: upstream gradients, and inputs under other names.
 
-In: names of arguments, and the mathematics' `TextNames`. Out: which of them are upstream gradients,
-as far as their names say so; an argument that is named like a value of the forward is that value.
+In: argument names, and the forward's `TextNames`. Out: the upstream gradients, as far as names
+tell; an argument named like a value of the forward is that value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from derive.claims.reading.names import TextNames
 
-# What people call an upstream gradient, whatever it is the gradient of.
+# Common names for an upstream gradient, whatever its tensor.
 UPSTREAM = re.compile(
     r"""_?(
     g | gy | go | gout | gradients? | grads? | up | upstream\w* | delta s? | cotangents? | ct
@@ -31,7 +31,7 @@ OTHER_WORDS = re.compile(  # that begin with d
     | efault | t | p | esired | ense | own | ot | f | im\d | rop_\w+ | etach | iv)""",
     re.VERBOSE,
 )
-# Words for one role in the field: a name of one line means the one input that goes by another.
+# Synonyms: a name in a row may stand for the one input named in the same row.
 MEANINGS = (
     "target targets t y y_true ytrue true truth gt ground_truth label labels actual expected "
     "desired y_target targ tgt",
@@ -58,21 +58,21 @@ TARGETS, *_ = GROUPS = tuple(frozenset(words.split()) for words in MEANINGS)
 
 
 def is_gradients_name(name: str) -> bool:
-    """Whether a name says that it is the gradient of something."""
+    """Whether a name is one for a gradient."""
     if UPSTREAM.fullmatch(name):
         return True
     return bool(OF_SOMETHING.fullmatch(name)) and not OTHER_WORDS.fullmatch(name)
 
 
 def is_target(name: str) -> bool:
-    """Whether a name is one for what a prediction is compared with."""
+    """Whether a name is one for a loss's target."""
     return name.lower() in TARGETS
 
 
 def upstream_arguments(arguments: Sequence[str], names: TextNames) -> dict[str, str]:
-    """The arguments that are upstream gradients by their names, each with the gradient's own name.
+    """The arguments that are upstream gradients by name, each with the gradient's own name.
 
-    Empty where none is, and where it is not clear which ones are.
+    Empty if there are none or the names are ambiguous.
     """
     ups = names.upstreams
     said = [theirs for theirs, ours in names.let.items() if ours in ups]
@@ -97,7 +97,7 @@ def upstream_arguments(arguments: Sequence[str], names: TextNames) -> dict[str, 
 
 
 def meant_by_words(unknown: Iterable[str], names: TextNames) -> dict[str, str]:
-    """The unknown names that are other words for one input, and no other name is one for that."""
+    """Unknown names that are a synonym for exactly one input."""
     own = [t.name for t in names.definition.differentiable if not is_target(t.name)]
     inputs = [t.name for t in (*names.definition.inputs, *(t for t, _ in names.definition.scalars))]
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The lines of one function of a pasted text, with its names as they are outside of it."""
+"""One function of a pasted text: its lines, with local names made unique."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from derive.claims.reading.calling import Callee, arguments_of, called
-from derive.claims.reading.held import (
+from derive.claims.reading.containers import (
     GRADIENT,
     copied,
     entry_of,
@@ -26,7 +26,7 @@ SILENT = (ast.Import, ast.ImportFrom, ast.Assert, ast.Delete, ast.Pass, ast.Glob
 SAVED = {"saved_tensors", "saved_variables", "saved_values"}
 SAVE, ASKED = "save_for_backward", "needs_input_grad"
 ABOUT_CONTEXT = {"mark_dirty", "mark_non_differentiable", "set_materialize_grads"}
-# Contexts in which the same is computed: of autocast, in the precision of the reference.
+# Contexts that do not change the formula; autocast only changes the dtype.
 AUTOCASTS = [f"{module}autocast" for module in ("torch.", "torch.amp.", "torch.cuda.amp.", "amp.")]
 WITHOUT_MEANING = {
     *("torch.no_grad", "torch.enable_grad", "torch.inference_mode", "torch.set_grad_enabled"),
@@ -39,7 +39,7 @@ ADDED_AT_USAGE = "write np.add.at(x, index, value)"
 
 
 def spoken(lines: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The lines without those that compute nothing."""
+    """The lines that compute something."""
     return [line for line in lines if not isinstance(line, SILENT) and not _is_silent(line)]
 
 
@@ -56,7 +56,7 @@ def _is_silent(line: ast.stmt) -> bool:
 
 @dataclass(frozen=True)
 class Result:
-    """What a function returns, and where."""
+    """The returned expression and its position."""
 
     node: ast.expr
     statement: ast.Return
@@ -67,19 +67,18 @@ class Result:
 
     @property
     def entries(self) -> list[tuple[str, ast.expr]]:
-        """The entries of dictionaries among the parts, each with the gradient that it is."""
+        """The entries of returned dictionaries, each with the gradient that it is."""
         held = (part for part in self.parts if isinstance(part, ast.Dict))
         pairs = (pair for own in held for pair in zip(own.keys, own.values, strict=True))
         return [(name_of_entry("grads", key.value), value) for key, value in pairs]
 
 
 class FunctionScope(ast.NodeTransformer):
-    """The names of a function: ``name`` stands in front of what it assigns, ``forward§mean``, if
-    another function is read beside it. ``context`` are the names of its ``ctx`` or ``self``, whose
-    attributes are names; ``held`` is what the forward saved there, None where that is not known,
-    and ``attributes`` those that it assigned. ``parameters`` are the arguments of a backward:
-    tuples and dictionaries among them hold what their names and keys say. ``functions`` are those
-    of the text that are called by their names.
+    """The scope of a function. ``name`` prefixes its local names (``forward§mean``) if another
+    function is read beside it. ``context``: names of its ``ctx`` or ``self``, whose attributes are
+    read as names; ``held``: what the forward saved there, None if unknown; ``attributes``: those
+    the forward assigned. ``parameters``: arguments of a backward; tuples and dictionaries among
+    them are unpacked by names and keys. ``functions``: functions of the text, by name.
     """
 
     def __init__(
@@ -99,28 +98,28 @@ class FunctionScope(ast.NodeTransformer):
         self.calling: tuple[str, ...] = ()
         self.attributes: set[str] = set()
         self.saved: list[str] = []
-        self.gradients: list[str] = []  # that are assigned to attributes: self.dW
-        self.meant: dict[str, ast.expr] = {}  # what a name stands for in this function
-        self.assumed: dict[str, None] = {}  # about arguments with a default
-        self.before: list[ast.stmt] = []  # lines that the one that is read needs
+        self.gradients: list[str] = []  # assigned to attributes: self.dW
+        self.meant: dict[str, ast.expr] = {}  # local names and what they refer to
+        self.assumed: dict[str, None] = {}  # remarks on arguments with a default
+        self.before: list[ast.stmt] = []  # lines that must precede the current one
         self.result: Result | None = None
 
     def take(self, result: Result | None, caches: Iterable[str]) -> None:
-        """What a forward returned behind its output is the cache of this backward."""
+        """Take what a forward returned after its output as the cache of this backward."""
         for cache in caches if result and len(result.parts) > 1 else ():
             self.meant[cache] = result.parts[-1]
             self.caches.discard(cache)
             self.parameters.discard(cache)
 
     def beside(self, callee: str, name: str) -> FunctionScope:
-        """The scope of a function that is called here."""
+        """The scope of a function called from here."""
         inner = FunctionScope(name, self.context, functions=self.functions)
         inner.calling = (*self.calling, callee)
         inner.attributes, inner.held = self.attributes, self.held
         return inner
 
     def after(self, forward: FunctionScope) -> None:
-        """What a forward left in its attributes is there."""
+        """Take over the attributes that a forward assigned."""
         self.held, self.attributes = forward.saved, forward.attributes
         own = [name for name in forward.meant if name.partition(".")[0] in forward.context]
         for name in own:
@@ -128,13 +127,13 @@ class FunctionScope(ast.NodeTransformer):
                 self.meant[f"{context}.{name.partition('.')[2]}"] = forward.meant[name]
 
     def options(self, function: ast.FunctionDef) -> None:
-        """Arguments that choose are taken at their defaults."""
+        """Take arguments that select a branch at their defaults."""
         for name, default in arguments_of(function).items():
             if isinstance(default, ast.Constant) and isinstance(default.value, (str, bool)):
                 self.meant[name] = default
 
     def lines(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The lines up to the return, which is the `result`."""
+        """The lines up to the return statement, which becomes `result`."""
         made: list[ast.stmt] = []
         body = spoken(body)
         for i, line in enumerate(body):
@@ -143,12 +142,12 @@ class FunctionScope(ast.NodeTransformer):
                     raise Refusal("lines after a return are never reached", "leave them out", line)
                 return made + self._return(line)
             made += self._visited([line])
-            if self.result is not None:  # in a branch that is taken
+            if self.result is not None:  # in a taken branch
                 break
         return made
 
     def _visited(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Lines in a loop, a branch or the function itself, each behind those that it needs."""
+        """Visit lines of a loop, a branch or the function, each after the lines it needs."""
         made: list[ast.stmt] = []
         for line in spoken(body):
             outer, self.before = self.before, []
@@ -177,8 +176,8 @@ class FunctionScope(ast.NodeTransformer):
         return self.lines(node.body)
 
     def visit_If(self, node: ast.If):
-        """The branch for a gradient that is asked for, for an argument that is given, and for the
-        default of one that chooses.
+        """Take the branch for a gradient that is asked for, an argument that is given, or the
+        default of an option.
         """
         asked = any(isinstance(n, ast.Attribute) and n.attr == ASKED for n in ast.walk(node.test))
         test = node.test
@@ -195,7 +194,7 @@ class FunctionScope(ast.NodeTransformer):
         return node
 
     def _decided(self, test: ast.expr) -> bool | None:
-        """Whether a condition on an option holds; None for one on tensors."""
+        """Whether a condition on options holds; None for a condition on tensors."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             inner = self._decided(test.operand)
             return None if inner is None else not inner
@@ -207,8 +206,8 @@ class FunctionScope(ast.NodeTransformer):
             if texts:
                 asked = ast.unparse(next(s for s in sides if not isinstance(s, ast.Constant)))
                 raise Refusal(
-                    f"which {asked} is meant is not said",
-                    f'say it in the first line of the function: {asked} = "{texts[0].value}"',
+                    f"the value of {asked} is not known",
+                    f'set it in the first line of the function: {asked} = "{texts[0].value}"',
                     test,
                 )
             return None
@@ -221,7 +220,7 @@ class FunctionScope(ast.NodeTransformer):
         return {ast.Eq: same, ast.NotEq: not same}.get(type(test.ops[0]))
 
     def visit_FunctionDef(self, node: ast.FunctionDef):
-        """A function inside of a function is read where it is called."""
+        """Inline a nested function where it is called."""
         self.functions[node.name] = Callee(node, self)
 
     def visit_Expr(self, node: ast.Expr):
@@ -259,9 +258,9 @@ class FunctionScope(ast.NodeTransformer):
                 if len(left) < len(pairs):
                     return self._visited([_tuple_assigned(left, node)] if left else [])
         if is_none(value):
-            return None  # dx = dw = None: assigned where it is asked for
+            return None  # dx = dw = None: assigned later if asked for
         if all(self._holds(target, value) for target in node.targets):
-            return None  # x, w = ctx.saved_tensors: they hold what their names say
+            return None  # x, w = ctx.saved_tensors: known by name
         if isinstance(value, ast.Lambda) and name_of(target):
             self.functions[target.id] = Callee(value, self)
             return None
@@ -300,17 +299,17 @@ class FunctionScope(ast.NodeTransformer):
         node.body = body or [ast.copy_location(ast.Pass(), node)]
         return node
 
-    # What is held
+    # Dictionaries and tuples
 
     def _place(self, node: ast.expr) -> str:
-        """What a dictionary or a tuple stands under: a name, or an attribute of the context."""
+        """The name or context attribute that holds a dictionary or tuple."""
         if isinstance(node, ast.Attribute) and name_of(node.value) in self.context:
             return f"{node.value.id}.{node.attr}"
         return name_of(node)
 
     def _holds(self, target: ast.expr, value: ast.expr) -> bool:
-        """Whether a value is all that was saved, and what that is is not known: then names that it
-        is assigned to hold what they say, and so do the parts of caches among them.
+        """Whether a value holds everything saved while its content is unknown: names unpacked from
+        it, and parts of caches, are then known by name.
         """
         if isinstance(value, ast.Attribute) and name_of(value.value) in self.context:
             unknown = value.attr in SAVED and self.held is None
@@ -327,7 +326,7 @@ class FunctionScope(ast.NodeTransformer):
         return holds
 
     def _unpacked(self, target: ast.Tuple, meant: ast.Tuple, node: ast.stmt) -> list[ast.stmt]:
-        """A tuple that is known, part by part: its names are those that stand outside."""
+        """Assign a known tuple part by part, under the outer names."""
         lines: list[ast.stmt] = []
         for own, part in zip(target.elts, meant.elts, strict=True):
             if isinstance(own, ast.Tuple) and isinstance(part, ast.Tuple):
@@ -361,7 +360,7 @@ class FunctionScope(ast.NodeTransformer):
     def _filled(
         self, place: str, shown: Mapping[str, ast.expr], node: ast.stmt, visited: bool = False
     ) -> list[ast.stmt]:
-        """Entries of a dictionary: what has a name goes by it, what has none gets one."""
+        """Store entries in a dictionary: an entry that has a name keeps it, any other gets one."""
         lines: list[ast.stmt] = []
         held = self.meant.get(place)
         for key, value in shown.items():
@@ -391,8 +390,8 @@ class FunctionScope(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
     def _stored(self, name: str) -> str:
-        """What a name is called that is assigned. What a dictionary or a tuple took before stays
-        what it was.
+        """A fresh local name for an assignment, so that dictionaries and tuples keep the
+        old value.
         """
         own = self.name or ("backward" if name in self.parameters else "")
         stored = f"{own}{MARK}{name}" if own else name
@@ -442,7 +441,7 @@ class FunctionScope(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
     def visit_Subscript(self, node: ast.Subscript):
-        """``cache["mean"]`` is what it was stored as, or what its key says."""
+        """``cache["mean"]`` becomes the stored value, or else the name its key says."""
         entry = self._entry(node)
         if entry is None:
             return self.generic_visit(node)
@@ -459,7 +458,7 @@ class FunctionScope(ast.NodeTransformer):
         return ast.copy_location(ast.Name(name, node.ctx), node)
 
     def visit_Call(self, node: ast.Call):
-        """A function of the text is read where it is called; ``cache.get("x")`` is an entry."""
+        """Inline a call of one of the text's functions; ``cache.get("x")`` is an entry."""
         func = node.func
         callee = self.functions.get(self._place(func))
         if callee is not None:
@@ -472,7 +471,7 @@ class FunctionScope(ast.NodeTransformer):
 
 
 def _index_put(call: ast.Call, sign: ast.unaryop, node: ast.stmt) -> ast.Expr:
-    """``np.add.at(x, index, value)`` as torch writes it: every repeated index counts."""
+    """``np.add.at(x, index, value)`` as torch's index_put_ with accumulate."""
     if len(call.args) != 3 or call.keywords:
         raise Refusal("add.at takes a tensor, an index and a value", ADDED_AT_USAGE, node)
     x, index, value = call.args
@@ -484,7 +483,7 @@ def _index_put(call: ast.Call, sign: ast.unaryop, node: ast.stmt) -> ast.Expr:
 
 
 def _tuple_assigned(pairs: Sequence[tuple[ast.expr, ast.expr]], node: ast.Assign) -> ast.Assign:
-    """``a, b = c, d`` of the pairs of a longer line."""
+    """``a, b = c, d`` from the pairs of a longer line."""
     targets, values = map(list, zip(*pairs, strict=True))
     if len(pairs) == 1:
         return placed_at(ast.Assign(targets, *values), node)
@@ -493,7 +492,7 @@ def _tuple_assigned(pairs: Sequence[tuple[ast.expr, ast.expr]], node: ast.Assign
 
 
 def _without_itself(target: ast.expr, value: ast.Tuple, node: ast.Assign) -> ast.Assign | None:
-    """``a, b = a, c`` is ``b = c``: what stands alone for its name is left out."""
+    """``a, b = a, c`` as ``b = c``: drop self-assignments."""
     if not isinstance(target, ast.Tuple) or len(target.elts) != len(value.elts):
         return ast.copy_location(ast.Assign([target], value), node)
     pairs = zip(target.elts, value.elts, strict=True)

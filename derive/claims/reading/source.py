@@ -1,10 +1,10 @@
-"""The text of a formula as a syntax tree, bounded before anything is made of it.
+"""The text of a formula as a syntax tree, checked for size first.
 
-Nothing here is ever evaluated: the text is looked at character by character, then by Python's own
-parser, then the size of the tree is checked. Whatever is refused is `NotUnderstood`, with a caret.
+The text is never evaluated: its characters are checked, then Python parses it, then the size of the
+tree is checked. Every refusal is a `NotUnderstood` with a caret.
 """
 
-# ruff: noqa: RUF001 (the letters that look like code and are not are this file's subject)
+# ruff: noqa: RUF001 (this file is about letters that only look like code)
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from derive.claims.reading.refusals import Caret, NotUnderstood, Refusal, printa
 
 LONGEST_TEXT = 2**16  # characters
 MOST_LINES = 2_000  # a backward written by hand has a hundred
-DEEPEST_BRACKETS = 30  # in each other; Python's parser stops at 200
-LONGEST_OPERATOR = 40  # signs in a row, as in - - - x
-MOST_NODES = 10_000  # of the syntax tree, so that reading ends
-DEEPEST_NODE = 100  # below it recursion would end
-LONGEST_SHOWN, LONGEST_MESSAGE = 200, 120  # characters of a line, and of what Python says of it
+DEEPEST_BRACKETS = 30  # nested; Python's parser stops at 200
+LONGEST_OPERATOR = 40  # consecutive signs, as in - - - x
+MOST_NODES = 10_000  # of the syntax tree, so that reading terminates
+DEEPEST_NODE = 100  # deeper trees would exceed the recursion limit
+LONGEST_SHOWN, LONGEST_MESSAGE = 200, 120  # characters of a line, and of Python's message
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 QUOTE = re.compile(r"'''|\"\"\"|'|\"")
-TYPED = {  # what is typed or pasted from a page, and what Python calls it
+TYPED = {  # typographic characters and their ASCII equivalents
     **dict.fromkeys("−‐‑‒–—﹣－", "-"),
     **dict.fromkeys("·×⋅∗∙＊", "*"),
     **dict.fromkeys("÷∕⁄", "/"),
@@ -48,7 +48,7 @@ TYPED = {  # what is typed or pasted from a page, and what Python calls it
 
 
 class Source:
-    """A text and its lines. ``name`` is what the text is called in messages: a file, or formula."""
+    """A text and its lines. ``name`` is how messages refer to it: a file name, or "formula"."""
 
     def __init__(self, text: str, name: str):
         self.name = printable(name, LONGEST_SHOWN)
@@ -64,15 +64,15 @@ class Source:
         self.lines = self.text.split("\n")
 
     def parsed(self) -> ast.Module:
-        """The syntax tree, of bounded size and depth."""
+        """The syntax tree, limited in size and depth."""
         if len(self.lines) > MOST_LINES:
             raise self.refused(
-                f"the text has {len(self.lines)} lines", f"at most {MOST_LINES} are read"
+                f"the text has {len(self.lines)} lines", f"at most {MOST_LINES} are supported"
             )
         self._scan()
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of 2x: said below, as an error
+                warnings.simplefilter("ignore")  # 2x: reported below, as an error
                 tree = ast.parse(self.text)
         except SyntaxError as error:
             raise self._not_python(error) from None
@@ -85,7 +85,7 @@ class Source:
         return tree
 
     def refused(self, problem: str, remedy: str = "", line: int = 1, column: int = 0):
-        """The error, at the character ``column`` of a line."""
+        """The error, placed at a line and column."""
         return NotUnderstood(problem, remedy, self.spot(line, column) if self.lines else None)
 
     def placed(self, error: Refusal) -> NotUnderstood:
@@ -98,7 +98,7 @@ class Source:
         return spot_in(self.lines[line - 1], line, column, self.name)
 
     def spot_of(self, node: ast.AST | None) -> Caret:
-        """Where a node stands: of an operation its operator, of a method its name."""
+        """The position of a node: for an operation its operator, for a method its name."""
         node = node.func if isinstance(node, ast.Call) else node
         if node is None:
             return self.spot(1, 0)
@@ -114,7 +114,7 @@ class Source:
         return self.spot(left.end_lineno, column + found.end())
 
     def written(self, node: ast.AST) -> str:
-        """The text of a node that stands on one line."""
+        """The source of a node on one line."""
         line = self.lines[node.lineno - 1].encode()
         return line[node.col_offset : node.end_col_offset].decode(errors="replace")
 
@@ -122,11 +122,11 @@ class Source:
         return printable(self.lines[node.lineno - 1].strip(), LONGEST_SHOWN)
 
     def _column(self, line: int, offset: int) -> int:
-        """``ast`` counts the bytes of UTF-8; a person counts characters."""
+        """Convert the byte offset of ``ast`` to characters."""
         return len(self.lines[line - 1].encode()[:offset].decode(errors="ignore"))
 
     def _scan(self) -> None:
-        """Refuses what a parser should not see: depth, unclosed brackets, unusual characters."""
+        """Refuse unclosed brackets, deep nesting and unusual characters before parsing."""
         open_brackets: list[tuple[str, int, int]] = []
         signs = 0
         for character, line, column in self._code():
@@ -152,7 +152,7 @@ class Source:
             )
 
     def _code(self) -> Iterator[tuple[str, int, int]]:
-        """Every character that is code, with its place: neither comment nor quoted."""
+        """Every character outside comments and strings, with its position."""
         quote = ""
         for number, line in enumerate(self.lines, 1):
             column = 0
@@ -229,7 +229,9 @@ NUMPYS_OWN = {"copy", "astype"}  # methods
 
 
 def _is_numpy(tree: ast.Module) -> bool:
-    """Whether a text is numpy's: it names numpy, or calls what numpy alone has, and not torch."""
+    """Whether a text uses numpy: it names numpy or calls a numpy-only method, and does not name
+    torch.
+    """
     nodes = [*ast.walk(tree)]
     names = {n.id for n in nodes if isinstance(n, ast.Name)}
     calls = [n for n in nodes if isinstance(n, ast.Call)]
@@ -243,7 +245,7 @@ def _is_numpy(tree: ast.Module) -> bool:
     return bool(is_numpy) and not names & TORCH
 
 
-# Slips of the pen: where they stand, and what to write.
+# Typical mistakes: the pattern, and the correction.
 SLIPS = (
     (r"(?<![\w.])[\d.]+(?P<at>)[A-DF-Za-df-z_]\w*", "a product is written with *: 2*x"),
     (r"(?<![\w.])[\d.]+(?P<at>)\(", "a product is written with *: 2*(x + y)"),

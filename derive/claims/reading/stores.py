@@ -1,4 +1,4 @@
-"""What is written into a part of a tensor: ``x[index] = value``, ``x[index] += value``."""
+"""Writes into a part of a tensor: ``x[index] = value``, ``x[index] += value``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from derive.claims.reading.indexing import advanced, from_front, items_of, rank_
 from derive.claims.reading.loops import (
     ADDS,
     OWN,
-    InLoops,
+    LoopContext,
     axis_of,
     is_place,
     taken_at,
@@ -34,7 +34,7 @@ from derive.claims.reading.values import MASK, PLACE, Space, TextValue, entries
 
 @dataclass(frozen=True)
 class Store:
-    """How it is written: with an operator, what is there and what comes are ``combined``."""
+    """The kind of write: an assignment, or ``combined`` of old and new value."""
 
     operate: Callable | None = None
     combined: Callable[[TextValue], TextValue] | None = None
@@ -47,7 +47,7 @@ def stored(
     value: Callable[[], TextValue],
     write: Store,
 ) -> TextValue:
-    """``x`` after ``value`` was written into the part of it that ``index`` names."""
+    """``x`` after ``value`` was written into ``x[index]``."""
     space, combined = expressions.space, write.combined
     items = items_of(expressions, index)
     if all(item == ":" or item is Ellipsis for item in items):
@@ -57,7 +57,8 @@ def stored(
     if len(items) == 1 and isinstance(items[0], TextValue) and items[0].kind == MASK:
         if value().axes:
             raise Mismatch(
-                f"a mask picks entries in a row, which the shape {value().shape} does not fit",
+                f"a mask selects a flat list of entries, which the shape {value().shape} does not "
+                "fit",
                 "write torch.where(mask, new, old)",
             )
         new = combined(x) if combined else converted(space, value(), x.dtype)
@@ -92,28 +93,28 @@ def _in_part(
 
 
 def _added(space: Space, x: TextValue, more: TextValue, write: Store) -> TextValue:
-    """What is added to a part of ``x``."""
+    """Add a value to a part of ``x``."""
     in_place(x, write.operate(space, _entry(x), _entry(more)))
     return entries(more if write.operate is plus else negated(space, more), x.dtype)
 
 
 def _entry(x: TextValue) -> TextValue:
-    """Any entry of a tensor: what torch says of its dtype it says of all."""
+    """A generic entry of a tensor, enough to check torch's dtype rules."""
     return replace(x, expression=Integer(1), dims=())
 
 
 def stored_in_blocks(
     expressions: ExpressionReader,
-    loops: InLoops,
+    loops: LoopContext,
     index: ast.AST,
     x: TextValue,
     value: TextValue,
     operate: Callable | None,
     cell: Cell,
 ) -> TextValue:
-    """``x`` after all rounds of loops over blocks have written ``value`` into their own.
+    """``x`` after all rounds of loops over blocks have written their blocks.
 
-    Long: what is written, where, how, and the tensor that it is written into.
+    Long: the value, the target, the kind of write, and the loops.
     """
     space, adds = loops.space, operate in (plus, subtracted)
     items = by_dimension(x, items_of(expressions, index))
@@ -129,7 +130,7 @@ def stored_in_blocks(
     in_place(x, value)
     for block in others:
         if block in value.axes:
-            raise Mismatch(f"{value.shape} is added in every round", "sum it first")
+            raise Mismatch(f"{value.shape} is added in every iteration", "sum it first")
         value = replace(value, expression=sum_of_blocks(space, value.expression, block))
     value = of_whole(space, x, items, entries(value, x.dtype))
     return put(space, x, [":" if is_block(item) else item for item in items], value, adds)
@@ -137,16 +138,16 @@ def stored_in_blocks(
 
 def stored_in_loop(
     expressions: ExpressionReader,
-    loops: InLoops,
+    loops: LoopContext,
     index: ast.AST,
     x: TextValue,
     value: TextValue,
     operate: Callable | None,
     cell: Cell,
 ) -> TextValue:
-    """``x`` after all rounds of the loops around a line have written ``value`` into their part.
+    """``x`` after all rounds of the enclosing loops have written their parts.
 
-    Long: what is written, where, how, and the tensor that it is written into.
+    Long: the value, the target, the kind of write, and the loops.
     """
     items = items_of(expressions, index)
     places = {axis_of(item) for item in items if is_place(item) and item.kind == PLACE}

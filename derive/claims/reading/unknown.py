@@ -1,25 +1,25 @@
-"""The names of a text that nothing says what they are, all at once; and the lines of one claim."""
+"""Undefined names of a text, reported all at once; and the lines behind one claim."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from derive.claims.reading.held import name_of
+from derive.claims.reading.containers import name_of
 from derive.claims.reading.lines import root_of, written_by
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.vocabulary import BUILTINS, MODULES
 from derive.claims.reading.pasted import Pasted
 from derive.claims.reading.refusals import Refusal, printable
 
-WORDS = {*BUILTINS, *MODULES, "nn"}  # that stand for themselves without being called
+WORDS = {*BUILTINS, *MODULES, "nn"}  # known without being called
 
 
 class UnknownNames(Refusal):
-    """``names`` stand for nothing that is known; ``gradients`` are those of them whose gradients
-    the text assigns, ``read`` are all names in it. ``claims`` are the names of the gradients that
-    it ends with, None for a formula alone, each with the unknown names that it is computed from;
-    ``without_forward`` are those where what the text computes forward is left aside.
+    """``names`` are undefined; ``gradients`` are those whose gradients the text assigns; ``read``
+    are all names it reads. ``claims`` maps each gradient it ends with (None for a bare formula) to
+    the undefined names it depends on; ``without_forward`` does so with the forward's lines left
+    out.
     """
 
     gradients: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def check_known(pasted: Pasted, names: TextNames) -> None:
 
 
 def _claimed(pasted: Pasted, names: TextNames) -> Iterator[tuple[str | None, set[str]]]:
-    """The gradients that a text ends with, and the names that each is computed from."""
+    """The gradients a text ends with, each with the names it is computed from."""
     stored = dict.fromkeys(n.id for n in _names_in(pasted.lines, ast.Store))
     claims = pasted.returned or [n for n in stored if names.adjoint(n) is not None]
     for name in claims:
@@ -85,7 +85,7 @@ def _names_in(lines: Sequence[ast.stmt], context: type) -> Iterator[ast.Name]:
 
 
 def lines_for(pasted: Pasted, name: str) -> list[ast.stmt]:
-    """The lines that what ``name`` holds at the end is computed by."""
+    """The lines that compute the final value of ``name``."""
     needed, kept = {name}, []
     for line in reversed(pasted.lines):
         if needed & _written(line):
@@ -97,7 +97,7 @@ def lines_for(pasted: Pasted, name: str) -> list[ast.stmt]:
 
 
 def _written(line: ast.stmt) -> set[str]:
-    """The names that a line assigns, or writes into."""
+    """The names that a line assigns or writes into."""
     found = {node.id for node in _names_in([line], ast.Store)}
     for node in ast.walk(line):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):

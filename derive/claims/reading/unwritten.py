@@ -1,7 +1,7 @@
-"""Tensors that begin empty, and what of them is not written yet.
+"""Uninitialized tensors (``torch.empty``), and the parts not written yet.
 
-An entry that is not written is `UNWRITTEN` in the expression; the parts that are left are boxes, of
-a stretch along each dimension. Where nothing is left, none of the entries is read as unwritten.
+An unwritten entry is `UNWRITTEN` in the expression; the unwritten parts are boxes, one stretch
+along each dimension. Once no box is left, every entry has been written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REMEDY = "write all of it first, or begin with zeros: torch.zeros_like(x)"
 
 @dataclass(frozen=True)
 class Stretch:
-    """The entries from ``start`` to before ``stop`` in steps."""
+    """The entries from ``start`` up to ``stop`` in steps."""
 
     start: Expr
     stop: Expr
@@ -32,18 +32,18 @@ Box = tuple[Stretch, ...]
 
 
 def whole(sizes: Sequence[Expr]) -> tuple[Box, ...]:
-    """All that a tensor of these sizes has."""
+    """One box over a whole tensor of these sizes."""
     return (tuple(Stretch(Integer(0), size) for size in sizes),)
 
 
 def check_written(e: Expr) -> None:
     if e.has(UNWRITTEN):
-        raise Refusal("this is read before all of it is written", REMEDY)
+        raise Refusal("this is read before it is completely written", REMEDY)
 
 
 def left_of(definition: Definition, boxes: Sequence[Box], written: Box) -> tuple[Box, ...]:
-    """What is left of boxes once another one is written: along one of the dimensions it is beside
-    what was written.
+    """The boxes left after ``written`` is written: those that differ from it along
+    some dimension.
     """
 
     def at_least(one: Expr, other: Expr) -> bool:
@@ -57,7 +57,7 @@ def left_of(definition: Definition, boxes: Sequence[Box], written: Box) -> tuple
 
 
 def _beside(own: Stretch, new: Stretch, at_least: Callable[[Expr, Expr], bool]) -> list[Stretch]:
-    """The pieces of a stretch beside another one; all of it where that is not known."""
+    """The pieces of a stretch outside another one; the whole stretch if that is undecided."""
     first = new.start - own.start
     reaches = at_least(new.stop, own.stop)
     if new.step == 1:

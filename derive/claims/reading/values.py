@@ -1,7 +1,7 @@
-"""What a part of a formula is: an expression in named axes that lies in torch's dimensions.
+"""Values of a formula: an expression in named axes, laid out along torch's dimensions.
 
-A `TextValue` broadcasts by the *position* of its dimensions, as torch does; a value of the
-project's notation by the *names* of its axes (``broadcasting.py``).
+A `TextValue` broadcasts by the *position* of its dimensions, as torch does; a value in the notation
+broadcasts by the *names* of its axes (``broadcasting.py``).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ Dims = tuple[Axis | None, ...]
 Labels = Sequence[Hashable]
 
 TENSOR, NUMBER, MASK, INDEX, COUNT = "tensor", "number", "mask", "index", "count"
-PLACE = "place"  # the one place of an axis that a round of a loop is at
-BLOCK = "block"  # the block of an axis that a round of a loop is at
-IGNORED = "ignored"  # the index of labels that do not count
-BOOL, INT, FLOAT = DTYPES = ("bool", "int", "float")  # of entries; what they are together is larger
+PLACE = "place"  # loop index: one position along an axis
+BLOCK = "block"  # loop over blocks: one block of an axis
+IGNORED = "ignored"  # the label given as ignore_index
+BOOL, INT, FLOAT = DTYPES = ("bool", "int", "float")  # dtypes of entries, in order of promotion
 UNDEFINED = (nan, zoo, oo, -oo)
 
-MOST_TERMS = 10_000  # multiplied out; what a person checks has some ten
+MOST_TERMS = 10_000  # after expansion; formulas people check have about ten
 LONGEST = 10_000  # leaves and digits of one expression
-DEEPEST = 120  # operations in each other: SymPy recurs
-MOST_WORK = 300_000  # leaves and digits of all that is read, so that reading ends
-MOST_TWINS = 32  # of one axis: a formula has a few dimensions
+DEEPEST = 120  # nested operations: SymPy is recursive
+MOST_WORK = 300_000  # leaves and digits in total, so that reading terminates
+MOST_TWINS = 32  # of one axis: a formula has few dimensions
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How large an expression is at most: ``terms`` when multiplied out, ``length`` (leaves and
-    digits) when written out, ``depth`` of operations inside of each other.
+    """An upper bound on the size of an expression: ``terms`` when expanded, ``length`` (leaves and
+    digits) when printed, ``depth`` of nested operations.
     """
 
     terms: int = 1
@@ -65,21 +65,21 @@ class Extent:
         return Extent(self.terms**power, self.length * power, self.depth + 1)
 
     def inside(self) -> Extent:
-        """Of a function or a reduction of it."""
+        """The extent of a function or a reduction of it."""
         return Extent(self.terms, self.length + 1, self.depth + 1)
 
 
 @dataclass(frozen=True)
 class TextValue:
-    """``expression`` along ``dims``, torch's dimensions by position; None is one of size 1.
+    """``expression`` laid out along ``dims``, torch's dimensions by position; None stands for size
+    1.
 
     Every axis of the expression is one of ``dims``, which are distinct; along an axis of ``dims``
-    that the expression lacks, it is the same everywhere. ``kind`` is 'tensor', 'number' (of
-    Python's: a literal, a size, a scalar), 'mask' (of bools, read as 0 and 1), 'index' (integers
-    that index an axis) or 'count' (0, 1, 2, ... along its axis). ``by_name`` values align by the
-    names of their axes. ``storage`` is what the value is a view of: writing into it changes that.
-    A tensor or a number that is ``whole`` is one of integers, to torch and to Python. ``left`` is
-    what of it is not written yet (``unwritten.py``).
+    that the expression lacks, it is constant. ``kind`` is 'tensor', 'number' (a Python scalar: a
+    literal, a size), 'mask' (bools, read as 0 and 1), 'index' (integers that index an axis) or
+    'count' (0, 1, 2, ... along its axis). ``by_name`` values align by axis name. ``storage`` is the
+    tensor of which this is a view: writes go through to it. ``whole`` marks an integer dtype or a
+    Python int. ``left`` is the part not written yet (``unwritten.py``).
     """
 
     expression: Expr
@@ -93,7 +93,7 @@ class TextValue:
 
     @property
     def dtype(self) -> str:
-        """What torch holds its entries as."""
+        """The dtype of its entries in torch."""
         if self.kind == MASK:
             return BOOL
         return INT if self.whole or self.kind in (INDEX, COUNT, IGNORED, PLACE) else FLOAT
@@ -118,23 +118,25 @@ def shape_text(dims: Dims) -> str:
 
 
 def promoted(values: Iterable[TextValue]) -> str:
-    """The dtype of values that meet."""
+    """The dtype to which torch promotes several values."""
     return max((value.dtype for value in values), key=DTYPES.index)
 
 
 def held_as(dtype: str, kind: str = TENSOR) -> dict[str, Any]:
-    """The fields of a `TextValue` of a dtype."""
+    """The fields that give a `TextValue` this dtype."""
     return {"kind": MASK if dtype == BOOL else kind, "whole": dtype == INT}
 
 
 def entries(x: TextValue, dtype: str) -> TextValue:
-    """``x`` with its entries held as ``dtype``."""
+    """``x`` with its entries converted to ``dtype``."""
     kept = x.kind if x.kind in (NUMBER, INDEX, COUNT) else TENSOR
     return replace(x, **held_as(dtype, kept))
 
 
 def number(e: int | Expr, whole: bool | None = None) -> TextValue:
-    """A number, of Python's or of SymPy's; one with a decimal point is not ``whole``."""
+    """A scalar from a Python or SymPy number; ``whole`` is false for a literal with a decimal
+    point.
+    """
     e = Integer(e) if isinstance(e, int) else e
     digits = sum(len(f"{part:x}") for part in (int(e.p), int(e.q))) // 4 if e.is_Rational else 1
     whole = e.is_integer is True if whole is None else whole
@@ -142,39 +144,39 @@ def number(e: int | Expr, whole: bool | None = None) -> TextValue:
 
 
 def infinity(sign: int = 1) -> TextValue:
-    """Python's ``inf``: the lower one may be what is masked."""
+    """Python's ``inf``; ``-inf`` may stand for a masked entry."""
     return TextValue(oo if sign > 0 else MINUS_INFINITY, kind=NUMBER)
 
 
 class Space:
-    """The axes of a mathematics, their sizes, and the twins that a formula needed on the way.
+    """The axes of a forward, their sizes, and the twins that a formula needed.
 
-    It also counts the work that was done, and refuses what would take too long. ``as_written``:
-    operations that have no value somewhere stay as they are typed (``literal.py``).
+    It also counts the work done and refuses what would take too long. With ``as_written``, partial
+    operations stay unevaluated (``literal.py``).
     """
 
     def __init__(self, definition: Definition, by_name: bool = False, as_written: bool = False):
         self.definition, self.by_name, self.as_written = definition, by_name, as_written
-        self.numpy = False  # is the text numpy's?
-        self.looped: list[Axis] = []  # of the loops around a line
-        self.blocks: dict[Axis, Axis] = {}  # those of them that go along an axis in blocks
-        self.by_position = False  # has a dimension been met by its number?
-        self.unwritten = False  # is there a tensor that begins empty?
-        self.infinite = False  # is there an infinite number in the text?
-        self.divided = False  # was a size taken to be a multiple?
+        self.numpy = False  # does the text use numpy?
+        self.looped: list[Axis] = []  # axes of the enclosing loops
+        self.blocks: dict[Axis, Axis] = {}  # those that run over blocks
+        self.by_position = False  # has a dimension been addressed by number?
+        self.unwritten = False  # does a tensor begin uninitialized?
+        self.infinite = False  # does an infinite number occur?
+        self.divided = False  # was a size assumed to be a multiple?
         self.work = 0
         self.line = 1
-        self.remarks: dict[str, None] = {}  # what torch does that is not seen in the text
+        self.remarks: dict[str, None] = {}  # torch behaviour that the text does not show
 
     def remark(self, what: str) -> None:
         self.remarks[as_typed(f"line {self.line}: {what}")] = None
 
     def size(self, axis: Axis | None) -> Expr:
-        """The symbol of the size of an axis: of axes of one length, the first."""
+        """The symbol of an axis's size; axes of one length share the first one's."""
         return Integer(1) if axis is None else sizes_of(self.definition).get(axis, axis)
 
     def made(self, e: Expr, dims: Dims, extent: Extent, **other) -> TextValue:
-        """The value, if it is one and can be held."""
+        """Build a value and check its size. Raises `Refusal`."""
         self.work += extent.length
         if extent.terms > MOST_TERMS or extent.length > LONGEST or extent.depth > DEEPEST:
             raise Refusal("this is too large to expand", "check it in smaller parts")
@@ -187,15 +189,13 @@ class Space:
         return TextValue(e, dims, extent=extent, **other)
 
     def seen(self, x: TextValue, e: Expr, dims: Dims) -> TextValue:
-        """A view: some entries of ``x``, and what is written into them is written into it. One
-        entry of numpy's is a number.
-        """
+        """A view: writes into it reach ``x``. In numpy a single entry is a scalar."""
         storage = None if self.numpy and not dims else x.storage
         kind = x.kind if x.kind == INDEX else TENSOR
         return self.made(e, dims, x.extent.inside(), storage=storage, **held_as(x.dtype, kind))
 
     def fixed_size(self, axis: Axis | None) -> int | None:
-        """The number of entries along an axis that always has as many."""
+        """The number of entries along an axis of fixed length; None for any other."""
         return 1 if axis is None else self.definition.size(axis).length
 
     def read_at(self, e: Expr, axis: Axis, index: Expr, fill: Expr = S.Zero) -> Expr:
@@ -203,8 +203,8 @@ class Space:
         return read_at(self.definition, e, axis, index, fill)
 
     def whole(self, length: Expr) -> Expr | None:
-        """A length, if it is a whole number: where it is a part of one size, that is taken to be
-        a multiple, which is said.
+        """``length`` if it is an integer; a fraction of one size counts as one, with a remark that
+        the size is assumed to be a multiple.
         """
         length = in_sizes(self.definition, length)
         known = (in_sizes(self.definition, axis) for axis in self.definition.axes)
@@ -214,7 +214,7 @@ class Space:
         return self.rounded(length)
 
     def _divides(self, multiples: Mapping[Axis, int] | None) -> bool:
-        """Takes sizes to be multiples from here on, if there are such."""
+        """Assume from here on that sizes are multiples, if any are given."""
         self._check_blocks(multiples or ())
         if not {*(multiples or ())} <= {*self.definition.axes}:
             return False
@@ -225,31 +225,31 @@ class Space:
         return bool(multiples)
 
     def meets(self, a: Expr, b: Expr) -> bool:
-        """Whether two lengths are one, where the sizes that are halved in them are even: then they
-        are taken to be.
+        """Whether two lengths are equal once the sizes halved in them are even, which is then
+        assumed.
         """
         apart = in_sizes(self.definition, a - b)
         return apart == 0 or self._divides(multiples_without(apart))
 
     def rounded(self, length: Expr) -> Expr:
-        """A length, as the size of an axis where one has it."""
+        """``length`` as the size of an axis, if one has it."""
         length = in_sizes(self.definition, length)
         same = (a for a in self.definition.axes if in_sizes(self.definition, a) == length)
         return next(same, length)
 
     def exactly(self, length: Expr) -> Expr:
-        """A length without what is rounded in it: the sizes are taken to be multiples."""
+        """``length`` without rounding: sizes are assumed to be multiples."""
         for node in in_sizes(self.definition, length).atoms(floor):
             self._divides(multiples_for(node.args[0].expand()))
         return in_sizes(self.definition, length)
 
     def same(self, a: Expr, b: Expr) -> bool:
-        """Whether two lengths are one."""
+        """Whether two lengths are equal."""
         return in_sizes(self.definition, a) == in_sizes(self.definition, b)
 
     def axis_of(self, length: Expr, taken: Iterable[Axis] = (), known: bool = False) -> Axis | None:
-        """An axis of this length that is not ``taken``: one that there is, or a new one unless it
-        must be ``known``; None for 1.
+        """An axis of this length that is not ``taken``: an existing one, or a new one unless
+        ``known``; None for length 1.
         """
         length = in_sizes(self.definition, length)
         if self.blocks:
@@ -274,7 +274,7 @@ class Space:
         return not in_sizes(self.definition, a - b).is_number
 
     def need(self, length: Expr, least: int) -> None:
-        """The text is read where a length is at least so large, and says so if it may be less."""
+        """Require ``length >= least``, and add a remark if it may be less."""
         if is_at_least(self.definition, least - 1 - length, 0):
             raise Refusal("this lies outside of the dimension", "count from 0, or from -1")
         if not is_at_least(self.definition, length, least):
@@ -283,7 +283,7 @@ class Space:
             self.remark(f"read where {length} is at least {least}")
 
     def twin(self, axis: Axis, taken: Iterable[Axis]) -> Axis:
-        """An axis of the same size that is not ``taken``: ``axis`` itself, or a twin of it."""
+        """``axis`` itself if it is not ``taken``, else a twin of the same size."""
         if self.blocks:
             self._check_blocks({axis})
         taken, original = {*taken, *self.looped}, self.definition.size(axis)
@@ -294,14 +294,14 @@ class Space:
         return self._made_twin(original)
 
     def named_twin(self, name: str, axis: Axis) -> Axis:
-        """A twin of ``axis`` under a name of the text's own."""
+        """A twin of ``axis`` under a name chosen by the text."""
         return self._add_twin(Axis(name), self.definition.size(axis))
 
     def _made_twin(self, original: Axis) -> Axis:
         return self._add_twin(Axis(self._free_name(original.name, 2)), original)
 
     def _free_name(self, base: str, first: int = 1) -> str:
-        """A name that no axis and no tensor has."""
+        """A name that no axis or tensor has."""
         known = {axis.name for axis in self.definition.axes} | set(self.definition.position)
         names = (f"{base}_{i}" if i > 1 else base for i in range(first, MOST_TWINS))
         name = next((name for name in names if name not in known), None)
@@ -321,10 +321,10 @@ class Space:
 
     def _check_blocks(self, axes: Iterable[Basic]) -> None:
         if {*axes} & self.blocks.keys():
-            raise Refusal("a block is cut, or reshaped", "write it with whole tensors")
+            raise Refusal("a block is sliced or reshaped", "write it with whole tensors")
 
     def flat_of(self, parts: Sequence[Axis]) -> Axis | None:
-        """The axis of the mathematics that has the size of all ``parts`` together."""
+        """The existing axis whose size is the product of all ``parts``."""
         self._check_blocks(parts)
         sizes = sorted(self.definition.size(axis).name for axis in parts)
         for flat, own in self.definition.flattened:
@@ -333,7 +333,7 @@ class Space:
         return None
 
     def flattened(self, parts: Sequence[Axis]) -> Axis:
-        """A new axis that these become together."""
+        """A new axis into which ``parts`` are flattened."""
         own = tuple(map(self.definition.size, parts))
         flat = Axis(self._free_name("_".join(axis.name for axis in own)))
         axes = self.definition.axes

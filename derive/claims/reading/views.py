@@ -1,6 +1,6 @@
-"""What is written into a view of a tensor: ``x[1:].copy_(y)``, ``x.T[0].mul_(2)``.
+"""Writes through a view of a tensor: ``x[1:].copy_(y)``, ``x.T[0].mul_(2)``.
 
-It is put back where it was read, from the view to the tensor of a name.
+The new entries are written back through each view to the named tensor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REMEDY = "write into the tensor itself: dx[:, 1:] = ..., dx[:, 1:].add_(...)"
 
 
 def viewed(node: ast.expr) -> ast.Name:
-    """The name that a view is one of: ``x`` of ``x[1:].T``."""
+    """The name at the base of a view: ``x`` of ``x[1:].T``."""
     while not isinstance(node := _itself(node), ast.Name):
         inner = _inner(node)
         if inner is None or not (isinstance(node, ast.Subscript) or _word(node) in KNOWN):
@@ -40,14 +40,14 @@ def viewed(node: ast.expr) -> ast.Name:
 
 
 def _itself(node: ast.expr) -> ast.expr:
-    """What writes returns what it wrote into."""
+    """The target of a write, which is also its value."""
     while (into := written_by(node)) is not None:
         node = into
     return node
 
 
 def _inner(node: ast.expr) -> ast.expr | None:
-    """What ``x[i]``, ``x.T`` and ``x.view(n)`` are views of."""
+    """The base of ``x[i]``, ``x.T`` or ``x.view(n)``."""
     node = node.func if isinstance(node, ast.Call) else node
     return node.value if isinstance(node, (ast.Subscript, ast.Attribute)) else None
 
@@ -60,7 +60,7 @@ def _word(node: ast.expr) -> str:
 def put_back(
     expressions: ExpressionReader, node: ast.expr, new: TextValue, root: TextValue
 ) -> TextValue:
-    """The tensor ``root`` of a name after ``new`` was written into its view."""
+    """The base tensor ``root`` after ``new`` was written into its view."""
     node = _itself(node)
     if isinstance(node, ast.Name):
         return new
@@ -81,7 +81,7 @@ def put_back(
 
 
 def _moved_back(expressions: ExpressionReader, node: ast.expr, new: TextValue) -> TextValue:
-    """The dimensions where they were: the same is done to their numbers."""
+    """Undo a permutation of dimensions, found by permuting their numbers."""
     places = TextValue(Integer(0), tuple(Axis(f"D{i}") for i in range(len(new.dims))))
     if isinstance(node, ast.Call):
         moved = expressions.method(node, places)
@@ -94,7 +94,7 @@ def _moved_back(expressions: ExpressionReader, node: ast.expr, new: TextValue) -
 def _in_part(
     expressions: ExpressionReader, node: ast.Call, before: TextValue, new: TextValue
 ) -> TextValue:
-    """``x.narrow(0, 1, 2)``, ``x.select(0, 1)``"""
+    """Write through ``x.narrow(0, 1, 2)`` or ``x.select(0, 1)``."""
     space = expressions.space
     numbers = [expressions.value(argument) for argument in node.args]
     wanted = 3 if _word(node) == "narrow" else 2

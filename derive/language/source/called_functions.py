@@ -1,6 +1,6 @@
-"""The user's own functions that a class body calls: their lines, and the tensors in them.
+"""The user's functions called in a class body: their lines, and the tensors in them.
 
-An unknown value is taken for no tensor: a function may ask Python what it likes of numbers.
+Unknown values are assumed not to be tensors: a function may do anything with numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def lines_of(function: FunctionType) -> list[ast.AST]:
-    """The statements of a function, or the formula of a lambda; none where they cannot be read."""
+    """The statements of a function, or the expression of a lambda; empty without source."""
     code = function.__code__
     tree = file_tree(code, function.__globals__)
     found = [node for node in _functions(tree) if _is_of(node, code)]
@@ -28,7 +28,7 @@ def lines_of(function: FunctionType) -> list[ast.AST]:
 def arguments_of(
     function: FunctionType, call: ast.Call, reader: LineReader
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The parameters that are tensors in a call, and those that are collections of them."""
+    """The parameters that receive tensors in a call, and those that receive collections of them."""
     parameters = function.__code__.co_varnames
     keywords = {k.arg: k.value for k in call.keywords if k.arg}
     if any(isinstance(a, ast.Starred) for a in call.args) or len(keywords) < len(call.keywords):
@@ -48,8 +48,8 @@ def arguments_of(
 
 
 def spread(lines: list[ast.AST], reader: LineReader) -> tuple[frozenset[str], frozenset[str]]:
-    """The tensors and the collections in a function, of which ``reader`` knows the parameters:
-    names assigned from them are included.
+    """The tensors and collections in a function, given its parameters, including names assigned
+    from them.
     """
     before = None
     while before != (reader.tensors, reader.collections):
@@ -107,7 +107,7 @@ def _list(body) -> list[ast.AST]:
 
 
 def _nodes(value) -> list[ast.AST]:
-    """The nodes of a bound argument: of ``*args`` and ``**kwargs`` there are several."""
+    """The nodes of a bound argument; ``*args`` and ``**kwargs`` have several."""
     if isinstance(value, ast.AST):
         return [value]
     return list(value.values() if isinstance(value, dict) else value)

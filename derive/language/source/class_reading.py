@@ -1,4 +1,4 @@
-"""A class body while it runs: every line is read before it is run, with the values of then."""
+"""A class body while it runs: each line is checked before it runs, with the current values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from derive.language.symbols import Axis, Tensor, ordered
 class ClassReading:
     """The lines of a class body that runs in ``frame`` with the names in ``body``.
 
-    Where its source cannot be read, it may not compare or branch: nobody could say of what.
+    Without its source, a class body may not compare or branch, as nothing can be checked.
     """
 
     def __init__(self, frame: FrameType, body: dict):
@@ -58,8 +58,8 @@ class ClassReading:
         self.read: set[str] = set()  # the names that were looked up
 
     def reach(self, line: int, tensors: Mapping[str, Tensor]) -> None:
-        """Look at the statements of ``line``, before the next name of it is looked up, where there
-        are these ``tensors``. Raises `NotationError`.
+        """Check the statements of ``line`` before its next name is looked up; ``tensors`` are those
+        defined so far. Raises `NotationError`.
         """
         statements = self.by_line.get(line, ())
         if line == self.line and len(statements) < 2:
@@ -76,8 +76,8 @@ class ClassReading:
                 ) from None
 
     def _check_names(self, statement: ast.stmt, named: Mapping[str, Axis]) -> None:
-        """Check that the name of an axis means that axis, unless the class body itself gives it to
-        a tensor, and that a comprehension sees its names.
+        """Check that the name of an axis refers to that axis, unless the class body assigns it to a
+        tensor, and that a comprehension can see its names.
         """
         for node in nodes_in(statement):
             if isinstance(node, COMPREHENSIONS):
@@ -109,7 +109,7 @@ class ClassReading:
             )
 
     def _check_seen(self, comprehension: ast.AST) -> None:
-        """Refuse names of the class body in a comprehension: Python does not show them to it."""
+        """Refuse names of the class body in a comprehension, where Python does not find them."""
         first = {id(node) for node in ast.walk(comprehension.generators[0].iter)}
         names = [n for n in ast.walk(comprehension) if isinstance(n, ast.Name)]
         own = {n.id for n in names if isinstance(n.ctx, ast.Store)}
@@ -141,9 +141,7 @@ class ClassReading:
         return any(getattr(n.func, "attr", getattr(n.func, "id", "")) == "Previous" for n in read)
 
     def axes_below(self, name: str, around: frozenset[str] = frozenset()) -> frozenset[Axis]:
-        """Axes that a later statement will surely have, as typed; ``around`` are those already
-        asked for.
-        """
+        """Axes that a later statement certainly has; ``around`` are those being asked for."""
         statement = self._statement(name, self.assigned[name])
 
         def value_of(other: str) -> object:
@@ -185,8 +183,8 @@ class ClassReading:
         return written_in(statement, LineReader(self.scope.__getitem__, self.body))
 
     def lost(self, name: str, line: int, value: Expr) -> list[str]:
-        """The conditions under which the statement of ``name``, as it is typed, is ``value``, where
-        that has a number elsewhere too.
+        """The conditions under which the typed statement of ``name`` equals ``value``, if ``value``
+        is defined elsewhere too.
         """
         statement = self._statement(name, line)
         if statement is None:

@@ -1,8 +1,7 @@
-"""The syntax tree of a class body that is being run, and the values of its names there.
+"""The syntax tree of a running class body, and the values of its names.
 
-Values alone do not say what was written: ``x == 0`` is False before anybody could see it. So a
-class body is read from the file that it stands in, wherever that can be read (a module, a notebook
-and an interactive session can).
+Values alone do not show what was written: ``x == 0`` is False at once. The class body is therefore
+read from its source wherever that is available (in a module, a notebook, an interactive session).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from types import CodeType, FrameType
 from derive.language.extremes import of_notation
 
 MISSING = object()
-# What a class body compiles to where something is decided by Python, and not by the mathematics.
+# Bytecode of decisions made by Python instead of the mathematics.
 DECISIONS = ("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT", "FOR_ITER", "TO_BOOL")
 
-read_already: dict[str, ast.Module] = {}  # by file, of those that are being loaded
+read_already: dict[str, ast.Module] = {}  # files being loaded, by name
 
 
 class ClassScope:
-    """Name lookup in a class body: there, in the functions around it, in its module, in Python."""
+    """Name lookup as in a class body: local, enclosing functions, module, builtins."""
 
     def __init__(self, frame: FrameType, body: dict):
         around = frame.f_back if frame.f_code.co_freevars else None
@@ -57,7 +56,7 @@ class ClassScope:
 
 @dataclass(frozen=True)
 class OutsideNames:
-    """The code of a class body, and the values of the outside names while it ran."""
+    """The code of a class body, and the values of outer names while it ran."""
 
     code: CodeType
     values: Mapping[str, object]
@@ -69,13 +68,13 @@ class OutsideNames:
 
 
 def names_in(code: CodeType) -> set[str]:
-    """Names that code, and the functions defined in it, look up outside of it."""
+    """Names that code, and functions defined in it, look up outside of it."""
     inner = (c for c in code.co_consts if isinstance(c, CodeType))
     return {*code.co_names, *code.co_freevars}.union(*map(names_in, inner))
 
 
 def file_tree(code: CodeType, module: dict) -> ast.Module:
-    """The file that ``code`` was compiled from; empty where it cannot be read."""
+    """The file that ``code`` was compiled from; empty if it cannot be read."""
     tree = read_already.get(code.co_filename)
     if tree is None:
         linecache.checkcache(code.co_filename)
@@ -84,10 +83,10 @@ def file_tree(code: CodeType, module: dict) -> ast.Module:
 
 
 def class_tree(code: CodeType, module: dict) -> ast.ClassDef | None:
-    """The class whose body ``code`` is; None where its source cannot be read."""
+    """The class whose body is ``code``; None if its source cannot be read."""
     tree = file_tree(code, module)
     found = [node for node in _classes(tree) if node.name == code.co_name and _begins(node, code)]
-    known = code.co_filename in read_already  # or the file may have been edited since
+    known = code.co_filename in read_already  # otherwise the file may have changed since
     return found[0] if len(found) == 1 and (known or _same(found[0], code)) else None
 
 
@@ -101,7 +100,7 @@ def decides_in_python(code: CodeType) -> bool:
 
 
 def statements_by_line(tree: ast.ClassDef) -> dict[int, list[ast.stmt]]:
-    """The statements on every line; of compound ones only the head."""
+    """The statements by line; for compound ones only the head."""
     found: dict[int, list[ast.stmt]] = {}
     for statement in statements_in(tree.body):
         inner = next(_blocks(statement), None)
@@ -112,7 +111,7 @@ def statements_by_line(tree: ast.ClassDef) -> dict[int, list[ast.stmt]]:
 
 
 def statements_in(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements that a class body runs itself, in order."""
+    """All statements that a class body itself runs, in order."""
     for statement in body:
         yield statement
         for block in _blocks(statement):
@@ -120,7 +119,7 @@ def statements_in(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def assigned_in(tree: ast.ClassDef | None) -> dict[str, int]:
-    """The names that a class body assigns, with the line where each is first."""
+    """The names that a class body assigns, with the first line of each."""
     found: dict[str, int] = {}
     for statement in statements_in(tree.body) if tree else ():
         if isinstance(statement, ast.Assign):
@@ -169,7 +168,7 @@ def assigned_around(tree: ast.Module, line: int) -> dict[str, int]:
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return  # runs in a scope of its own
+        return  # a scope of its own
     for part in ("body", "orelse", "finalbody"):
         if getattr(statement, part, None):
             yield getattr(statement, part)
@@ -181,7 +180,7 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 def parsed(text: str) -> ast.Module:
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # not what was compiled
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # changed since it was compiled
         return ast.Module([], [])
 
 
@@ -225,7 +224,7 @@ def _begins(node: ast.ClassDef, code: CodeType) -> bool:
 
 
 def _same(node: ast.ClassDef, code: CodeType) -> bool:
-    """Whether the text is still the code's: every name of the code occurs in it."""
+    """Whether the source still matches the code: every name of the code occurs in it."""
     written = {
         "__module__",
         "__qualname__",

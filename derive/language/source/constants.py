@@ -22,10 +22,10 @@ from derive.language.float_range import exact_number
 from derive.language.source.class_source import MISSING, children, file_tree, parsed
 
 DECIMAL = re.compile(r"(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[+-]?\d+)?", re.IGNORECASE)
-FEW = 12  # digits of a number that is typed; what is calculated and rounded has more
-NEAR = 8  # units in the last place, which Python may lose on the way to a number
-LARGEST_POWER = 1000  # Python holds the value, but not we all of its digits
-MOST_NAMES = 50  # that are followed from one line
+FEW = 12  # digits of a typed number; computed and rounded ones have more
+NEAR = 8  # units in the last place, lost in Python's evaluation
+LARGEST_POWER = 1000  # Python evaluates larger powers, but not to all digits
+MOST_NAMES = 50  # followed from one line
 
 OPERATORS: dict[type, Callable] = {
     ast.Add: operator.add,
@@ -35,7 +35,7 @@ OPERATORS: dict[type, Callable] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-# Of math, numpy and torch, by name; those of SymPy are themselves.
+# Functions of math, numpy and torch by name; SymPy's are themselves.
 FUNCTIONS: dict[str, Callable[..., Expr]] = {
     **{name: getattr(sympy, name) for name in ("sqrt", "cbrt", "exp", "log", "erf", "erfc")},
     **{name: getattr(sympy, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
@@ -58,7 +58,9 @@ LIBRARIES = ("math", "numpy", "torch", "sympy", "builtins", "decimal", "fraction
 
 
 class Constants:
-    """The constant parts of the line that ``frame`` runs, and of the definitions of its names."""
+    """The constant parts of the line that ``frame`` runs, and of the definitions of
+    its variables.
+    """
 
     def __init__(self, frame: FrameType):
         self.frame = frame
@@ -79,7 +81,7 @@ class Constants:
         return getattr(builtins, name, MISSING)
 
     def _parts(self, node: ast.AST, file: File) -> Iterator[Expr]:
-        """Values of all constant parts, also of those that names stand for."""
+        """The values of all constant parts, including those behind variables."""
         e = self.evaluated(node, file)
         if e is not None:
             yield e
@@ -228,7 +230,7 @@ class File:
 
 
 def nearest(found: list[Expr], value: float) -> Expr | None:
-    """Of exact numbers the one that is rounded to ``value``, or nearly."""
+    """The exact number that rounds to ``value``, or nearly does."""
     distances = [(abs(_float(e) - value), i) for i, e in enumerate(found)]
     distance, i = min(distances, default=(math.inf, 0))
     return found[i] if distance <= NEAR * math.ulp(value) else None
@@ -249,7 +251,7 @@ def _float(e: Expr) -> float:
 
 
 def lines_at(tree: ast.Module, line: int) -> Iterator[ast.AST]:
-    """The statements on a line; of compound ones, the parts of their heads."""
+    """The statements on a line; for compound ones, the parts of their heads."""
     unread: list[ast.AST] = [tree]
     while unread:
         node = unread.pop()

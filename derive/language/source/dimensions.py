@@ -1,4 +1,4 @@
-"""Dimension numbers that people type who know torch or numpy, and the axes that they mean.
+"""Dimension numbers, as in torch and numpy, and the axes they refer to.
 
 ``x.mean(dim=1)`` is answered with the axis that dimension 1 of ``x`` is, in a line that gives what
 torch gives. Inputs have exactly their axes, in their order. A statement lies along its axes in the
@@ -19,8 +19,8 @@ from derive.language.source.shown import (
     NOTES,
     OF_TWO,
     SIZES,
+    NotExpressible,
     Unclear,
-    Unsaid,
     along,
     goes_along,
     in_order,
@@ -31,15 +31,15 @@ from derive.language.symbols import Axes, Axis, Tensor
 
 NAMES_OF_AXES = ("dim", "axis", "dims", "axes", "start_dim")
 NAMES_OF_OPERANDS = ("input", "a", "x", "tensor", "input_tensor")
-NUMPY = ("np", "numpy")  # as a name that nothing has, where it is not imported
-MOST_KEPT = 6  # axes that may have been kept: their subsets are tried
-EVERY = ast.Constant(None)  # instead of dimensions: all of them
+NUMPY = ("np", "numpy")  # used even if not imported
+MOST_KEPT = 6  # axes that may have been kept with size 1; all subsets are tried
+EVERY = ast.Constant(None)  # in place of dims: all of them
 View = tuple[Axis | None, ...]  # the dimensions of a tensor; None is one of size 1
 
 
 def dimensions_named(call: ast.Call, function: object, reader: LineReader) -> str:
-    """The rewrite of a call along dimensions, with its axes by name; '' for any other call.
-    ``function`` is `MISSING` for a method of a tensor.
+    """The rewrite of a call along dimensions, with axes by name; '' for any other call.
+    ``function`` is `MISSING` for a tensor method.
     """
     attribute = function is MISSING and isinstance(call.func, ast.Attribute)
     method = attribute and reader.is_tensor(unmoved(call.func.value))
@@ -60,7 +60,7 @@ def dimensions_named(call: ast.Call, function: object, reader: LineReader) -> st
     given |= {"p": given["ord"]} if "ord" in given else {}
     dims = next((given[n] for n in NAMES_OF_AXES if n in given), EVERY)
     if package == "builtins":
-        dims = dims if _axis_of(dims, reader) else ast.Constant(0)  # goes through the entries
+        dims = dims if _axis_of(dims, reader) else ast.Constant(0)  # loops go over the first
     torchs = package != "numpy" and ast.unparse(call.func).partition(".")[0] not in NUMPY
     try:
         views = views_of(x, reader)
@@ -69,7 +69,7 @@ def dimensions_named(call: ast.Call, function: object, reader: LineReader) -> st
         code = " or ".join(_line(name, unmoved(x), views, own, given, torchs) for own in each)
     except Unclear as why:
         return f"name the axis that is meant, as in Sum(x, axis): {why}"
-    except Unsaid:
+    except NotExpressible:
         return ""
     note = f", {NOTES[name]}" if name in NOTES else ""
     lies = _along(views, ast.unparse(x))
@@ -141,7 +141,7 @@ def _at(view: View, number: int) -> Axis | None:
 
 
 def unmoved(node: ast.AST) -> ast.AST:
-    """The expression before its dimensions are moved, as by ``x.T``."""
+    """The expression before transposes such as ``x.T``."""
     move = _move(node)
     return unmoved(move[1]) if move else node
 
@@ -161,8 +161,8 @@ def _move(node: ast.AST) -> tuple[str, ast.AST, list[ast.AST]] | None:
 
 
 def views_of(x: ast.AST, reader: LineReader) -> list[View]:
-    """The layouts that a part of a line may have in torch, that without dimensions of size 1 first.
-    Raises `Unclear`.
+    """The layouts that a part of a line may have in torch, the one without dimensions of size 1
+    first. Raises `Unclear`.
     """
     move = _move(x)
     if move is None:
@@ -198,7 +198,7 @@ def _with_one(view: View, place: int) -> View:
     return (*view[:place], None, *view[place:])
 
 
-# What moves dimensions, and how where that can be told.
+# Methods that permute dimensions, and the resulting order if it is known.
 ORDERS = {
     **dict.fromkeys(("transpose", "swapaxes", "swapdims"), _swapped),
     **dict.fromkeys(("mT", "mH", "t"), lambda view: _swapped(view, -1, -2)),
@@ -210,7 +210,7 @@ MOVES = (*ORDERS, "squeeze", "movedim", "moveaxis", "adjoint", "rollaxis")
 
 
 def _unmoved_views(x: ast.AST, reader: LineReader) -> list[View]:
-    """Layouts of an operand whose dimensions nothing moved."""
+    """Layouts of an operand whose dimensions were not permuted."""
     if not is_all_known(x, reader):
         raise Unclear(f"which axes {ast.unparse(x)} has is not known here")
     value = reader.value(x)
@@ -230,7 +230,7 @@ def _unmoved_views(x: ast.AST, reader: LineReader) -> list[View]:
 
 
 def _order(tensors: list[Tensor], axes: frozenset[Axis], reader: LineReader) -> list[Axis]:
-    """The order of dimensions among which the axes of a part of a line are."""
+    """The order of all dimensions from which a part of a line takes its axes."""
     several = [t for t in tensors if t.role != "statement" and len(t.axes) > 1]
     if len(tensors) == 1 and several:
         return [*tensors[0].axes]
@@ -271,7 +271,7 @@ def _axis_of(node: ast.AST, reader: LineReader) -> Axis | None:
 
 
 def _number(node: ast.AST, reader: LineReader) -> int | None:
-    """A whole number, typed or by name, or None."""
+    """An integer, typed or in a variable, or None."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _number(node.operand, reader)
         return None if inner is None else -inner
@@ -280,8 +280,8 @@ def _number(node: ast.AST, reader: LineReader) -> int | None:
 
 
 def numbered(call: ast.Call, function: object, reader: LineReader) -> bool:
-    """Whether a node of the notation's is taken along dimensions, as torch's are; a number alone
-    is an operand of a `Max`.
+    """Whether a node of the notation is called with dimension numbers, as in torch; a lone number
+    is an operand of `Max`.
     """
     alone = [a for a in call.args[1:] if function is Sum]
     along = [e for a in call.args[1:] for e in getattr(a, "elts", alone)]
@@ -291,8 +291,8 @@ def numbered(call: ast.Call, function: object, reader: LineReader) -> bool:
 
 
 def axis_gone_through(node: ast.AST, reader: LineReader) -> str:
-    """The axis that is meant by who goes through ``N``, ``range(N)`` or ``range(x.shape[1])``; the
-    first of a tensor's.
+    """The axis meant by a loop over ``N``, ``range(N)`` or ``range(x.shape[1])``; for a tensor its
+    first.
     """
     named = {value.name for n in ast.walk(node) if (value := _axis_of(n, reader)) is not None}
     if len(named) == 1:

@@ -1,4 +1,4 @@
-"""Entry by entry operations of torch and numpy, as lines of the notation."""
+"""Entrywise operations of torch and numpy as lines of the notation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from derive.language.source.line_reader import LineReader
 from derive.language.source.python_operators import is_number
-from derive.language.source.shown import ALONE, Typed, Unclear, Unsaid, line, typed
+from derive.language.source.shown import ALONE, NotExpressible, Typed, Unclear, line, typed
 from derive.language.torch_ops import table, trees
 from derive.language.torch_ops.text import text
 from derive.language.torch_ops.trees import Tree
@@ -19,8 +19,8 @@ ROWS = {"subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "d
 ROWS |= {"power": "pow", "float_power": "pow", "fabs": "abs", "clip": "clamp"}
 ROWS |= {"fmax": "maximum", "fmin": "minimum"}
 CONDITIONS = ("condition", "mask")
-ALONG = {"Dim", "Dims", "Reduction"}  # kinds of arguments of rows that are more than entry by entry
-# Arithmetic, which stays with the doors that read it.
+ALONG = {"Dim", "Dims", "Reduction"}  # kinds of arguments that only rows with dimensions have
+# Arithmetic, which front ends handle themselves.
 ARITHMETIC: dict[str, Callable[..., Tree]] = {
     "add": lambda input, other: input + other,
     "sub": lambda input, other: input - other,
@@ -57,7 +57,7 @@ def entrywise(name: str, x: list[ast.AST], call: ast.Call, reader: LineReader) -
         if row:
             return line(row, found)
         return text(make(**{n: each.tree for n, each in found.items()}), str)
-    except (Unclear, Unsaid, TypeError, IndexError):
+    except (Unclear, NotExpressible, TypeError, IndexError):
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Indices by number and slices, as lines of the notation."""
+"""Integer indices and slices, rewritten in the notation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PICK = (
 
 
 def indexed(node: ast.Subscript, reader: LineReader) -> None:
-    """Refuse an index of a tensor, and a size by its number. Of torch's tuple of gradients it is
-    said what to write for the call.
+    """Refuse an indexed tensor, and a size by number. For torch's tuple of gradients, suggest a
+    replacement of the call.
     """
     of = node.value
     if isinstance(of, ast.Attribute) and of.attr == "shape" and reader.is_tensor(of.value):

@@ -23,10 +23,11 @@ from derive.language.distributions import NONE, distribution_of
 from derive.language.source.class_source import MISSING, children
 from derive.language.symbols import Tensor, tensors_in
 
-# Of SymPy: what makes a formula, and not one out of another. Classes are named by their bases.
+# SymPy classes that build formulas; functions that transform formulas are not among them. By base
+# class.
 MAKES = (Application, Relational, Boolean, Add, Mul, Pow, Number, Piecewise, Symbol, ArrayNode, Set)
 MAKERS = ("sqrt", "cbrt", "root", "real_root", "sympify", "S", "expand", "Rational")
-# Of Python: what says something of how a formula is kept, or works on formulas as well.
+# Python builtins that inspect or pass on formulas without evaluating them.
 HARMLESS = (
     *("abs", "pow", "isinstance", "issubclass", "type", "print", "repr", "str", "format", "id"),
     *("hash", "getattr", "hasattr", "callable", "slice", "object", "super", "vars", "dir"),
@@ -42,25 +43,25 @@ INFORMATION = ("name", "length", "axes", "home", "role")
 
 @dataclass(frozen=True)
 class BodySoFar:
-    """A class body as far as it has run: its file, its tensors and statements in their order, the
-    names that it assigns anywhere, and the lines that stand in loops.
+    """The class body so far: its file, its tensors and statements in order, all names it assigns,
+    and the lines inside loops.
     """
 
     file: str
     tensors: Mapping[str, Tensor]
-    statements: Sequence  # each has a name, and the expression that it stands for
+    statements: Sequence  # (name, expression) each
     assigned: Collection[str]
     looped: Collection[int] = ()
 
     def read_by(self, name: str) -> list[Tensor]:
-        """The tensors that a statement is written with; none for an input."""
+        """The tensors that the definition of a statement uses; none for an input."""
         found = next((s.expression for s in self.statements if s.name == name), None)
         return [] if found is None else [*tensors_in(found)]
 
 
 class LineReader:
-    """Classifies parts of a line: of a ``body``, where all names have values, or of a function that
-    it calls, where some names are known to be ``tensors``, or ``collections`` of them.
+    """Classifies parts of a line in a ``body``, where all names have values, or in a called
+    function, where ``tensors`` and ``collections`` of them are known by name.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class LineReader:
     ):
         self.value_of, self.body = value_of, body
         self.tensors, self.collections = tensors, collections
-        self.depth = depth  # of functions that are called, 0 in the class body
+        self.depth = depth  # of nested calls, 0 in the class body
 
     def value(self, node: ast.AST) -> object:
         """The value of a name, or of an attribute of a non-tensor; `MISSING` for all else."""
@@ -84,7 +85,7 @@ class LineReader:
             if owner is not MISSING and not is_symbolic(owner):
                 try:
                     return getattr(owner, node.attr, MISSING)
-                except Exception:  # of a property of the user's own: the line itself will raise it
+                except Exception:  # a property raised: the line itself will raise it
                     return MISSING
         return MISSING
 
@@ -104,7 +105,7 @@ class LineReader:
         if isinstance(node, ast.Subscript):
             return self.holds(node.value)
         if isinstance(node, ast.Compare) and not all(isinstance(o, ORDERS) for o in node.ops):
-            return False  # an answer of Python's
+            return False  # Python's own answer
         if isinstance(node, (*COLLECTIONS, *COMPREHENSIONS, ast.Dict, ast.Lambda)):
             return False
         if isinstance(node, ast.IfExp):
@@ -112,7 +113,7 @@ class LineReader:
         return any(map(self.is_tensor, children(node)))
 
     def holds(self, node: ast.AST) -> bool:
-        """Whether it is one, or a collection with one in it."""
+        """Whether a value is a tensor, or a collection that contains one."""
         if isinstance(node, COLLECTIONS):
             return any(map(self.holds, node.elts))
         if isinstance(node, COMPREHENSIONS):
@@ -128,7 +129,7 @@ class LineReader:
 
 
 def is_symbolic(value: object) -> bool:
-    """Whether a value of Python's is a formula in tensors and axes, or a condition."""
+    """Whether a Python value is a formula or a condition in tensors and axes."""
     if isinstance(value, (Symbol, ArrayNode, Declaration)):
         return True
     return isinstance(value, Basic) and _has_symbols(value)
@@ -150,9 +151,7 @@ def arguments(node: ast.Call) -> list[ast.AST]:
 
 
 def makes_formulas(function: object, file: str) -> bool:
-    """Whether something that is called with a tensor, in ``file``, gives the formula that it stands
-    for.
-    """
+    """Whether a function called with tensors in ``file`` returns a formula."""
     name, package = getattr(function, "__name__", ""), package_of(function)
     if isinstance(function, type) and issubclass(function, Basic):
         return issubclass(function, MAKES)
@@ -164,7 +163,7 @@ def makes_formulas(function: object, file: str) -> bool:
 
 
 def is_library(function: object, file: str) -> bool:
-    """Whether a function is a library's, and not of the distribution that ``file`` belongs to."""
+    """Whether a function belongs to a library, not to the distribution of ``file``."""
     package = package_of(function)
     if package in ("derive", "sympy") or package in sys.stdlib_module_names:
         return package != "__main__"
@@ -187,6 +186,6 @@ def is_pythons(function: object) -> bool:
 
 
 def function_of(value: object) -> object:
-    """The function that a method, or what a decorator made of one, calls."""
+    """The underlying function of a method or a decorated function."""
     inner = inspect.unwrap(value) if callable(value) else value
     return getattr(inner, "__func__", inner)

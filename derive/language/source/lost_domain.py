@@ -1,8 +1,8 @@
-"""Lines of a class body that have no number as typed, where SymPy's simplified form has one.
+"""Lines of a class body that are undefined as typed where SymPy's simplified form is defined.
 
-``exp(log(x))`` is x to SymPy, and rightly so where both have a value; torch's own line is NaN where
-x is negative. So a line is computed once more at a few numbers, operation by operation, as torch
-would do it. Nothing is named without such numbers.
+SymPy simplifies ``exp(log(x))`` to x, which is right wherever both are defined; torch's line is NaN
+for negative x. Every line is therefore evaluated at a few numbers, operation by operation, as torch
+would. A condition is reported only with such numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from derive.language.source.line_reader import LineReader
 from derive.language.symbols import Axis, Tensor
 
 NUMBERS = (S(0), S(-1), S.Half, S(2), -S.Half, S(1))
-MOST_POINTS = 150  # so that a line takes no longer than a few milliseconds
+MOST_POINTS = 150  # limits the time to a few milliseconds per line
 NEAR = 1e-9  # relative; of numbers of 16 digits
 
 POSITIVE, NOT_NEGATIVE, NOT_ZERO = ">", ">=", "!="
@@ -45,7 +45,7 @@ ARITHMETIC: dict[type, Callable] = {
 }
 ORDERED = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 OPERATORS = ARITHMETIC | {ast.Div: operator.truediv, ast.Pow: operator.pow, ast.USub: operator.neg}
-# What a function needs, as an expression in its argument.
+# The condition under which a function is defined, on its argument.
 NEEDS: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
     **dict.fromkeys(("log", "ln"), (POSITIVE, lambda e: e)),
     **dict.fromkeys(("sqrt", "cbrt", "root"), (NOT_NEGATIVE, lambda e: e)),
@@ -54,20 +54,20 @@ NEEDS: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
     "acosh": (NOT_NEGATIVE, lambda e: e - 1),
 }
 EXTREMES = {Max: max, Min: min}
-INSIDE = (Sum, *EXTREMES, Broadcast, Rename)  # NaN in an operand is NaN
+INSIDE = (Sum, *EXTREMES, Broadcast, Rename)  # NaN in an operand propagates
 Need = tuple[str, Expr]
 
 
 class TypedLine:
-    """``line``, an expression of Python's that gave ``value``; ``reader`` knows its names."""
+    """A ``line`` of Python that evaluated to ``value``; ``reader`` resolves its names."""
 
     def __init__(self, line: ast.expr, value: Expr, reader: LineReader):
         self.line, self.value, self.reader = line, value, reader
         self.values: dict[int, Basic | None] = {}
 
     def lost(self) -> list[str]:
-        """Conditions under which the typed line has the value that SymPy gave it, each broken at
-        some point where SymPy's form has a number; empty where nothing is lost.
+        """Conditions under which the typed line equals SymPy's form, each violated at some point
+        where that form is defined; empty if nothing is lost.
         """
         needed = dict(self._needs())
         open_needs = {n: need for n, need in needed.items() if not _is_kept(need, self.value)}
@@ -90,7 +90,7 @@ class TypedLine:
         return [f"{formula(e)} {kind} 0" for kind, e in found]
 
     def _needs(self) -> Iterator[tuple[ast.AST, Need]]:
-        """Each operation of the line with its condition for having a number."""
+        """Each operation of the line with the condition under which it is defined."""
         for node in nodes_in(self.line):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
                 yield from self._need(node, NOT_ZERO, self._value(node.right))
@@ -118,7 +118,7 @@ class TypedLine:
             yield node, (kind, e)
 
     def _function(self, node: ast.Call) -> str:
-        """The name of a function of SymPy's, or of the notation, that is called."""
+        """The name of a called SymPy or notation function."""
         function = self.reader.value(node.func)
         module = getattr(function, "__module__", None) or ""
         ours = module.partition(".")[0] in ("sympy", "derive") and not hasattr(
@@ -127,18 +127,18 @@ class TypedLine:
         return getattr(function, "__name__", "") if ours else ""
 
     def _value(self, node: ast.AST) -> Basic | None:
-        """The value of a part of the line; None where it calls a function of the user's own."""
+        """The value of a part of the line; None if it calls a function of the user's."""
         if id(node) not in self.values:
             try:
                 value = self._evaluated(node)
             except (ArithmeticError, TypeError, ValueError, AttributeError, NotationError):
-                value = MISSING  # of a part alone: the line itself was run
+                value = MISSING  # of a part only: the line itself was run
             value = Integer(value) if isinstance(value, int) else value
             self.values[id(node)] = value if isinstance(value, Basic) else None
         return self.values[id(node)]
 
     def _evaluated(self, node: ast.AST) -> object:
-        """The value of a formula, of which nothing but arithmetic and SymPy's functions is run."""
+        """The value of a formula; only arithmetic and SymPy functions are executed."""
         if isinstance(node, ast.Constant):
             if isinstance(node.value, bool):
                 return sympy.true if node.value else sympy.false
@@ -162,7 +162,7 @@ class TypedLine:
         return MISSING
 
     def _points(self, operands) -> Iterator[dict[Expr, Expr]]:
-        """Numbers for the leaves of the value and the operands, with sizes that they allow."""
+        """Numbers for the leaves of the value and the operands, with valid sizes."""
         parts = (self.value, *operands)
         leaves = sorted(set().union(*map(_leaves, parts)), key=str)
         axes = [leaf for leaf in leaves if isinstance(leaf, Axis)]
@@ -230,7 +230,7 @@ class TypedLine:
 
 
 def _leaves(e: Basic) -> set[Expr]:
-    """Terms that get a number of their own: tensors, sizes, and whole array nodes."""
+    """Terms that are assigned numbers: tensors, sizes, and whole array nodes."""
     if isinstance(e, (Tensor, Axis, ArrayNode, Dummy)):
         return {e}
     return set().union(*map(_leaves, e.args)) if isinstance(e, (Expr, Boolean, Tuple)) else set()
@@ -243,7 +243,7 @@ def _allowed(leaf: Expr, number: Rational) -> bool:
 
 
 def _is_kept(need: Need, value: Expr) -> bool:
-    """Whether SymPy's form of the line has an operation too that needs it."""
+    """Whether SymPy's form of the line contains an operation with the same condition."""
     kind, e = need
     powers = [p for p in value.atoms(sympy.Pow) if not p.exp.is_Integer or p.exp.is_negative]
     logarithms = {node.args[0] for node in value.atoms(sympy.log)}
@@ -267,7 +267,7 @@ def _shortest(need: Need) -> Need:
 
 
 def _plain(e: Expr) -> Expr:
-    """``e`` without a number in front of it, the same for ``e`` and ``-e``."""
+    """``e`` without its coefficient, equal for ``e`` and ``-e``."""
     e = e.primitive()[1]
     return -e if e.could_extract_minus_sign() else e
 
@@ -278,7 +278,7 @@ def _holds(need: Need, point) -> bool:
 
 
 def _number(e: Basic | None, point) -> float:
-    """The number that ``e`` is at a point, or NaN."""
+    """The value of ``e`` at a point, or NaN."""
     if not isinstance(e, Expr):
         raise ValueError("not read")
     value = value_at(e, point)

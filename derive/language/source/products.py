@@ -1,7 +1,7 @@
-"""Products of torch and numpy that go by the order of dimensions, as sums along a named axis.
+"""Positional products of torch and numpy, rewritten as sums along a named axis.
 
-``x @ w`` contracts the last dimension of x and the last but one of w: which axis that is, is said
-where both have it. An axis that is met twice on the way, as in ``x @ x.T``, is renamed once.
+``x @ w`` contracts the last dimension of x with the last but one of w: the axis is named if both
+have it. An axis that occurs twice, as in ``x @ x.T``, is renamed once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GENERAL = "a matrix product is Sum(a * b, K), with the axis K that both have"
 
 
 def product(name: str, operands: list[ast.AST], reader: LineReader) -> str:
-    """The rewrite of a matrix product or its kin; '' for any other call."""
+    """The rewrite of a matrix product or a similar call; '' for any other call."""
     makers = {"einsum": _einsum, "outer": _outer, "inner": _inner, "linear": _linear}
     make = _matrix if name in MATRIX else makers.get(name)
     if make is None or len(operands) < 2:
@@ -57,7 +57,7 @@ def _contracted(a: ast.AST, b: ast.AST, axis: Axis | None, left: View, right: Vi
     place = max(len(right) - 2, 0)
     twice = [each for each in both if each != axis and not _is_batch(each, left, right)]
     if len(both) == len(left) == len(right) and right[place] != axis:
-        twice = []  # contracted is what stands elsewhere: no product of torch's, so no renaming
+        twice = []  # contracts other dimensions than torch would: no renaming
     factor, note = _operand(b), ""
     for each in twice:
         new = f"{each}2"
@@ -66,7 +66,7 @@ def _contracted(a: ast.AST, b: ast.AST, axis: Axis | None, left: View, right: Vi
 
 
 def _is_batch(axis: Axis, left: View, right: View) -> bool:
-    """Whether an axis stands before the matrices on both sides, at the same place."""
+    """Whether an axis is a batch dimension at the same place on both sides."""
     return axis in left[:-2] and axis in right[:-2]
 
 
@@ -99,7 +99,7 @@ def _einsum(operands: list[ast.AST], reader: LineReader) -> str:
 
 
 def _operand(node: ast.AST) -> str:
-    """A factor, without moves of its dimensions."""
+    """A factor without transposes."""
     node = unmoved(node)
     text = ast.unparse(node)
     return text if isinstance(node, (ast.Name, ast.Call, ast.Attribute)) else f"({text})"

@@ -1,6 +1,4 @@
-"""Remedies for a user's file that is no forward yet: syntax errors, and errors that its lines
-raise.
-"""
+"""Remedies for a file that is not a forward yet: syntax errors, and errors raised by its lines."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from derive.language.errors import INTERNAL, MATH, Place, shortened_text
 from derive.language.source.spellings import DECLARATIONS, NODES, closest, in_the_gallery
 
 SYMPYS = "that works on numbers; use SymPy's: from sympy import exp"
-TORCHS = ("Module", "Function")  # classes of torch's, by the end of their names
+TORCHS = ("Module", "Function")  # torch base classes, by the end of their names
 LIBRARIES = ("derive", "gradform", "sympy", "torch", "numpy")
 TYPED = {
     "\u2212": "-",
@@ -27,7 +25,7 @@ TYPED = {
     "\u00b2": "**2",
     "\u00b3": "**3",
 }
-# A part of the error that a line of the notation raises, and what to write.
+# Part of an error message, and the remedy.
 REMEDIES = {
     "object has no attribute": "tensors have no methods: write Sum(x, axis); an axis is its size",
     "must be Tensor": SYMPYS,
@@ -62,7 +60,7 @@ def _imported(error: ImportError) -> str:
     name = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
     if name is None:
         top = (error.name or "").partition(".")[0]
-        if top in LIBRARIES:  # where it is not installed, as on a page
+        if top in LIBRARIES:  # not installed, as in the playground
             return "leave the import out: a forward is written with SymPy's functions"
         meant = closest(top, LIBRARIES)
         return f"did you mean {meant}?" if meant else "install it, or put the file beside this one"
@@ -101,7 +99,7 @@ def syntax_remedy(error: SyntaxError) -> str:
 
 
 def _mended(text: str, message: str):
-    """Guesses at what was meant, the likeliest first; '' for one that is not Python."""
+    """Possible corrections, the likeliest first; '' for one that is not valid Python."""
     returned = re.match(r"return\s+(.+)", text)
     if returned and "outside function" in message:
         name = returned[1].isidentifier()
@@ -133,7 +131,7 @@ def _if_python(text: str) -> str:
 
 
 def not_defined(tree: ast.Module, path: object) -> str:
-    """The remedy for a file without a forward, by its contents."""
+    """The remedy for a file without a forward, depending on its contents."""
     for node in tree.body:
         bases = [ast.unparse(base) for base in getattr(node, "bases", ())]
         if isinstance(node, ast.ClassDef) and not any(b.endswith(TORCHS) for b in bases):

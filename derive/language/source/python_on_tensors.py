@@ -1,13 +1,12 @@
-"""Refuse Python that answers about a tensor before the mathematics is asked, and say what to write.
+"""Refuse Python code that evaluates a tensor before the mathematics can, and suggest a rewrite.
 
-``x == 0`` asks whether two formulas are written alike, ``if``, ``and`` and ``not`` ask whether
-there is a formula at all, ``diff(h, x)`` sees a symbol where the statement ``h`` stands: each gives
-an answer at once, and a statement that is made of it is not what was meant. So a line is looked at
-before it is run, with the values that its names have then: what is said of plain numbers is Python
-and none of our business.
+``x == 0`` compares two formulas structurally, ``if``, ``and`` and ``not`` test whether a formula
+exists, and ``diff(h, x)`` sees a symbol in place of the statement ``h``: each returns at once, with
+a result that was not meant. Every line is therefore checked before it runs, with the current values
+of its names; plain numbers are left to Python.
 
-An entry of `checks` receives the node and its `LineReader`, and raises `NotationError` where what
-it stands for would be asked of a tensor, a condition or an axis.
+An entry of `checks` receives a node and its `LineReader`, and raises `NotationError` if the node
+would evaluate a tensor, a condition or an axis.
 """
 
 from __future__ import annotations
@@ -23,15 +22,6 @@ from derive.language.source.called_functions import FUNCTIONS, arguments_of, lin
 from derive.language.source.class_source import MISSING, children, decides_in_python
 from derive.language.source.dimensions import MOVES, dimensions_named, numbered, unmoved
 from derive.language.source.indexing import indexed
-from derive.language.source.instead import (
-    as_plain,
-    in_sympy,
-    instead,
-    is_method,
-    no_formula,
-    works_on,
-    works_on_numbers,
-)
 from derive.language.source.line_reader import (
     COMPREHENSIONS,
     INFORMATION,
@@ -62,6 +52,15 @@ from derive.language.source.python_statements import (
     only_annotated,
     unnamed,
 )
+from derive.language.source.rewrites import (
+    as_plain,
+    in_sympy,
+    is_method,
+    no_formula,
+    rewrite_of,
+    works_on,
+    works_on_numbers,
+)
 from derive.language.source.spellings import (
     HAS,
     NODES,
@@ -74,18 +73,18 @@ from derive.language.source.typed_conditions import check_conditions
 from derive.language.symbols import Axis, Tensor
 
 METHODS = "tensors have no methods here"
-DEEPEST = 8  # functions that call each other
+DEEPEST = 8  # nested calls
 
 
 class PlacedError(NotationError):
-    """A mistake with the exact line that it stands on."""
+    """An error with the exact line it occurs on."""
 
 
 def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: BodySoFar) -> None:
-    """Refuse Python that would decide about a tensor in a statement; raises `NotationError` with
-    the line.
+    """Refuse Python code in a statement that would decide about a tensor. Raises `NotationError`
+    with the line.
 
-    Of a statement that holds others, such as a loop, its head is looked at.
+    For a compound statement such as a loop, only its head is checked.
     """
     _check(_own_nodes(statement), LineReader(value_of, body), body.file)
 
@@ -97,15 +96,15 @@ def _check(nodes: Iterable[ast.AST], reader: LineReader, file: str) -> None:
             continue
         try:
             check(node, reader)
-        except PlacedError:  # in a function that was called
+        except PlacedError:  # in a called function
             raise
         except NotationError as error:
             raise PlacedError(error.problem, error.remedy, Place(file, node.lineno)) from None
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement that the class body itself runs: not those of the statements in it,
-    nor of functions and comprehensions, which do not see its names.
+    """The nodes that the class body itself runs: not nested statements, nor functions and
+    comprehensions, which do not see its names.
     """
     unread: list[ast.AST] = [statement]
     while unread:
@@ -162,7 +161,7 @@ def _called(node: ast.Call, reader: LineReader) -> None:
 
 
 def _refuse(function: object, node: ast.Call, reader: LineReader) -> None:
-    """Refuse a function of a library's, with what to write in its place."""
+    """Refuse a library function, and suggest a rewrite."""
     name = getattr(function, "__name__", type(function).__name__)
     if package_of(function) == "sympy" and name in NODES:
         raise NotationError(
@@ -170,12 +169,12 @@ def _refuse(function: object, node: ast.Call, reader: LineReader) -> None:
             f"import {name} from gradform, after SymPy",
         )
     _check_parts(node, reader)
-    remedy = instead(node, function, reader) or HAS
+    remedy = rewrite_of(node, function, reader) or HAS
     raise NotationError(f"{written(node)}: {works_on(function)}", remedy)
 
 
 def _called_unknown(node: ast.Call, reader: LineReader) -> None:
-    """Refuse an unknown method of a tensor or function, if its meaning is known."""
+    """Refuse an unknown method or function whose meaning is known from another library."""
     _check_parts(node, reader)
     function = node.func
     if is_method(node, reader):
@@ -188,12 +187,12 @@ def _called_unknown(node: ast.Call, reader: LineReader) -> None:
         said = "this is unknown here, and not part of the notation"
     else:
         said = works_on(MISSING)
-    if remedy := instead(node, MISSING, reader):
+    if remedy := rewrite_of(node, MISSING, reader):
         raise NotationError(f"{written(node)}: {said}", remedy)
 
 
 def _check_parts(node: ast.Call, reader: LineReader) -> None:
-    """Check the operands first: the rewrite of the whole call contains theirs."""
+    """Check operands first: the rewrite of the whole call contains theirs."""
     of = [node.func.value] if isinstance(node.func, ast.Attribute) else []
     for part in (part for each in (*of, *arguments(node)) for part in ast.walk(unmoved(each))):
         if type(part) in checks:
@@ -201,7 +200,7 @@ def _check_parts(node: ast.Call, reader: LineReader) -> None:
 
 
 def _check_passed(call: ast.Call, reader: LineReader) -> None:
-    """Check a lambda that is called at once, and functions passed together with tensors."""
+    """Check a lambda that is called immediately, and functions passed together with tensors."""
     passed = [a for a in (call.func, *call.args) if isinstance(a, ast.Lambda)]
     functions = [function_of(reader.value(a)) for a in call.args if not reader.is_tensor(a)]
     if not any(map(reader.holds, arguments(call))):

@@ -1,7 +1,7 @@
-"""Refuse Python's operators on tensors, with what to write.
+"""Refuse Python operators on tensors, and suggest a rewrite.
 
-Every check receives the node and its `LineReader`, and raises `NotationError` where what it stands
-for would be asked of a tensor, a condition or an axis.
+A check receives a node and its `LineReader`, and raises `NotationError` if the node would evaluate
+a tensor, a condition or an axis.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from derive.language.symbols import Axis, Tensor
 
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 LOGICAL = (ast.BitXor, ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)
-LONGEST = 60  # characters of a part of a line in a message
+LONGEST = 60  # characters of source in a message
 
 
 def compared(node: ast.Compare, reader: LineReader) -> None:
@@ -119,7 +119,7 @@ def operated(node: ast.BinOp, reader: LineReader) -> None:
 
 
 def _check_operand(node: ast.BinOp, side: ast.AST, reader: LineReader) -> None:
-    """Refuse a side of arithmetic that is a condition, a function or an array."""
+    """Refuse an operand of arithmetic that is a condition, a function or an array."""
     value = reader.value(side)
     is_logical = isinstance(node.op, LOGICAL)
     if not is_logical and is_condition(side, value, reader):
@@ -144,7 +144,7 @@ def _check_operand(node: ast.BinOp, side: ast.AST, reader: LineReader) -> None:
 
 
 def is_condition(side: ast.AST, value: object, reader: LineReader) -> bool:
-    """Whether a part of a line, which has that value where it is a name, is a condition."""
+    """Whether a part of a line is a condition; ``value`` is its value if it is a name."""
     if isinstance(side, ast.Compare):
         return reader.is_tensor(side)
     if isinstance(side, ast.Call):
@@ -154,7 +154,7 @@ def is_condition(side: ast.AST, value: object, reader: LineReader) -> bool:
 
 
 def is_number(node: ast.AST, reader: LineReader) -> bool:
-    """Whether it is a tensor or made of one by arithmetic: no condition."""
+    """Whether it is a tensor or an arithmetic expression in one, not a condition."""
     value = reader.value(node)
     if isinstance(value, (Tensor, Axis)) or (is_symbolic(value) and isinstance(value, Add | Mul)):
         return True
@@ -164,7 +164,7 @@ def is_number(node: ast.AST, reader: LineReader) -> bool:
 
 
 def written(node: ast.AST) -> str:
-    """A part of a line as its author wrote it, or nearly."""
+    """The source of a part of a line, up to formatting."""
     text = ast.unparse(node)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 

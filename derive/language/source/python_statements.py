@@ -1,5 +1,5 @@
-"""Refuse Python's statements that decide about a tensor once, or leave it without a name, with what
-to write. Every check is as those of ``python_operators.py``.
+"""Refuse Python statements that decide about a tensor once, or leave it without a name, and suggest
+a rewrite. The checks have the contract of ``python_operators.py``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from derive.language.source.line_reader import LineReader, package_of
 from derive.language.source.python_operators import as_condition, written
 
 OURS = ("derive", "sympy")
-METHODS = ("self", "ctx", "cls")  # the first argument of what is called on an object
+METHODS = ("self", "ctx", "cls")  # names of a method's receiver
 TORCHS = ("forward", "backward", "__init__", "__call__", "setup_context")
 SHAPES = ("shape", "ndim", "dtype", "device")
 SEVERAL = (ast.Tuple, ast.List)

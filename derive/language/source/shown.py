@@ -1,5 +1,5 @@
-"""Lines of the notation for rows of `derive.language.torch_ops`: over parts of a line as they were
-typed, along axes that are named.
+"""Lines of the notation for rows of `derive.language.torch_ops`, built from the typed text of the
+operands and named axes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ CORRECTIONS = ("correction", "unbiased", "ddof")
 
 
 class Unclear(Exception):
-    """No line can be given; the message says why."""
+    """No line can be suggested; the message says why."""
 
 
-class Unsaid(Exception):
-    """No line can express it: dimensions are moved there, and axes have names."""
+class NotExpressible(Exception):
+    """No line can express it: it moves dimensions, and axes have names."""
 
 
-# The names of numpy, Python and others for rows of `derive.language.torch_ops`.
+# Names in numpy, Python and elsewhere for rows of `derive.language.torch_ops`.
 ROWS = {
     "sum": "nansum reduce_sum fsum total Sum",
     "mean": "nanmean average avg reduce_mean fmean",
@@ -46,15 +46,15 @@ ROWS = {
     "gather": "take_along_dim take_along_axis",
 }
 ROWS = {other: name for name, others in ROWS.items() for other in others.split()}
-KINDS = ("Dim", "Dims")  # of the argument of rows that go along axes
-OF_TWO = {"max": "Max", "min": "Min"}  # of two tensors as well
+KINDS = ("Dim", "Dims")  # kinds of the dimension argument of a row
+OF_TWO = {"max": "Max", "min": "Min"}  # also defined for two tensors
 NOTES = {"argmax": "which entries are the largest", "argmin": "which entries are the smallest"}
 SIZES = ("size", "numel", "nelement", "len")
 
 
 @dataclass(frozen=True)
 class Typed:
-    """A part of a line, along the axes of its dimensions; '' is one of size 1."""
+    """A part of a line, and the axes of its dimensions; '' for size 1."""
 
     tree: Tree
     dims: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Typed:
 
 
 def typed(node: ast.AST, axes: Sequence[str] = ()) -> Typed:
-    """A number is one; of anything else it is known how it is typed, and how it holds together."""
+    """The text and precedence of a node; a number keeps its value."""
     try:
         value = ast.literal_eval(node)
     except ValueError:
@@ -79,7 +79,7 @@ def typed(node: ast.AST, axes: Sequence[str] = ()) -> Typed:
 
 
 class Hints:
-    """`Arrays` over typed text, as far as named axes can say it."""
+    """Implements `Arrays` on typed text, as far as named axes allow."""
 
     def value(self, x: Any) -> Typed:
         return x if isinstance(x, Typed) else Typed(trees.as_tree(x))
@@ -158,7 +158,7 @@ class Hints:
         raise Unclear(f"{problem}: {remedy}")
 
     def __getattr__(self, name: str):
-        raise Unsaid(name)
+        raise NotExpressible(name)
 
 
 def line(row: Op, given: Mapping[str, Any]) -> str:
@@ -166,19 +166,19 @@ def line(row: Op, given: Mapping[str, Any]) -> str:
     names = [p.name for p in row.arguments]
     needed = [p.name for p in row.arguments if p.default is Parameter.empty]
     if not set(needed) <= given.keys() <= set(names):
-        raise Unsaid(f"{row.names[0]} takes {', '.join(names)}")
+        raise NotExpressible(f"{row.names[0]} takes {', '.join(names)}")
     found = row.meaning(Hints(), **given)
     found = found[0] if isinstance(found, tuple) else found
     return text(found.tree, lambda axis: f"{axis}2")
 
 
 def goes_along(name: str) -> bool:
-    """Whether it is a size, or a row that goes along dimensions of one tensor."""
+    """Whether a name is a size, or a row that reduces dimensions of one tensor."""
     return name in SIZES or kind_of(name) in KINDS
 
 
 def kind_of(name: str) -> str:
-    """The kind of its argument that says along which dimensions it goes; '' where it has none."""
+    """The kind of its dimension argument; '' if it has none."""
     row = table.get(ROWS.get(name, name))
     kinds = [str(p.annotation).partition(" ")[0] for p in row.arguments] if row else []
     others = [p.name for p in row.arguments[1:] if "Tensor" in str(p.annotation)] if row else []
@@ -186,7 +186,7 @@ def kind_of(name: str) -> str:
 
 
 def in_order(name: str, rest: list[ast.AST]) -> tuple[str, ...]:
-    """The names of positional arguments; ``x.var(False)`` is about the correction."""
+    """The names of positional arguments; the argument of ``x.var(False)`` is the correction."""
     row = table.get(ROWS.get(name, name))
     names = tuple(p.name for p in row.arguments[1:]) if row else ("dim",)
     first = getattr(rest[0], "value", None) if rest else None
@@ -194,7 +194,7 @@ def in_order(name: str, rest: list[ast.AST]) -> tuple[str, ...]:
 
 
 def along(name: str, x: ast.AST, axes: Sequence[str], dims: Sequence[str], given, torchs: bool):
-    """The line of a row along axes that are meant. Raises `Unclear`."""
+    """The line of a row along the given axes. Raises `Unclear`."""
     row = table[ROWS.get(name, name)]
     found: dict[str, Any] = {}
     for parameter in row.arguments:
@@ -223,7 +223,7 @@ def _number(node: ast.AST) -> int | float:
     if value in ("fro", None):
         return 2
     if not isinstance(value, (int, float)):
-        raise Unclear(f"{ast.unparse(node)} is no order of a norm")
+        raise Unclear(f"{ast.unparse(node)} is not the order of a norm")
     return value
 
 

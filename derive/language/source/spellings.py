@@ -1,8 +1,7 @@
-"""Spellings from torch, numpy and SymPy that the notation lacks, and what to write instead.
+"""Names from torch, numpy and SymPy that the notation lacks, and their replacements.
 
-Above all names that do not exist here: of functions, of methods of a tensor, of another library's.
-A `Spelling` is code for ``x`` along (N, C), or a reason why there is none; the tests derive every
-code that stands here.
+They cover functions, tensor methods and names of other libraries. A `Spelling` is code for ``x``
+along (N, C), or the reason why there is none; the tests derive all of this code.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sympy import Function
 
 from derive.language.errors import MATH, PAGE
 
-SIMILAR = 0.8  # of a word of the notation; a wrong guess would mislead
+SIMILAR = 0.8  # between words of the notation; a wrong guess would mislead
 
 NODES = (
     *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal"),
@@ -45,7 +44,9 @@ HAS = f"the notation has {', '.join(NODES)}, and the functions of SymPy"
 
 @dataclass(frozen=True, init=False)
 class Spelling:
-    """Code for ``x`` along (N, C), in one of several ways; or, without any, the reason ``why``."""
+    """Code for ``x`` along (N, C), possibly in several variants; or the reason ``why`` there is
+    none.
+    """
 
     codes: tuple[str, ...]
     why: str
@@ -227,7 +228,7 @@ spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name i
 
 
 def in_the_notation(name: str) -> str:
-    """The remedy for a ``name`` that the notation lacks."""
+    """The remedy for a ``name`` that is not in the notation."""
     known = _plain(name)
     found = spellings.get(name) or spellings.get(_KNOWN.get(known, ""))
     return str(found) if found else in_the_gallery(name) or HAS
@@ -240,8 +241,8 @@ def is_pointwise(name: str) -> bool:
 
 
 def in_the_gallery(name: str, tensors: Sequence[str] = (), others: Sequence[str] = ()) -> str:
-    """The call of the gallery's forward of that name with those ``tensors``, and ``others`` after
-    them; empty where there is none.
+    """A call of the gallery's forward of that name with ``tensors``, followed by ``others``; '' if
+    there is none.
     """
     wanted = (_plain(name), _plain(name).removesuffix("loss"), _DIMENSIONS.sub("", _plain(name)))
     for file in sorted(MATH.glob("*.py")):
@@ -257,7 +258,7 @@ def in_the_gallery(name: str, tensors: Sequence[str] = (), others: Sequence[str]
 
 
 OPTIONAL = "default="
-_DIMENSIONS = re.compile(r"[123]d$")  # of a module of torch's, such as nn.BatchNorm1d
+_DIMENSIONS = re.compile(r"[123]d$")  # suffix of a torch module such as nn.BatchNorm1d
 _CLASS = re.compile(r"^class (\w+)\(Forward\):\n((?:(?: .*)?\n)*)", re.M)
 _NEEDED = re.compile(r"^    (\w+) = (Input|Given|Label)\((.*)\)", re.M)
 

@@ -1,5 +1,5 @@
-"""Choices and conditions as they are typed: SymPy takes a tensor for a condition, since to it both
-are symbols, and says nothing that helps of pairs that are none.
+"""Check conditions and choices as typed: SymPy accepts a tensor as a condition, since both are
+symbols, and its errors for malformed pairs do not help.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from derive.language.source.python_operators import is_condition, is_number, wri
 
 
 def check_conditions(function: object, node: ast.Call, reader: LineReader) -> None:
-    """Refuse a tensor instead of a condition, and a branch of a choice that is no pair."""
+    """Refuse a tensor in place of a condition, and a branch that is not a pair."""
     conditions: list[ast.AST] = []
     if function is Piecewise:
         _check_branches(node, reader)
@@ -32,7 +32,7 @@ def check_conditions(function: object, node: ast.Call, reader: LineReader) -> No
 
 
 def _check_branches(node: ast.Call, reader: LineReader) -> None:
-    """Check that every branch is a pair of a value and a condition, in that order."""
+    """Require every branch to be a (value, condition) pair, in that order."""
     found, is_wrong = [], False
     for i, branch in enumerate(node.args):
         pair = getattr(branch, "elts", ())
@@ -48,7 +48,7 @@ def _check_branches(node: ast.Call, reader: LineReader) -> None:
             found = []
             break
     flat = len(node.args) == 3 and _holds(node.args[0], reader)
-    if flat:  # as torch.where has it
+    if flat:  # torch.where's argument order
         condition, *values = node.args
         found = [(values[0], condition), (values[1], ast.Constant(value=True))]
     if found and (is_wrong or flat):
@@ -60,12 +60,12 @@ def _check_branches(node: ast.Call, reader: LineReader) -> None:
 
 
 def _is_unread(branch: ast.AST, reader: LineReader) -> bool:
-    """Whether a branch may be a pair that stands elsewhere."""
+    """Whether a branch may be a pair defined elsewhere."""
     value = reader.value(branch)
     return isinstance(branch, (ast.Starred, ast.Call)) or isinstance(value, (tuple, list))
 
 
 def _holds(node: ast.AST, reader: LineReader) -> bool:
-    """Whether it is a condition, or True."""
+    """Whether it is a condition or True."""
     value = getattr(node, "value", None) if isinstance(node, ast.Constant) else reader.value(node)
     return value is True or is_condition(node, value, reader)

@@ -1,9 +1,9 @@
-"""A decimal that meets a formula in a class body is the decimal that was typed.
+"""Decimals in a class body are exact: the number that was typed.
 
-SymPy would take ``0.3`` for a float and divide by it, rounded: ``x / 0.3`` would be a number of
-sixteen digits times x. So while a class body runs, what SymPy is handed is exact at once. What
-Python calculated before that (``1/0.3``, ``math.sqrt(2/math.pi)``, a name for it) is looked up in
-the lines that ran: of their constant parts one has that value (``constants.py``).
+SymPy would convert ``0.3`` to a rounded float: ``x / 0.3`` would have a factor of sixteen digits.
+While a class body runs, numbers passed to SymPy are therefore made exact. If Python has computed
+one before (``1/0.3``, ``math.sqrt(2/math.pi)``, a variable), the constant parts of the lines that
+ran are searched for one with that value (``constants.py``).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ OURS = f"{MATH.parent}"
 
 
 def as_typed(value: float | Decimal | Float) -> Expr:
-    """The typed number for ``value``, which met a formula on a running line; with a
-    `NotationWarning` where it was calculated, rounded, from an unknown formula.
+    """The typed number for ``value``, used in a formula on a running line; with a `NotationWarning`
+    if it was computed and rounded by an unknown formula.
     """
     if isinstance(value, Float) and not _is_held(value):
-        return exact_number(value)  # of SymPy's own, which is refused by its size
+        return exact_number(value)  # SymPy's own; too many digits are refused
     if isinstance(value, (float, Float)):
         typed, number = decimal_of(float(value)), exact_number(value)
     else:
@@ -63,7 +63,7 @@ def note_bodies(kind: type) -> None:
 
 
 def _converted(value, of: type, kind: type) -> Expr:
-    """Sympify a number of Python's or numpy's; a finite one in a class body exactly, as typed."""
+    """Sympify a Python or numpy number; in a class body, a finite one exactly, as typed."""
     finite = value == value and abs(value) != float("inf")
     if finite and any(is_body for _, is_body in _frames(kind)):
         return as_typed(value)

@@ -1,4 +1,4 @@
-"""A name that nothing has: used too early, misspelt, not imported, or of another library's."""
+"""Undefined names: used too early, misspelled, not imported, or from another library."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from derive.language.source.spellings import (
 )
 
 MODULES = {"sympy": "sympy", "sp": "sympy", "math": "math", "derive": "derive"}
-SIMILAR_OWN = 0.6  # of a name of the user's own: there are few, and one is likely meant
+SIMILAR_OWN = 0.6  # among the user's few own names, so a looser match is safe
 
 
 def unknown_name(
     name: str, place: Place, assigned: Mapping[str, int], known: Iterable[str] = ()
 ) -> NotationError:
-    """The error for ``name``, met at ``place`` in a class body that assigns the names in
-    ``assigned`` on those lines, where those in ``known`` are imported.
+    """The error for an undefined ``name`` at ``place``; ``assigned`` are the lines on which the
+    class body assigns names, ``known`` the imported names.
     """
     problem, remedy = _said(name, place.line, assigned, [*known])
     return NotationError(problem, remedy, place)

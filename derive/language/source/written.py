@@ -1,7 +1,7 @@
-"""Tensors and axes in a statement as it was typed.
+"""Tensors and axes in a statement as typed.
 
-SymPy simplifies at once: ``x*0`` is 0, and a choice between two equal branches is the branch. The
-value no longer says that the line had the axes of ``x``, so that is read from the line.
+SymPy simplifies immediately: ``x*0`` is 0, and a choice between equal branches is the branch.
+Because the value no longer shows the axes of ``x``, they are read from the source line.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
 
 @dataclass(frozen=True)
 class NamesWritten:
-    """The names of tensors, and the axes, that a formula surely has."""
+    """Tensor names and axes that a formula certainly has."""
 
     names: frozenset[str] = frozenset()
     axes: frozenset[Axis] = frozenset()
@@ -50,8 +50,8 @@ class NamesWritten:
 
 
 def is_all_known(node: ast.AST, reader: LineReader) -> bool:
-    """Whether the axes of a part of a line can be read from it: it is made of tensors and numbers
-    by the notation and by functions of SymPy's.
+    """Whether the axes of a part of a line can be determined: it consists of tensors, numbers, the
+    notation and SymPy functions.
     """
     if isinstance(node, (ast.Name, ast.Attribute)):
         return isinstance(reader.value(node), (Basic, int, float))
@@ -68,8 +68,8 @@ def is_all_known(node: ast.AST, reader: LineReader) -> bool:
 
 
 def written_in(node: ast.AST, reader: LineReader) -> NamesWritten:
-    """Tensors and axes in a part of a line; anything unknown, such as the effect of the user's own
-    function on its arguments, is left out.
+    """Tensors and axes in a part of a line; unknown effects, such as those of a user's function on
+    its arguments, are left out.
     """
     if isinstance(node, (ast.Name, ast.Attribute)):
         return _of_value(reader.value(node))
@@ -116,7 +116,7 @@ def _of_call(call: ast.Call, reader: LineReader) -> NamesWritten:
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
         return NamesWritten(names)
     if isinstance(function, FunctionType) and package_of(function) not in ("sympy", "derive"):
-        return NamesWritten()  # it may reduce them
+        return NamesWritten()  # may reduce them
     if makes_formulas(function, reader.body.file):
         return _all(call.args, reader)
     return NamesWritten()
@@ -159,7 +159,7 @@ def _index(call, reader, axes, new) -> NamesWritten:
 
 
 def _by_label(call: ast.Call, reader: LineReader, picks: bool) -> NamesWritten:
-    """A row read at its labels has their axes; a sum by label has a row."""
+    """Axes of a row read at labels, or of a sum by label."""
     if len(call.args) != 3 or (axis := _axis(call.args[2], reader)) is None:
         return NamesWritten()
     operand, labels = (_all([arg], reader) for arg in call.args[:2])
@@ -182,7 +182,9 @@ def _solved(call, reader, axes, new) -> NamesWritten:
 
 
 def _read(call, reader, axes, new) -> NamesWritten:
-    """A tensor read at an index: the axis becomes those of the index; in place it stays."""
+    """Axes of a tensor read at an index: those of the index replace the axis, unless it is read in
+    place.
+    """
     operand, index = (_all(args, reader) for args in (call.args[:1], call.args[2:3]))
     if reader.value(call.func) in (Flip, Shift):
         return operand
@@ -190,7 +192,7 @@ def _read(call, reader, axes, new) -> NamesWritten:
 
 
 def _joined(call, reader, axes, new) -> NamesWritten:
-    """Parts of which each comes with the axis that ends."""
+    """Axes of concatenated parts, without the axis along which each part lies."""
     found = NamesWritten(frozenset(), frozenset(new))
     for part in call.args:
         x, *along = getattr(part, "elts", [part])
@@ -210,8 +212,8 @@ def _kept(call, reader, axes, new) -> NamesWritten:
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else NamesWritten()
 
 
-# For each node of the notation the axes of what it is written for: receives the call, the axes
-# that are named in it, and those that it makes.
+# The axes of each node from its operands; a rule receives the call, the axes named in it, and the
+# axes it creates.
 rules: dict[Callable, Callable[..., NamesWritten]] = {
     Sum: _reduced,
     Max: _reduced,
@@ -239,5 +241,5 @@ rules: dict[Callable, Callable[..., NamesWritten]] = {
     Gradient: _gradient,
     **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
 }
-SEVERAL = (Max, Min)  # of which all arguments are operands where none is an axis
-OF_TWO = (_scanned, _solved, _gradient)  # operands, the others of one
+SEVERAL = (Max, Min)  # all arguments are operands unless one is an axis
+OF_TWO = (_scanned, _solved, _gradient)  # nodes with two operands; all others have one

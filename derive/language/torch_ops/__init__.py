@@ -1,7 +1,7 @@
-"""What torch's operations mean, each once.
+"""The meaning of torch's operations, one row each.
 
-In: the arrays of a front end, and the arguments of one operation under torch's names.
-Out: an array, of the same front end.
+In: a front end's arrays, and the arguments of one operation under torch's names. Out: an array of
+the same front end.
 
 trees.py    formulas of entries: they keep the order in which they are typed
 table.py    what a row is, and the kinds of arguments

@@ -1,4 +1,4 @@
-"""``python -m derive.language.torch_ops``: operations that are read and imported, by subject."""
+"""``python -m derive.language.torch_ops``: list the supported operations by subject."""
 
 import textwrap
 
@@ -10,7 +10,7 @@ DOTTED = ("special_", "linalg_", "fft_", "sparse_")
 
 
 def spelled(names) -> list[str]:
-    """As Python has them; those that begin with ``_`` are ATen's alone."""
+    """The names in Python; those that begin with ``_`` are ATen's."""
     found = [n for n in names if not n.startswith("_")]
     dotted = [n.replace("_", ".", 1) if n.startswith(DOTTED) else n for n in found]
     return sorted(dotted)

@@ -1,4 +1,4 @@
-"""Entries in other places along dimensions: in reverse, further on, on diagonals, in windows."""
+"""Move entries along dimensions: flips, shifts, diagonals, windows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _rot90(a, input: Tensor, k: Size = 1, dims: Dims = (0, 1)):
 
 @op("roll", called="rolled", gives=SAME)
 def _roll(a, input: Tensor, shifts: Sizes, dims: Dims = None):
-    """Without dimensions as if they were one."""
+    """Without dims, roll the flattened tensor."""
     if dims is None and input.rank != 1:
         return a.reshaped(_roll(a, a.reshaped(input, [REST]), shifts, (0,)), a.shape(input))
     x, dims = input, (0,) if dims is None else dims
@@ -56,7 +56,7 @@ def _roll(a, input: Tensor, shifts: Sizes, dims: Dims = None):
 
 
 def _rolled(a, x, dim: int, by):
-    """Those that leave at one end come in at the other."""
+    """Shift cyclically along one dimension."""
     size, back = a.shape(x)[dim], by.could_extract_minus_sign()
     a.need(size - (-by if back else by), 0)
     offsets = -by, (-size if back else size) - by
@@ -67,7 +67,7 @@ def _rolled(a, x, dim: int, by):
 
 
 def main_diagonal(a, x, one: int, other: int):
-    """Behind the other dimensions."""
+    """The main diagonal, as a new last dimension."""
     shape = a.shape(x)
     if not a.same(shape[one], shape[other]):
         a.refuse(
@@ -121,7 +121,7 @@ def _diagflat(a, input: Tensor, offset: Size = 0):
 @op("diagonal_scatter", gives=SAME)
 def _diagonal_scatter(a, input: Tensor, src: Tensor, offset: Size = 0, dim1: Dim = 0,
                       dim2: Dim = 1):  # fmt: skip
-    """What was on the diagonal goes."""
+    """Subtract the old diagonal, and add the new one."""
     whole = _diag_embed(a, src, offset, dim1, dim2)
     ones = _diag_embed(a, a.like(src, 1), offset, dim1, dim2)
     return a.each(lambda x, y, i: (1 - i) * x + y, input, whole, ones)
@@ -134,7 +134,7 @@ def triangle(a, x, relation):
 
 @op("tril", gives=SAME)
 def _tril(a, input: Tensor, diagonal: Size = 0):
-    if diagonal == -1:  # strictly on one side of the main diagonal
+    if diagonal == -1:  # strictly above or below the main diagonal
         return triangle(a, input, lambda i, j: j < i)
     return triangle(a, input, lambda i, j: j <= i + diagonal)
 
@@ -157,7 +157,7 @@ def _trace(a, input: Tensor):
 @op("unfold", forms="method", called="windows", gives=SAME)
 def _unfold(a, input: Tensor, dimension: Dim, size: Size, step: Size):
     if step < 1:
-        a.refuse(f"unfold with the step {step}", "it takes a step above 0")
+        a.refuse(f"unfold with step {step}", "it takes a step above 0")
     return windows(a, input, dimension, size, (int(step), 1))
 
 

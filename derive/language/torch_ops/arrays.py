@@ -1,6 +1,6 @@
-"""What rows are made of. `derive.claims.reading.arrays` has it over SymPy's expressions with
-dimensions by position, `codegen.importing.reader` over trees with named axes that keep the user's
-spelling.
+"""The operations that rows are written in. `derive.claims.reading.arrays` implements them on SymPy
+expressions with dimensions by position, `codegen.importing.reader` on trees with named axes that
+keep the user's spelling.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from sympy import Expr
 
 from derive.language.torch_ops.trees import Tree
 
-Array = Any  # of the front end: a row hands it on, and asks for .rank alone
+Array = Any  # the front end's; a row passes it on and reads only .rank
 
 
 class Arrays(Protocol):
     def each(self, formula: Callable[..., Tree], *values: Array) -> Array:
-        """A formula of the entries of values that broadcast; conditions come as conditions."""
+        """A formula of the broadcast entries; boolean arrays are passed as conditions."""
 
     def is_condition(self, x: Array) -> bool: ...
 
     def chosen(self, condition: Array, yes: Array, no: Array) -> Array:
-        """``yes`` where the condition holds, else ``no``."""
+        """``torch.where``: ``yes`` where the condition holds, else ``no``."""
 
     def is_zero(self, x: Array) -> bool:
-        """Of a number."""
+        """Whether a number is 0."""
 
     def let(self, name: str, x: Array) -> Array:
-        """The same, with a name of its own where the front end writes statements."""
+        """The same array; a front end that writes statements gives it this name."""
 
     def sum(self, x: Array, dims=None, keepdim: bool = False) -> Array: ...
 
@@ -37,7 +37,7 @@ class Arrays(Protocol):
     def index_of_largest(self, x: Array, dim: int, keepdim: bool = False) -> Array: ...
 
     def count(self, x: Array, dims=None) -> Expr:
-        """How many entries there are along these dimensions."""
+        """The number of entries along these dimensions."""
 
     def contracted(self, inputs: Sequence[str], output: str, values: Sequence[Array]) -> Array:
         """An einsum."""
@@ -46,35 +46,35 @@ class Arrays(Protocol):
         """CumSum, CumProd or CumMax."""
 
     def compared(self, relation: str, x: Array, y: Array) -> Array:
-        """A condition."""
+        """The entrywise condition ``relation(x, y)``."""
 
     def extremes(self, values: Array, indices: Array | None) -> Any:
-        """A pair of values and where they are; None: whatever is asked of that is refused."""
+        """A pair (values, indices); with None, any use of the indices is refused."""
 
     def permuted(self, x: Array, places: Sequence[int]) -> Array: ...
 
     def unsqueezed(self, x: Array, place: int) -> Array: ...
 
     def apart(self, x: Array, dim: int, count: Expr) -> Array:
-        """A dimension as two, the first of which has this size."""
+        """Split a dimension in two, the first of size ``count``."""
 
     def together(self, x: Array, dim: int) -> Array:
-        """A dimension and the next as one."""
+        """Merge a dimension with the next one."""
 
     def squeezed(self, x: Array, places: Sequence[int]) -> Array: ...
 
     def reshaped(self, x: Array, sizes: Sequence[Expr]) -> Array:
-        """The entries in their order; a size of -1 follows from the others."""
+        """``reshape``; -1 is inferred."""
 
     def expanded(self, x: Array, sizes: Sequence[Expr]) -> Array:
-        """Repeated where it has size 1, and along new dimensions in front; -1 is as it is."""
+        """``expand``, also along new leading dimensions; -1 keeps a size."""
 
     def copied(self, x: Array) -> Array:
-        """The same entries, in memory of their own."""
+        """A copy in memory of its own."""
 
     def read(self, x: Array, dim: int, length: Expr, step, offset, fill=0) -> Array:
-        """In place of a dimension one of this length, whose k-th entry is the one of x at
-        ``step*k + offset``, and ``fill`` where x has none there.
+        """Replace a dimension by one of ``length`` whose k-th entry is that of x at ``step*k +
+        offset``, and ``fill`` where the index is out of range.
         """
 
     def part(self, x: Array, dim: int, start: Expr, stop: Expr | None, step: int = 1) -> Array: ...
@@ -82,82 +82,80 @@ class Arrays(Protocol):
     def entry(self, x: Array, dim: int, index: Expr) -> Array: ...
 
     def windows(self, x: Array, dim: int, sizes: tuple, index: tuple, fill=0) -> Array:
-        """With sizes = (places, inside), so many places in a dimension, and so many entries of each
-        in a new one behind all; with index = (step, hole, start), entry k of place i is that of x
-        at ``step*i + hole*k + start``, and ``fill`` where there is none.
+        """Windows of a dimension. With sizes = (places, inside), the dimension becomes ``places``
+        long and a new last one ``inside``; with index = (step, hole, start), entry k of window i is
+        that of x at ``step*i + hole*k + start``, and ``fill`` where the index is out of range.
         """
 
     def flipped(self, x: Array, dim: int) -> Array: ...
 
     def joined(self, values: Sequence[Array], dim: int) -> Array:
-        """cat"""
+        """``cat``"""
 
     def stacked(self, values: Sequence[Array], dim: int) -> Array: ...
 
     def picked(self, x: Array, dim: int, index: Array) -> Array:
-        """gather: along one dimension by an index with the other dimensions of x."""
+        """``gather`` along one dimension, by an index with the other dimensions of x."""
 
     def selected(self, x: Array, dim: int, index: Array) -> Array:
-        """x[:, index]: an index of any shape takes the place of a dimension."""
+        """``x[:, index]``: an index of any shape replaces a dimension."""
 
     def counted(self, labels: Array, ignored: Any, losses: Array) -> tuple[Array | None, Array]:
-        """1 for the labels that count and 0 for those that are ignored (None where all count), and
-        the losses of labels, which are 0 for those.
+        """1 for labels that count and 0 for ignored ones (None if all count), and the losses, set
+        to 0 for ignored labels.
         """
 
     def position(self, x: Array, dim: int) -> Array:
-        """0, 1, 2, ... along a dimension of x, which broadcasts against it."""
+        """0, 1, 2, ... along a dimension of x, broadcastable with x."""
 
     def counting(self, size: Expr) -> Array:
-        """0, 1, 2, ... along a dimension of its own."""
+        """``arange``: 0, 1, 2, ... along a new dimension."""
 
     def written(self, x: Array, dim: int, part: tuple, values: Array) -> Array:
-        """x with these values in a part (from, to, step) of a dimension."""
+        """x with ``values`` in a slice (from, to, step) of a dimension."""
 
     def hots(self, index: Array, x: Array, dim: int) -> Array:
-        """1 where the place along a dimension of x is the index, else 0: a dimension more, behind
-        those of the index.
-        """
+        """The one-hot of an index along a dimension of x, which becomes the last dimension."""
 
     def on_diagonal(self, x: Array) -> Array:
-        """The last dimension twice: its entries where the two places are the same, else 0."""
+        """``diag_embed``: the last dimension twice, and 0 off the diagonal."""
 
     def identity(self, x: Array, one: int, other: int) -> Array:
-        """1 where the places along two dimensions of x are the same, else 0."""
+        """``eye``: 1 where the positions along two dimensions of x are equal, else 0."""
 
     # Sizes
 
     def shape(self, x: Array) -> list[Expr]: ...
 
     def same(self, one: Expr, other: Expr) -> bool:
-        """Whether two sizes are one."""
+        """Whether two sizes are equal."""
 
     def known(self, size: Expr) -> int | None:
-        """A size that is a number."""
+        """The integer value of a size, if it has one."""
 
     def divided(self, size: Expr, by: Expr) -> Expr:
-        """Of sizes, one of which is known to be a multiple of the other."""
+        """``size / by``, where that is known to be an integer."""
 
     def divided_up(self, size: Expr, by: Expr) -> Expr:
-        """How many steps go into a size, the last of which may be shorter."""
+        """ceil(size / by): the last step may be shorter."""
 
     def need(self, length: Expr, least: int) -> None:
-        """The row has a meaning where a length is at least so large."""
+        """Require ``length >= least``."""
 
     def filled(self, shape: Sequence[Expr], value: Any) -> Array: ...
 
     def like(self, x: Array, value: Any) -> Array: ...
 
     def expect(self, x: Array, dims: Sequence[int], sizes: Sequence[Expr]) -> None:
-        """Torch raises unless these dimensions have these sizes."""
+        """Require these dimensions to have these sizes, as torch does."""
 
     def changed(self, *values: Array | None) -> None:
-        """Torch writes into these, beside what it returns."""
+        """Note the arguments that torch writes into."""
 
     def misfit(self, problem: str, remedy: str) -> NoReturn:
-        """Shapes that do not fit, so that torch would raise."""
+        """Raise for shapes that torch would reject."""
 
     def source(self, x: Array, value: Array) -> Array:
-        """What is written into x: of its dtype."""
+        """The value to write into x, converted to its dtype."""
 
     def refuse(self, problem: str, remedy: str) -> NoReturn: ...

@@ -24,13 +24,13 @@ from derive.language.torch_ops.trees import MINUS_INFINITY, number
 
 
 def turned(a, x):
-    """With its last two dimensions the other way round."""
+    """Transpose the last two dimensions."""
     *front, row, column = range(x.rank)
     return a.permuted(x, [*front, column, row])
 
 
 def mixed(a, query, key, value, how):
-    """(what is looked up, the weights of it)."""
+    """Return (attention output, attention weights)."""
     mask, is_causal, scale = how
     if min(query.rank, key.rank, value.rank) < 2:
         a.misfit("attention of vectors", "it takes matrices, of a row for each place")
@@ -62,17 +62,17 @@ def _attention(
     if not a.is_zero(dropout_p):
         a.refuse("attention with dropout", "pass dropout_p=0.0, as in evaluation")
     if attn_mask is not None and is_causal:
-        a.refuse("attention with a mask that is causal too", "torch takes one of them")
+        a.refuse("attention with both a mask and is_causal", "torch takes one of them")
     if not enable_gqa:
         return mixed(a, query, key, value, (attn_mask, is_causal, scale))[0]
     return _grouped(a, query, key, value, (attn_mask, is_causal, scale))
 
 
 def _grouped(a, query, key, value, how):
-    """Several heads of queries look up one of keys and values."""
+    """Grouped-query attention: several query heads share one head of keys and values."""
     heads = query.rank - 3
     if how[0] is not None and how[0].rank > 2:
-        a.refuse("grouped queries with a mask of each head", "repeat keys and values first")
+        a.refuse("grouped queries with one mask per head", "repeat keys and values first")
     query = a.apart(query, heads, a.count(key, [heads]))
     key, value = (a.unsqueezed(x, heads + 1) for x in (key, value))
     return a.together(mixed(a, query, key, value, how)[0], heads)
@@ -90,11 +90,11 @@ def _multi_head(
     static_k: Default = None, static_v: Default = None, average_attn_weights: Flag = True,
     is_causal: Flag = False,
 ):  # fmt: skip
-    """Sequences first, then the batch; a mask of bools is True where nothing is looked up."""
+    """Sequences come first, then the batch; a bool mask is True where attention is blocked."""
     if training and not a.is_zero(dropout_p):
         a.refuse("attention with dropout", "pass training=False, or dropout_p=0.0")
     if bias_k is not None or bias_v is not None or add_zero_attn:
-        a.refuse("attention with keys of its own", "leave out bias_k, bias_v and add_zero_attn")
+        a.refuse("attention with learned keys", "leave out bias_k, bias_v and add_zero_attn")
     weights = q_proj_weight, k_proj_weight, v_proj_weight
     if not use_separate_proj_weight:
         weights = equal_parts(a, in_proj_weight, 0, 3)
@@ -114,7 +114,7 @@ def _multi_head(
 
 
 def _masks(a, mask, padding, batch):
-    """What is added to the scores: along batch, heads, queries, keys."""
+    """The additive mask: along batch, heads, queries, keys."""
     if mask is not None and mask.rank == 3:
         mask = a.apart(mask, 0, batch)
     if padding is not None:

@@ -1,4 +1,4 @@
-"""Choices between entries: by a condition, the larger, the smaller, between two bounds."""
+"""Entrywise choices: where, maximum, minimum, clamp."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def minimum(a, input: Tensor, other: Tensor):
 
 @op("fmax", called="larger", gives=SAME)
 def _fmax(a, input: Tensor, other: Tensor):
-    """Of equals the gradient goes to the first."""
+    """On a tie, the first one gets the gradient."""
     return a.each(lambda x, y: where(x >= y, x, y), input, other)
 
 
@@ -37,7 +37,7 @@ def _fmin(a, input: Tensor, other: Tensor):
 
 
 def between(x, low, high):
-    """Where the bounds are the wrong way round, the upper one."""
+    """Clamp; the upper bound wins if the bounds are in the wrong order."""
     bounds = [value_of(b) for b in (low, high)]
     if None in bounds or not all(b.is_number for b in bounds):
         return where(low > high, high, held(x, low, high))

@@ -1,4 +1,4 @@
-"""Convolutions: windows times weights, summed; and transposed ones, the way back."""
+"""Convolutions (sums of windows times weights), and transposed convolutions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ZERO, ONE = (Integer(0),), (Integer(1),)
 
 
 def each_of(a, value: Sequence | None, count: int, usual: Sequence = ONE) -> list[Expr]:
-    """A number for each dimension; one that is usually above 0 is."""
+    """One number for each dimension; ``usual`` supplies the default."""
     values = list(value or usual)
     values = values * count if len(values) == 1 else values
     if len(values) != count:
@@ -25,13 +25,13 @@ def each_of(a, value: Sequence | None, count: int, usual: Sequence = ONE) -> lis
 
 
 def rounded_down(ratio: Expr) -> Expr:
-    """Rounded down: what has no divisor is whole, as sizes are."""
+    """floor(ratio); an expression without a denominator is already an integer."""
     return ratio if fraction(together(ratio))[1] == 1 else floor(ratio)
 
 
 def _convolved(a, input, weight, groups, along, transposed: bool):
-    """``along`` are, for each dimension behind the channels, the places that come out and the index
-    that is read (`Arrays.windows`).
+    """``along`` gives, for each dimension behind the channels, the output positions and the index
+    to read (`Arrays.windows`).
     """
     count = len(along)
     single = input.rank == count + 1
@@ -53,7 +53,7 @@ def _convolved(a, input, weight, groups, along, transposed: bool):
 
 
 def _windows_of(a, input, weight, count):
-    """The sizes of the dimensions behind the channels, and of the windows."""
+    """The spatial sizes, and the sizes of the windows."""
     if weight.rank != count + 2 or input.rank not in (count + 1, count + 2):
         a.misfit(
             f"a convolution of {input.rank} and {weight.rank} dimensions",
@@ -74,7 +74,7 @@ def _pads(a, padding, windows, how, count):
         return [Integer(0)] * count
     steps, holes = how
     if padding == "same" and any(step != 1 for step in steps):
-        a.refuse('padding="same" of windows with a stride', "pad first, with F.pad")
+        a.refuse('padding="same" with a stride', "pad first, with F.pad")
     pads = [hole * (wide - 1) / 2 for hole, wide in zip(holes, windows, strict=True)]
     if padding != "same" or not all(pad.is_Integer for pad in pads):
         a.refuse("padding that depends on the size of the window", "write padding=1, or pad first")
@@ -101,7 +101,7 @@ def _enter_convolutions(count: int):
         padding: Numbers = ZERO, output_padding: Numbers = ZERO, groups: Size = 1,
         dilation: Numbers = ONE,
     ):  # fmt: skip
-        """The way back: what a window would have read is where it is added."""
+        """The transpose of a convolution: add each value where the window would have read."""
         steps, holes = each_of(a, stride, count, ONE), each_of(a, dilation, count, ONE)
         pads, more = (each_of(a, v, count, ZERO) for v in (padding, output_padding))
         sizes, along = _windows_of(a, input, weight, count), []

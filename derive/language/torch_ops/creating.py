@@ -1,4 +1,4 @@
-"""Tensors that are made of nothing."""
+"""Creation of tensors: zeros, ones, arange and the like."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def _eye(a, n: Size, m: Size | None = None):
 
 @op("arange", forms="torch", called="positions", gives=SAME, makes=True)
 def _arange(a, start: Size = 0, end: Size | None = None, step: Size = 1):
-    """Python says the end alone first, ATen by its name."""
+    """A single argument is the end; in ATen it is passed by name."""
     start, end = (Integer(0), start) if end is None else (start, end)
     if step == 0:
-        a.refuse("arange by steps of 0", "give it another step")
+        a.refuse("arange with step 0", "give it another step")
     count = end - start if step == 1 else a.divided_up(end - start, step)
     places = a.counting(count)
     return places if start == 0 and step == 1 else a.each(lambda k: start + step * k, places)

@@ -1,4 +1,4 @@
-"""The words of formulas of entries, beside the signs that `Tree` has."""
+"""Entrywise formulas of several steps, built on `Tree`'s operators."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sigmoid(x: Tree) -> Tree:
 
 
 def held(x: Tree, low=None, high=None) -> Tree:
-    """Between two numbers; at its edges the gradient is that of x, as torch's clamp has it."""
+    """``x`` clamped; as in torch, its gradient passes at the edges."""
     pairs = [] if low is None else [(as_tree(low), x < low)]
     pairs += [] if high is None else [(as_tree(high), x > high)]
     return trees.choice(*pairs, otherwise=x)

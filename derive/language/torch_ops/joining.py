@@ -1,4 +1,4 @@
-"""Tensors side by side and one after the other, and the parts of one."""
+"""Concatenate, stack and split tensors."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def evenly(a, x, dim: int, count: int):
 
 
 def of_width(a, x, dim: int, width):
-    """Parts of a width, of which the last may be shorter."""
+    """Parts of one width; the last may be shorter."""
     size = a.shape(x)[dim]
     known, wide = a.known(size), a.known(width)
     if known is not None and wide is not None:
@@ -79,7 +79,9 @@ def of_width(a, x, dim: int, width):
         return parts(a, x, dim, [Integer(q - p) for p, q in pairwise(ends)])
     count = a.known(a.divided(size, width))
     if count is None:
-        a.refuse(f"how often {width} goes into {size} is not known", "slice it: x[:, 1:]")
+        a.refuse(
+            f"the number of parts of width {width} in {size} is not known", "slice it: x[:, 1:]"
+        )
     return parts(a, x, dim, [width] * count)
 
 
@@ -90,7 +92,10 @@ def _split(a, input: Tensor, split_size_or_sections: Sizes, dim: Dim = 0):
     if len(widths) == 1:
         return of_width(a, input, dim, widths[0])
     if not a.same(sum(widths, S.Zero), a.shape(input)[dim]):
-        a.refuse(f"the parts {list(widths)} are not all of it", "the sizes must add up to it")
+        a.refuse(
+            f"the parts {list(widths)} do not add up to the dimension",
+            "make their sum equal to its size",
+        )
     return parts(a, input, dim, widths)
 
 
@@ -107,7 +112,7 @@ ENDS = dict.fromkeys(("sections", "indices"), "indices_or_sections")
 
 @op("tensor_split", gives=SAME, aten=ENDS)
 def _tensor_split(a, input: Tensor, indices_or_sections: Parts, dim: Dim = 0):
-    """By a number of parts, of which the first are longer by one; or where they end."""
+    """Split into a number of parts, the first of which are longer by one; or at given indices."""
     ends = indices_or_sections
     if isinstance(ends, tuple):
         starts = [S.Zero, *ends]
@@ -137,11 +142,11 @@ def _unbind(a, input: Tensor, dim: Dim = 0):
     return tuple(a.entry(input, dim, Integer(k)) for k in range(count))
 
 
-# Beyond the ends
+# Padding by concatenation
 
 
 def between(a, x, dim: int, before, behind):
-    """x between others, of which those that are there are laid together."""
+    """Concatenate x with the parts before and behind it that exist."""
     return a.joined([part for part in (before, x, behind) if part is not None], dim)
 
 

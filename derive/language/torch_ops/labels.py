@@ -1,4 +1,4 @@
-"""Losses of labels: the probability of a class, or how far it is above the others."""
+"""Losses with labels: cross entropies and margins."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _nll(a, input: Tensor, target: AnyTensor, weight: Tensor | None = None, *,
 
 
 def _facing(a, weight, rank: int):
-    """A weight for each class, in the first of the last ``rank`` dimensions."""
+    """A weight per class, along the first of the last ``rank`` dimensions."""
     for _ in range(rank - 1):
         weight = a.unsqueezed(weight, weight.rank)
     return weight
 
 
 def _of_labels(a, logprobs, labels, dim, how):
-    """The mean is over the labels that count, each with the weight of its class."""
+    """The mean divides by the class weights of the labels that count."""
     weight, ignored, reduction, smoothing = how
     terms = a.let("logprobs", logprobs)
     if weight is not None:
@@ -92,7 +92,7 @@ def _multi_margin(
     a, input: Tensor, target: AnyTensor, p: Order = 1, margin: Number = 1.0,
     weight: Tensor | None = None, *, reduction: Reduction = "mean",
 ):  # fmt: skip
-    """Of all classes but that of the label, whose term is margin**p."""
+    """Sum over the classes other than the label's own, whose term would be margin**p."""
     dim = input.rank - 1
     own = a.picked(input, dim, a.unsqueezed(target, dim))
     terms = a.each(lambda x, y, m: held(m - y + x, 0) ** p, input, own, margin)

@@ -1,4 +1,4 @@
-"""Losses: the terms of every entry, and torch's three ways to reduce them."""
+"""Losses: their entrywise terms, and torch's three reductions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from derive.language.torch_ops.table import (
 from derive.language.torch_ops.trees import Tree, number
 
 PI, TINY = number(sympy.pi), number(sympy.Rational(1, 10**12))
-LOWEST_LOG = -100  # torch's binary_cross_entropy holds its logarithms above it
+LOWEST_LOG = -100  # torch's binary_cross_entropy clamps its logarithms here
 
 
 def reduced(a, losses, reduction):
     if reduction == "none":
         return losses
     if reduction == "batchmean":
-        a.refuse("a mean over the batch", "kl_div alone has it")
+        a.refuse('reduction="batchmean"', "only kl_div has it")
     losses = a.let("losses", losses)
     return mean(a, losses) if reduction == "mean" else a.sum(losses)
 
@@ -47,7 +47,7 @@ def times(w, e):
 
 
 def weighed(a, losses, weight, reduction):
-    """The mean is over the weights."""
+    """The mean divides by the sum of the weights."""
     if weight is None:
         return reduced(a, losses, reduction)
     losses = a.each(times, weight, losses)
@@ -57,7 +57,7 @@ def weighed(a, losses, weight, reduction):
 
 
 def loss(name: str, formula):
-    """A loss whose terms are a formula of two entries."""
+    """Register a loss whose terms are a formula of two entries."""
 
     @op(name, forms="F", of=FLOAT)
     def meaning(a, input: Tensor, target: Tensor, *, reduction: Reduction = "mean"):
@@ -149,7 +149,7 @@ def _poisson(
     a, input: Tensor, target: Tensor, log_input: Flag = True, full: Flag = False, *,
     eps: Number = 1e-8, reduction: Reduction = "mean",
 ):  # fmt: skip
-    """In full with Stirling's approximation of log(y!), where y is above 1."""
+    """With ``full``, add Stirling's approximation of log(y!) where y is above 1."""
     of_log = lambda x, y, e: exp(x) - y * x  # noqa: E731
     of_rate = lambda x, y, e: x - y * log(x + e)  # noqa: E731
     losses = a.each(of_log if log_input else of_rate, input, target, eps)
@@ -165,7 +165,7 @@ def _gaussian(
     a, input: Tensor, target: Tensor, var: Tensor, full: Flag = False, eps: Number = 1e-6,
     reduction: Reduction = "mean",
 ):  # fmt: skip
-    """A variance below eps counts as eps; its gradient passes, as torch has it."""
+    """As in torch, a variance below eps counts as eps, and its gradient passes."""
     var = var if var.rank == input.rank else a.unsqueezed(var, var.rank)
     detach = function("Detach")
     v = a.let("var", a.each(lambda v, e: v + detach(where(v < e, e - v, 0)), var, eps))

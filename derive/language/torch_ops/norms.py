@@ -1,4 +1,4 @@
-"""Normalizations, dropout, and activations whose slope is learned."""
+"""Normalizations, dropout, and activations with a learned slope."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from derive.language.torch_ops.reducing import length, mean, spread
 from derive.language.torch_ops.table import FLOAT, Dim, Flag, Number, Order, Size, Sizes, Tensor, op
 from derive.language.torch_ops.trees import number
 
-LEAST = 2.220446049250313e-16  # torch's eps of an RMS norm that names none, in float64
-RENORMED = 1e-7  # what torch's renorm adds to a norm
+LEAST = 2.220446049250313e-16  # torch's default eps of an RMS norm, in float64
+RENORMED = 1e-7  # added to the norm by torch's renorm
 NATIVE = "_native_batch_norm_legit"
 
 
@@ -22,21 +22,21 @@ def whitened(x, m, v, e):
 
 
 def normalized(a, input, dims, eps):
-    """(x - mean) / sqrt(var + eps), with a name for each step."""
+    """(x - mean) / sqrt(var + eps), with a named statement for each step."""
     x = a.let("u", input)
     var, average = spread(a, x, dims, True, 0)
     return a.let("xhat", a.each(whitened, x, average, a.let("var", var), eps))
 
 
 def behind(a, x, count: int):
-    """With so many dimensions of size 1 behind."""
+    """Append ``count`` dimensions of size 1."""
     for _ in range(count):
         x = a.unsqueezed(x, x.rank)
     return x
 
 
 def _last(a, input, sizes):
-    """The last dimensions, which have these sizes."""
+    """The indices of the last dimensions, which must have these sizes."""
     dims = tuple(range(input.rank - len(sizes), input.rank))
     a.expect(input, dims, sizes)
     return dims
@@ -67,7 +67,7 @@ def _rms_norm(a, input: Tensor, normalized_shape: Sizes, weight: Tensor | None =
 
 
 def _over_channels(a, input, dims, statistics, more):
-    """Of the batch, along these dimensions; or with statistics that are known."""
+    """Normalize over these dimensions, with statistics of the batch or given ones."""
     weight, bias, eps = more
     to_channels = lambda v: None if v is None else behind(a, v, input.rank - 2)  # noqa: E731
     if statistics is None:
@@ -93,7 +93,7 @@ def _statistics(a, running_mean, running_var, of_batch):
         return a.changed(running_mean, running_var)
     if running_mean is None or running_var is None:
         a.refuse(
-            "statistics that are known, and none are given",
+            "evaluation without running statistics",
             "call .eval() on the module, or pass no running statistics",
         )
     return running_mean, running_var
@@ -124,14 +124,19 @@ def _instance_norm(
 ):  # fmt: skip
     statistics = _statistics(a, running_mean, running_var, use_input_stats)
     if input.rank < 3:
-        a.misfit("an instance norm of channels alone", "it is over the dimensions behind them")
+        a.misfit(
+            "an instance norm without dimensions behind the channels",
+            "it normalizes over the dimensions behind them",
+        )
     return _over_channels(a, input, tuple(range(2, input.rank)), statistics, (weight, bias, eps))
 
 
 @op("local_response_norm", forms="F", called="normed", of=FLOAT)
 def _local_response_norm(a, input: Tensor, size: Size, alpha: Number = 1e-4, beta: Number = 0.75,
                          k: Number = 1.0):  # fmt: skip
-    """By what is in the channels beside: as many before as behind, or one more."""
+    """Divide by a sum over neighbouring channels; for an even size there is one more before than
+    behind.
+    """
     squares, channels = a.each(lambda x: x**2, input), a.count(input, [1])
     near = a.windows(squares, 1, (channels, size), (1, 1, -(size // 2)))
     formula = lambda x, s, n, b, c: x / (c + n * s) ** b  # noqa: E731
@@ -152,7 +157,7 @@ def _prelu(a, input: Tensor, weight: Tensor):
 
 @op("rrelu", forms="torch F", called="hidden", of=FLOAT)
 def _rrelu(a, input: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: Flag = False):
-    """Evaluated: the slope is the mean of those that are drawn."""
+    """In evaluation the slope is the mean of its range."""
     if training:
         a.refuse("rrelu is random", "call .eval() on the module first")
     bent = lambda x, low, high: where(x > 0, x, (low + high) / 2 * x)  # noqa: E731
@@ -170,7 +175,7 @@ def halves(a, x, dim):
 
 
 def equal_parts(a, x, dim: int, count: int):
-    """Of a dimension; its size is a multiple of their number."""
+    """Equal parts of a dimension; its size must be a multiple of ``count``."""
     width = a.count(x, [dim]) / count
     return [a.part(x, dim, k * width, (k + 1) * width) for k in range(count)]
 
@@ -189,7 +194,7 @@ def _dropout(a, input: Tensor, p: Number = 0.5, training: Flag = True):
 
 @op("native_dropout", forms="torch", aten={"train": "training"}, gives="same")
 def _native_dropout(a, input: Tensor, p: Number, training: Flag):
-    """With the mask of what is kept."""
+    """The output, and the mask of kept entries."""
     return _dropout(a, input, p, training), a.each(lambda x: number(1), input)
 
 
@@ -211,7 +216,7 @@ def _native_group_norm(
 
 @op("renorm", called="held", of=FLOAT)
 def _renorm(a, input: Tensor, p: Order, dim: Dim, maxnorm: Number):
-    """Each part along a dimension, shortened where it is longer."""
+    """Scale down each slice along a dimension whose norm is too large."""
     others = tuple(i for i in range(input.rank) if i != dim)
     norm = a.let("norm", length(a, input, p, others, True))
     held_at = lambda x, n, m: where(n > m, x * (m / (n + RENORMED)), x)  # noqa: E731

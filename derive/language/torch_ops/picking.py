@@ -1,4 +1,4 @@
-"""What indices pick, and what is written where they say."""
+"""Indexing: gather, scatter, index_add and the like."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _gather(a, input: Tensor, dim: Dim, index: Tensor, *, sparse_grad: Default =
 
 @op("take_along_dim", called="picked", gives=SAME)
 def _take_along_dim(a, input: Tensor, indices: Tensor, dim: Dim | None = None):
-    """The other dimensions of the two broadcast."""
+    """The other dimensions of the two tensors are broadcast."""
     if dim is None:
         shape = a.shape(indices)
         input, indices = (a.reshaped(x, [REST]) for x in (input, indices))
@@ -56,7 +56,7 @@ def _index_select(a, input: Tensor, dim: Dim, index: Tensor):
 
 @op("take", called="picked", gives=SAME)
 def _take(a, input: Tensor, index: Tensor):
-    """Of the entries in the order of memory."""
+    """Index the flattened tensor."""
     return a.selected(a.reshaped(input, [REST]), 0, index)
 
 
@@ -75,11 +75,11 @@ def _one_hot(a, tensor: Tensor, num_classes: Size = -1):
     return a.hots(tensor, a.filled([num_classes], 0), 0)
 
 
-# Writing along a dimension at an index of one dimension
+# Writes along a dimension at a one-dimensional index
 
 
 def along_index(a, x, dim: int, index, source):
-    """What is written to each entry, and how often: sums over the places of the index."""
+    """The sum written to each entry, and the number of writes, by sums over the index."""
     hot = a.hots(index, x, dim)  # the place in the index, the place in x
     letters = "abcdefgh"[: x.rank]
     at = letters[:dim] + "i" + letters[dim + 1 :]
@@ -104,11 +104,11 @@ def _index_fill(a, input: Tensor, dim: Dim, index: Tensor, value: Number):
     return a.chosen(a.compared(">", often, 0), value, input)
 
 
-# Along a dimension at an index of as many dimensions
+# Writes along a dimension at an index of equal rank
 
 
 def beside(a, x, dim: int, index, source):
-    """What is written to each entry by the sum of the index's, and how often."""
+    """The sum written to each entry at an index of equal rank, and the number of writes."""
     hot = a.hots(index, x, dim)
     move = lambda y: a.permuted(y, [*range(dim), x.rank - 1, *range(dim, x.rank - 1)])  # noqa: E731
     often = move(a.sum(hot, dim))
@@ -127,7 +127,7 @@ def _scatter_add(a, input: Tensor, dim: Dim, index: Tensor, src: Tensor):
 @op("scatter", gives=KEPT)
 def _scatter(a, input: Tensor, dim: Dim, index: Tensor, src: Number | None = None,
              value: Number | None = None, *, reduce: Word | None = None):  # fmt: skip
-    """Long: torch's arguments, of all of its overloads."""
+    """Long: torch's arguments, for all overloads."""
     value = a.source(input, src if value is None else value)
     if reduce == "add":
         is_tensor = getattr(value, "rank", 0)
@@ -166,7 +166,7 @@ def _scatter_reduce(a, input: Tensor, dim: Dim, index: Tensor, src: Tensor, redu
     return total if reduce == "sum" else a.each(lambda t, n: t / (n + own), total, often)
 
 
-# At a place that is known
+# At a constant index
 
 
 @op("select_scatter", gives=SAME)

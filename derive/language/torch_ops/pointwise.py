@@ -1,4 +1,4 @@
-"""Entry by entry."""
+"""Entrywise operations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def softplus(x: Tree) -> Tree:
 
 
 def normal(x: Tree) -> Tree:
-    """The distribution function of the standard normal."""
+    """The cumulative distribution function of the standard normal."""
     return (1 + erf(x / ROOT_OF_2)) / 2
 
 
@@ -53,7 +53,7 @@ def trunc(x: Tree) -> Tree:
     return where(x < 0, function("ceiling")(x), floor(x))
 
 
-# One entry in, one entry out. Those that SymPy has under the same name are below.
+# Functions of one entry; those that SymPy has under the same name are below.
 FORMULAS = {
     "sqrt": sqrt,
     "lgamma special_gammaln": function("loggamma"),
@@ -87,7 +87,7 @@ FORMULAS = {
     "tanhshrink": lambda x: x - tanh(x),
     "softsign": lambda x: x / (1 + Abs(x)),
 }
-OF_INTEGERS = {  # those that leave integers as they are
+OF_INTEGERS = {  # these keep integers
     "abs absolute": Abs,
     "neg negative": lambda x: -x,
     "floor": floor,
@@ -123,7 +123,7 @@ for _rows, _gives in ((FORMULAS, FLOAT), (OF_INTEGERS, SAME)):
         )
 
 
-# Of several, and with numbers of their own
+# Functions of several entries or with parameters
 
 
 @op("logit", "special_logit", of=FLOAT)
@@ -134,7 +134,7 @@ def _logit(a, input: Tensor, eps: Number | None = None):
 
 @op("softplus", forms="F", called="hidden", of=FLOAT)
 def _softplus(a, input: Tensor, beta: Number = 1, threshold: Number = 20):
-    """Beyond the threshold torch takes x: the two differ by less than float32 holds."""
+    """Beyond the threshold torch returns x: the difference is below float32's resolution."""
     return a.each(lambda x, b: softplus(b * x) / b, input, beta)
 
 
@@ -169,7 +169,7 @@ def _leaky_relu(a, input: Tensor, negative_slope: Number = 0.01):
 
 @op("hardtanh", forms="F", called="held", gives=SAME)
 def _hardtanh(a, input: Tensor, min_val: Number = -1, max_val: Number = 1):
-    """It passes no gradient at its edges."""
+    """Its gradient at the two edges is 0."""
     clipped = lambda x, low, high: where(x <= low, low, where(x >= high, high, x))  # noqa: E731
     return a.each(clipped, input, min_val, max_val)
 
@@ -222,7 +222,7 @@ def _xlog1py(a, input: Number, other: Number):
 
 @op("fmod", called="rest", gives=SAME)
 def _fmod(a, input: Tensor, other: Number):
-    """With the sign of the dividend; remainder has that of the divisor."""
+    """The result has the dividend's sign; that of remainder has the divisor's."""
     return a.each(lambda x, y: x - y * trunc(x / y), input, other)
 
 
@@ -273,7 +273,7 @@ def _heaviside(a, input: Tensor, values: Tensor):
 @op("nan_to_num", gives=SAME)
 def _nan_to_num(a, input: Tensor, nan: Number = 0, posinf: Number | None = None,
                 neginf: Number | None = None):  # fmt: skip
-    """The mathematics has real numbers alone: none of them is changed."""
+    """The identity: all numbers of the notation are finite."""
     return a.each(lambda x: x, input)
 
 

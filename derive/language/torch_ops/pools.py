@@ -1,4 +1,4 @@
-"""Pools: sums and maxima of windows."""
+"""Pooling: sums and maxima of windows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from derive.language.torch_ops.table import (
 )
 from derive.language.torch_ops.trees import MINUS_INFINITY
 
-CUT = "windows that are cut off at the end", "pad first, with F.pad"
+CUT = "windows cut off at the end", "pad first, with F.pad"
 
 
 def _pooled(a, input, shape, ceil_mode, fill):
-    """The windows of a pool behind all, and where each begins in its dimension."""
+    """The windows as last dimensions, and whether the last window is cut off."""
     kernel, steps, pads, holes = shape
     x, count, cut = input, len(kernel), False
     for k, (wide, step, pad, hole) in enumerate(zip(kernel, steps, pads, holes, strict=True)):
@@ -54,7 +54,7 @@ def _shape(a, kernel_size, stride, padding, dilation, count):
 
 
 def _counts(a, x, input, shape, with_pads):
-    """How many entries of each window count: those in the dimension, or in its pads too."""
+    """The number of entries that count in each window, with or without padding."""
     kernel, steps, pads, _ = shape
     count, found = len(kernel), None
     for k, (step, pad) in enumerate(zip(steps, pads, strict=True)):
@@ -109,7 +109,7 @@ def _enter_pools(count: int):
     @op(f"lp_pool{count}d", forms="F", called="pooled", of=FLOAT)
     def _lp_pool(a, input: Tensor, norm_type: Order, kernel_size: Numbers,
                  stride: Numbers | None = None, ceil_mode: Flag = False):  # fmt: skip
-        """Where all is 0 and the order is no even number, torch holds the gradient at 0."""
+        """At an all-zero window and an order that is not even, torch sets the gradient to 0."""
         shape = _shape(a, kernel_size, stride, ZERO, ONE, count)
         x, cut = _pooled(a, input, shape, ceil_mode, 0)
         if cut:
@@ -129,7 +129,7 @@ def _enter_pools(count: int):
 
 
 def adapted(a, input, sizes, count: int, between: Callable):
-    """Parts as equal as they can be: from floor(i*n/m) to before ceil((i + 1)*n/m)."""
+    """Adaptive pooling: part i runs from floor(i*n/m) up to ceil((i + 1)*n/m)."""
     sizes = sizes * count if len(sizes) == 1 else sizes
     x = input
     for k, size in enumerate(sizes):
@@ -141,12 +141,14 @@ def adapted(a, input, sizes, count: int, between: Callable):
 
 
 def beside(a, x, dim, size):
-    """x with so many new places before a dimension, those places, and the ones along it."""
+    """x with a new dimension of ``size`` positions in front of ``dim``, those positions, and the
+    positions along ``dim``.
+    """
     return a.unsqueezed(x, dim), behind(a, a.counting(size), x.rank - dim), a.position(x, dim)
 
 
 def _between(a, x, dim, size, fill):
-    """(the entries of the parts, their dimension, how many there are in each)"""
+    """Return (entries of the parts, their dimension, entries in each part)."""
     whole = a.count(x, [dim])
     width = whole / size
     if size == 1:

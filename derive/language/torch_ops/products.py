@@ -1,4 +1,4 @@
-"""Matrix products: sums of products along dimensions that are named by letters."""
+"""Matrix products: sums of products along dimensions labelled by letters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _bilinear(a, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | 
     return y if bias is None else a.each(lambda y, b: y + b, y, bias)
 
 
-# A product that must be of vectors or matrices, and is no other
+# Products of fixed ranks (vectors or matrices)
 
 
 def _of_ranks(a, name, ranks, x, y):
@@ -144,7 +144,7 @@ def _multi_dot(a, tensors: Tensors):
 @op("einsum", forms="torch", called="product", gives=SAME, aten={"tensors": "operands"})
 def _einsum(a, equation: Word, *operands: Tensors):
     if len(equation) > LONGEST:
-        a.refuse("einsum of too many letters", "write products of fewer tensors")
+        a.refuse("einsum with too many letters", "write products of fewer tensors")
     left, arrow, output = equation.replace(" ", "").partition("->")
     labels = left.split(",")
     if len(labels) != len(operands):
@@ -162,7 +162,7 @@ def _einsum(a, equation: Word, *operands: Tensors):
 
 
 def _without_dots(a, labels, operands):
-    """What the dots stand for has letters that nobody types."""
+    """Replace the dots by letters that the user did not use."""
     ranks = [x.rank - len(s.replace(DOTS, "")) for s, x in zip(labels, operands, strict=True)]
     dotted = [n for n, own in zip(ranks, labels, strict=True) if DOTS in own]
     if min(ranks, default=0) < 0 or any(
@@ -175,7 +175,7 @@ def _without_dots(a, labels, operands):
 
 
 def _without_twice(a, x, own: str):
-    """The diagonal along dimensions with the same letter."""
+    """Take the diagonal along dimensions with the same letter."""
     for c in sorted(set(own)):
         while own.count(c) > 1:
             i, j = own.index(c), own.rindex(c)
@@ -190,7 +190,7 @@ def _without_twice(a, x, own: str):
 @op("tensordot", forms="torch", called="product")
 def _tensordot(a, input: Tensor, other: Tensor, dims: Axes = 2,
                dims_self: Dims = None, dims_other: Dims = None):  # fmt: skip
-    """The last of one with the first of the other, or those that are named."""
+    """Contract the last dimensions of one with the first of the other, or the ones named."""
     m, n = input.rank, other.rank
     if dims_self is None and not isinstance(dims, tuple):
         dims = range(m - int(dims), m), range(int(dims))
@@ -204,7 +204,7 @@ def _tensordot(a, input: Tensor, other: Tensor, dims: Axes = 2,
 
 @op("cosine_similarity", forms="torch F", called="similarity", of=FLOAT)
 def _cosine_similarity(a, x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Number = 1e-8):
-    """The norms are held above eps each, as torch does."""
+    """As in torch, each norm is at least eps."""
     if x1.rank < x2.rank:
         a.refuse("the first has fewer dimensions", "add some: x1[None]")
     for _ in range(x1.rank - x2.rank):
@@ -216,7 +216,7 @@ def _cosine_similarity(a, x1: Tensor, x2: Tensor, dim: Dim = 1, eps: Number = 1e
 
 
 def distance(a, x1, x2, how):
-    """Of two vectors, which lie along the last dimension."""
+    """The distance between vectors along the last dimension."""
     p, eps, keepdim = how
     diff = a.each(lambda x, y, e: x - y + e, x1, x2, eps)
     return length(a, diff, p, diff.rank - 1, keepdim)
@@ -230,7 +230,7 @@ def _pairwise_distance(a, x1: Tensor, x2: Tensor, p: Order = 2, eps: Number = 1e
 
 @op("cdist", forms="torch", called="distance", of=FLOAT)
 def _cdist(a, x1: Tensor, x2: Tensor, p: Order = 2, compute_mode: Word | None = None):
-    """Of every row with every row; how torch computes it is no matter."""
+    """The distance of every row to every row; compute_mode has no effect on the result."""
     rows = a.unsqueezed(x1, x1.rank - 1), a.unsqueezed(x2, x2.rank - 2)
     return distance(a, *rows, (p, 0, False))
 

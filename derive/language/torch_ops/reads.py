@@ -1,8 +1,8 @@
-"""Entries that are read at an index, and what goes along an axis, as trees; and how they are typed.
+"""Trees for entries read at an index and for scans, and their text.
 
 A tree of kind "at" is (operand, (axis,), parts, offset, fill, word): the entry along ``axis`` at
-the sum of each coefficient times the position along its axis, and ``offset``. One of kind "scan" is
-(the word, operand, (axis,), options).
+index ``offset`` plus each coefficient times the position along its axis. One of kind "scan" is
+(word, operand, (axis,), options).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIGNS = {Integer(1): "", Integer(-1): "-"}
 
 
 def at(e: Tree, axis: str, parts: Parts, offset: Expr, fill: Expr = sympy.S.Zero, word="") -> Tree:
-    """The entries of ``e`` along ``axis`` at an index; ``word`` is what a person would call it."""
+    """The entries of ``e`` along ``axis`` at an index; ``word`` is the operation's common name."""
     if e.kind == "number" and e.args[0] == fill:
         return e
     parts = tuple((new, sympy.sympify(c, strict=True)) for new, c in parts)
@@ -34,7 +34,7 @@ def scan(word: str, e: Tree, axis: str, options: str = "") -> Tree:
 
 
 def at_text(e: Tree, text: Callable[[Tree], str], number: Callable[[Expr], str]) -> str:
-    """In the word that a person would take."""
+    """The text of a read, in its common name where it has one."""
     operand, (axis,), parts, offset, fill, word = e.args
     inside = f"{text(operand)}, {axis}"
     filled = "" if fill == 0 else f", fill={number(fill)}"
@@ -61,7 +61,7 @@ def at_text(e: Tree, text: Callable[[Tree], str], number: Callable[[Expr], str])
 
 
 def words_in(e: Tree) -> set[str]:
-    """The axes that are named in it beside those along which it varies: those in its numbers."""
+    """The axes mentioned in a read besides those it varies along: axes in its numbers."""
     if e.kind != "at":
         return set()
     numbers = [e.args[3], *(c for _, c in e.args[2])]

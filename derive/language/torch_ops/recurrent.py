@@ -7,7 +7,7 @@ from derive.language.torch_ops.norms import equal_parts
 from derive.language.torch_ops.products import linear
 from derive.language.torch_ops.table import FLOAT, Tensor, Tensors, op
 
-GATES_OF_GRU, GATES_OF_LSTM = 3, 4  # blocks of rows of a weight
+GATES_OF_GRU, GATES_OF_LSTM = 3, 4  # blocks of rows in a weight
 
 
 def plus(x, y):
@@ -15,7 +15,7 @@ def plus(x, y):
 
 
 def _both(a, input, hx, weights):
-    """What comes from the input and from the state."""
+    """The input's and the state's linear terms."""
     w_ih, w_hh, b_ih, b_hh = weights
     return linear(a, input, w_ih, b_ih), linear(a, hx, w_hh, b_hh)
 
@@ -37,7 +37,7 @@ def _relu_cell(a, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
 @op("gru_cell", forms="torch", called="h", of=FLOAT)
 def _gru_cell(a, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor,
               b_ih: Tensor | None = None, b_hh: Tensor | None = None):  # fmt: skip
-    """torch's: the reset gate stands before the bias of the state."""
+    """As in torch, the reset gate multiplies the state's term including its bias."""
     whole = _both(a, input, hx, (w_ih, w_hh, b_ih, b_hh))
     names = "from_input", "from_state"
     (r, z, n), (p, q, s) = (

@@ -1,4 +1,4 @@
-"""Along dimensions: sums, moments, norms, maxima, softmax, sums so far."""
+"""Reductions and scans: sums, moments, norms, maxima, softmax, cumulative sums."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def mean(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
 
 
 def spread(a, x, dim, keepdim, less):
-    """The variance and the mean, with a name for each step."""
+    """The variance and the mean, with a named statement for each step."""
     x = a.let("u", x)
     average = a.let("mean", mean(a, x, dim, True))
     squares = a.each(lambda d: d**2, a.let("diff", a.each(lambda x, m: x - m, x, average)))
@@ -102,7 +102,7 @@ def _normalize(a, input: Tensor, p: Order = 2.0, dim: Dim = 1, eps: Number = 1e-
 
 @op("nanmean", called="mean", of=FLOAT)
 def _nanmean(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
-    """The mathematics has real numbers alone, and none of them is left out."""
+    """The mean: all numbers of the notation are finite."""
     return mean(a, input, dim, keepdim)
 
 
@@ -118,7 +118,7 @@ def centred(a, input):
 @op("cov", of=FLOAT)
 def _cov(a, input: Tensor, *, correction: Number = 1, fweights: Default = None,
          aweights: Default = None):  # fmt: skip
-    """Of the rows of a matrix."""
+    """The covariance of a matrix's rows."""
     diff, count = centred(a, input), a.count(input, 1)
     products = a.contracted(["ik", "jk"], "ij", [diff, diff])
     return a.each(lambda s, n: s / (count - n), products, correction)
@@ -145,7 +145,7 @@ def _vector_norm(a, input: Tensor, ord: Order = 2, dim: Dims = None, keepdim: Fl
 def _linalg_norm(
     a, input: Tensor, ord: Order | None = None, dim: Dims = None, keepdim: Flag = False
 ):
-    """Of a matrix by an order it would be a singular value."""
+    """For a matrix and a numeric order it would be a singular value."""
     one = input.rank == 1 if dim is None else len(dim) == 1
     if ord is not None and not one:
         a.refuse("an order is supported along one dimension", "write .norm(dim=1)")
@@ -185,7 +185,7 @@ def _count_nonzero(a, input: Tensor, dim: Dims = None, keepdim: Flag = False):
     return a.sum(a.each(nonzero, input), dim, keepdim)
 
 
-# Softmax and its like
+# Softmax and similar
 
 
 def soft(a, input, dim):
@@ -218,7 +218,7 @@ def _logsumexp(a, input: Tensor, dim: Dims, keepdim: Flag = False):
     return log_z(a, input, dim, keepdim)
 
 
-# So far
+# Scans
 
 
 @op("cumsum", called="so_far", of=FLOAT)
@@ -266,7 +266,7 @@ def _cummin(a, input: Tensor, dim: Dim):
 
 @op("prod", called="product", gives=SAME)
 def _prod(a, input: Tensor, dim: Dim | None = None, keepdim: Flag = False):
-    """The last of the products so far: its derivative divides by nothing."""
+    """The last cumulative product: its derivative has no division."""
     x = input
     for place in range(x.rank)[::-1] if dim is None else [dim]:
         x = a.entry(a.scan("CumProd", x, place), place, a.shape(x)[place] - 1)
@@ -275,7 +275,7 @@ def _prod(a, input: Tensor, dim: Dim | None = None, keepdim: Flag = False):
 
 
 def areas(a, y, x, dx, dim):
-    """Between each two points that are neighbours."""
+    """The area between each two neighbouring points."""
     late, early = a.part(y, dim, S.One, None), a.part(y, dim, S.Zero, Integer(-1))
     if x is None:
         return a.each(lambda p, q, d: (p + q) * d / 2, late, early, dx)
@@ -300,7 +300,7 @@ def _cumulative_trapezoid(a, y: Tensor, x: Tensor | None = None, *, dx: Number =
     return a.scan("CumSum", areas(a, y, x, dx, dim), dim)
 
 
-# Of two, along a dimension with the indices, or of all entries
+# Of two tensors; along a dimension, with indices; or of all entries
 
 
 @op("max", called="largest", gives=SAME)

@@ -1,9 +1,9 @@
-"""Operations of torch's that no row has, each with the reason and what to do; both doors say it."""
+"""Unsupported torch operations, each with the reason and a remedy; both front ends print it."""
 
 from __future__ import annotations
 
 OUTSIDE = "draw them outside the function and pass them as an argument"
-# The reason, and the remedy: the names, as Python and ATen have them.
+# The reason and the remedy, by the operation's names in Python and ATen.
 REASONS: dict[tuple[str, str], str] = {
     ("random numbers", OUTSIDE): (
         "rand randn randint rand_like randn_like randint_like bernoulli normal normal_ uniform"
@@ -38,20 +38,24 @@ REASONS: dict[tuple[str, str], str] = {
         " linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals linalg_tensorinv"
         " linalg_tensorsolve linalg_matrix_exp"
     ),
-    ("entries read between places", "read at whole places, and weigh the neighbours"): (
+    (
+        "interpolation at arbitrary positions",
+        "read at integer positions, and weigh the neighbours",
+    ): (
         "grid_sample grid_sampler grid_sampler_2d grid_sampler_3d _upsample_bilinear2d_aa"
         " upsample_bicubic2d"
     ),
-    ("a recurrence along two axes", "write it by anti-diagonals: docs/notation.md#recurrences"): (
-        "ctc_loss _ctc_loss"
-    ),
-    ("memory that is read by strides", "write slices, unfold or diagonal"): (
+    (
+        "a recurrence along two axes",
+        "write it along anti-diagonals: docs/notation.md#recurrences",
+    ): ("ctc_loss _ctc_loss"),
+    ("memory read by strides", "write slices, unfold or diagonal"): (
         "as_strided as_strided_copy as_strided_scatter"
     ),
-    ("pairs of rows one after the other", "write torch.cdist, and what is above its diagonal"): (
+    ("pairs of rows as one list", "write torch.cdist, and take the entries above its diagonal"): (
         "pdist"
     ),
-    ("what a maximum left out", "write to the places that a comparison with the maximum finds"): (
+    ("unpooling", "compare with the maximum to find the positions"): (
         "max_unpool1d max_unpool2d max_unpool3d"
     ),
     ("torch.masked and sparse tensors", "write torch.where with the mask, or dense tensors"): (
@@ -60,13 +64,16 @@ REASONS: dict[tuple[str, str], str] = {
         " masked_softmax masked_softmin masked_std masked_sum masked_var sparse_mm"
         " sparse_sampled_addmm"
     ),
-    ("an operation that others say", "compose it of cat, stack, slices, roll and sums"): (
+    ("an operation that others express", "compose it of cat, stack, slices, roll and sums"): (
         "block_diag cartesian_prod gradient index_reduce linalg_vander vander sum_to_size"
         " fft_fftshift fft_ifftshift"
     ),
     ("writing at positions that depend on values", "write torch.where, or index_add into zeros"): (
         "index_copy put"
     ),
-    ("the bits of a float", "no forward has them: compute them outside"): "frexp nextafter signbit",
+    (
+        "the bits of a float",
+        "a forward cannot express this: compute it outside",
+    ): "frexp nextafter signbit",
 }
 refused = {name: reason for reason, names in REASONS.items() for name in names.split()}

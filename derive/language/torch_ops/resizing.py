@@ -1,4 +1,4 @@
-"""Sizes that are changed by reading between entries."""
+"""Interpolation: resize dimensions by reading between entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HALF = Rational(1, 2)
 
 
 def nearest(a, x, dim, size, how):
-    """By a whole factor: else torch's rounding decides which entry is the nearest."""
+    """Only integer factors: otherwise torch's rounding decides which entry is nearest."""
     in_the_middle, up = how
     down = 1 / up
     if up.is_Integer:
@@ -23,11 +23,13 @@ def nearest(a, x, dim, size, how):
         start = floor(down / 2) if in_the_middle else Integer(0)
         found = a.windows(x, dim, (size, Integer(1)), (down, Integer(1), start))
         return a.squeezed(found, [x.rank])
-    a.refuse(f"the nearest of {a.count(x, [dim])} entries for {size}", "take a whole factor")
+    a.refuse(
+        f"nearest interpolation of {a.count(x, [dim])} entries to {size}", "use an integer factor"
+    )
 
 
 def linear(a, x, dim, size, how):
-    """Between the two entries beside; ``how`` is (are the corners aligned, the factor)."""
+    """Linear interpolation of two neighbours; ``how`` is (align_corners, factor)."""
     corners, factor = how
     last = a.count(x, [dim]) - 1
     ratio = last / (size - 1) if corners and size != 1 else Integer(0) if corners else 1 / factor
@@ -43,7 +45,7 @@ RESIZED |= {"trilinear": (3,)}
 
 
 def resized(a, input, sizes, factors, mode, corners=False):
-    """Dimension after dimension, behind the first two."""
+    """Resize one dimension at a time, after batch and channels."""
     count, x = input.rank - 2, input
     if count not in RESIZED[mode]:
         a.refuse(f"{mode} of {input.rank} dimensions", "it takes others: see torch's documentation")
@@ -114,12 +116,12 @@ def _enter_resizing(name: str, mode: str, takes_corners: bool):
         return resized(a, input, output_size, scale_factors, mode, align_corners)
 
 
-# Channels and places
+# Pixel shuffle
 
 
 @op("pixel_shuffle", forms="torch F", gives="same")
 def _pixel_shuffle(a, input: Tensor, upscale_factor: Size):
-    """Channels become a square of places, in rows."""
+    """Rearrange channels into a square of positions, row by row."""
     c = input.rank - 3
     x = a.apart(input, c, a.count(input, [c]) / upscale_factor**2)
     x = a.apart(x, c + 1, upscale_factor)

@@ -1,4 +1,4 @@
-"""Dimensions moved, added, joined, taken apart and repeated."""
+"""Permute, insert, merge, split and repeat dimensions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from derive.language.torch_ops.table import (
     op,
 )
 
-REST = Integer(-1)  # the size that follows from the others; where it is expanded, its own
+REST = Integer(-1)  # inferred from the other sizes; in expand, unchanged
 
 
 @op("permute", gives=SAME)
@@ -56,7 +56,7 @@ def _squeeze(a, input: Tensor, dim: Dims = None):
 
 
 def at_least(a, x, rank: int):
-    """With dimensions of size 1 in front, of three the last behind, as numpy has it."""
+    """Add dimensions of size 1 in front; for rank 3 the last one goes behind, as in numpy."""
     if x.rank == 0 and rank:
         return at_least(a, a.unsqueezed(x, 0), rank)
     if x.rank < min(rank, 2):
@@ -74,7 +74,7 @@ for _rank in (1, 2, 3):
     _atleast(_rank)
 
 
-# The entries in their order
+# Reshapes
 
 
 @op("view", "reshape", "_unsafe_view", gives=SAME, aten={"size": "shape"})
@@ -101,13 +101,13 @@ def _ravel(a, input: Tensor):
 @op("unflatten", gives=SAME)
 def _unflatten(a, input: Tensor, dim: Dim, sizes: Sizes):
     shape = a.shape(input)
-    if REST in sizes:  # before the other dimensions are known by their sizes alone
+    if REST in sizes:  # before the sizes of the other dimensions are resolved
         rest = a.divided(shape[dim], Mul(*(size for size in sizes if size != REST)))
         sizes = [rest if size == REST else size for size in sizes]
     return a.reshaped(input, [*shape[:dim], *sizes, *shape[dim + 1 :]])
 
 
-# Repeated
+# Repetition
 
 
 @op("expand", "broadcast_to", gives=SAME)
@@ -121,7 +121,7 @@ def _expand_as(a, input: Tensor, other: Tensor):
 
 
 def together(a, shapes):
-    """The shape of what broadcasts."""
+    """The broadcast shape."""
     rank = max(map(len, shapes))
     columns = zip(*([Integer(1)] * (rank - len(shape)) + list(shape) for shape in shapes))  # noqa: B905
     return [next((size for size in column if size != 1), column[0]) for column in columns]
@@ -135,7 +135,7 @@ def _broadcast_tensors(a, *tensors: Tensors):
 
 @op("repeat", forms="method", gives=SAME)
 def _repeat(a, input: Tensor, *repeats: Sizes):
-    """A new dimension before each that is repeated, and the two as one."""
+    """Insert a dimension before each repeated one, and merge the two."""
     x = input
     for _ in range(len(repeats) - x.rank):
         x = a.unsqueezed(x, 0)
@@ -160,7 +160,7 @@ def _repeat_interleave(a, input: Tensor, repeats: Size, dim: Dim | None = None, 
 
 
 def repeated(a, x, dim: int, times, place: int):
-    """The entries along a dimension several times: all of them, or each of them."""
+    """Repeat the entries along a dimension: the whole sequence, or each entry."""
     if times == 1:
         return x
     shape = a.shape(x)

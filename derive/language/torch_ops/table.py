@@ -1,8 +1,8 @@
-"""The table: what each of torch's operations means.
+"""The table of torch's operations.
 
-A row is a function of the front end's `Arrays` and of torch's arguments, under the names, in the
-order and with the defaults that torch's documentation has. The annotation of an argument says what
-kind it is; a front end turns what it has into that kind, or refuses:
+A row is a function of the front end's `Arrays` and of torch's arguments, with the names, order and
+defaults of torch's documentation. The annotation of an argument is its kind; a front end converts
+what it has to that kind, or refuses:
 
     Tensor            an array of the front end
     AnyTensor         the same, whatever dtype the row asks of the others
@@ -20,8 +20,8 @@ kind it is; a front end turns what it has into that kind, or refuses:
     Reduction         "none", "mean" or "sum"
     Default           nothing but its default: a front end refuses any other value
 
-It returns an array, or a tuple of them, and calls `a.refuse(problem, remedy)` for what has no
-meaning. It may not ask which front end it is in.
+It returns an array, or a tuple of them, and calls `a.refuse(problem, remedy)` for unsupported
+arguments. It may not depend on which front end calls it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ Numbers = Order = Reduction = Default = Parts = Axes = DimOrTensor = Any
 KINDS = ("Tensor", "Tensors", "Number", "Dim", "NewDim", "Dims", "Size", "Sizes", "Flag", "Word")
 KINDS += ("Order", "Reduction", "Default", "AnyTensor", "Numbers", "Parts", "Axes", "DimOrTensor")
 FLOAT, SAME, BOOL, INT = "float", "same", "bool", "int"
-INTEGRAL = "integral"  # the same, and of bools integers
-KEPT = "kept"  # that of the input, into which something is written
-TENSORS = "tensors"  # that of the tensors, to which numbers are cut
+INTEGRAL = "integral"  # the same; bools become integers
+KEPT = "kept"  # that of the tensor written into
+TENSORS = "tensors"  # that of the tensors; numbers are converted
 
 
 @dataclass(frozen=True)
 class Op:
-    """``names`` are those of Python and of ATen alike; ``forms`` the ways to write it in Python;
-    ``called`` what a result is called that has no name; ``gives`` the dtype of the result, and
-    ``of`` the dtype that it takes alone ("float"), if torch refuses others.
+    """``names``: in Python and ATen alike; ``forms``: how Python calls it; ``called``: a name for
+    an unnamed result; ``gives``: the result's dtype; ``of``: the only dtype it accepts ("float"),
+    if torch rejects others.
     """
 
     names: tuple[str, ...]
@@ -54,9 +54,9 @@ class Op:
     called: str = ""
     gives: str = FLOAT
     of: str = ""
-    makes: bool = False  # what it makes has the dtype that is asked for, or that of new tensors
-    aten: Mapping[str, str] = field(default_factory=dict)  # ATen's names of arguments, if others
-    also: frozenset[str] = frozenset()  # names that ATen alone has
+    makes: bool = False  # its dtype argument, or the default dtype, decides
+    aten: Mapping[str, str] = field(default_factory=dict)  # ATen's argument names, if others
+    also: frozenset[str] = frozenset()  # names only ATen has
 
     @property
     def arguments(self) -> list[inspect.Parameter]:
@@ -68,7 +68,7 @@ table: dict[str, Op] = {}
 
 def op(*names: str, forms="method torch", called="", gives=FLOAT, of="", makes=False,
        aten=None, also=""):  # fmt: skip
-    """Long: the parts of a row."""
+    """Long: one argument for each field of the row."""
 
     def enter(meaning):
         known = (*names, *also.split())

@@ -1,4 +1,4 @@
-"""Trees as text of the notation: what stands in the file that is written."""
+"""Trees as text of the notation, as written to the imported file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sympy.printing.str import StrPrinter
 from derive.language.torch_ops.reads import at_text
 from derive.language.torch_ops.trees import Tree, pairs_of
 
-# How strongly the parts of an expression hold together; more is stronger.
+# Operator precedence; higher binds tighter.
 COMPARISON, SUM, PRODUCT, MINUS, POWER, WHOLE = 2, 3, 4, 5, 6, 9
 HOLDS = {
     "compared": COMPARISON,
@@ -23,16 +23,16 @@ HOLDS = {
     "power": POWER,
 }
 SIGNS = {"sum_of": "+", "difference": "-", "product": "*", "quotient": "/"}
-RELATIONS = {"==": "Eq", "!=": "Ne"}  # those that Python would decide at once
+RELATIONS = {"==": "Eq", "!=": "Ne"}  # Python would evaluate these at once
 CALLED = {"and": "And", "or": "Or", "not": "Not", "sum": "Sum", "max": "Max", "min": "Min"}
 CALLED |= {"kept": "Kept"}
 CALLED |= {"one hot": "OneHot", "position": "Position", "broadcast": "Broadcast"}
 
-Spare = Callable[[str], str]  # an axis of the same size that is not used elsewhere
+Spare = Callable[[str], str]  # returns an unused axis of the same size
 
 
 class _Exact(StrPrinter):
-    """Numbers that Python reads as they are: 1/4 would be a decimal."""
+    """Prints numbers that Python would round: 1/4 would become a decimal."""
 
     def _print_Rational(self, e):
         decimal = repr(float(e))
@@ -46,12 +46,12 @@ def number_text(e: Expr) -> str:
 
 
 def length_text(size: Expr) -> str:
-    """The length of an axis, in which no fraction stands alone."""
+    """The length of an axis; fractions are written as one quotient."""
     return number_text(factor_terms(size))
 
 
 def text(e: Tree, spare: Spare) -> str:
-    """``spare`` is asked for an axis where two axes change places."""
+    """The text of a tree; ``spare`` supplies an axis for swapping two others."""
     return _TextWriter(spare).text(e)
 
 
@@ -60,12 +60,12 @@ class _TextWriter:
         self.spare = spare
 
     def text(self, e: Tree, outer: int = 0) -> str:
-        """In brackets where it holds less strongly than what stands around it."""
+        """The text, in brackets if it binds less tightly than its context."""
         written, holds = self.written(e)
         return f"({written})" if holds < outer else written
 
     def written(self, e: Tree) -> tuple[str, int]:
-        """The text, and how strongly it holds together."""
+        """The text and its precedence."""
         kind, args = e.kind, e.args
         if kind == "number":
             return number_text(args[0]), _holds(args[0])
@@ -73,7 +73,7 @@ class _TextWriter:
             holds = HOLDS[kind]
             left, right = self.text(args[0], holds), self.text(args[1], holds + 1)
             return f"{left} {SIGNS[kind]} {right}", holds
-        if kind == "typed":  # a part of a line, and how strongly it holds together
+        if kind == "typed":  # (text, precedence)
             return args
         if kind == "minus" and (least := _least(args[0])):
             return self.whole(least), WHOLE
@@ -87,7 +87,7 @@ class _TextWriter:
         return self.whole(e), WHOLE
 
     def whole(self, e: Tree) -> str:
-        """What needs no brackets."""
+        """The text of an operand that needs no brackets."""
         kind, args = e.kind, e.args
         if kind in ("tensor", "truth"):
             return str(args[0])
@@ -121,11 +121,11 @@ class _TextWriter:
         return f"{function}({', '.join(words)})"
 
     def renamed(self, inner: str, to: Mapping[str, str], axes: frozenset[str]) -> str:
-        """One axis after the other, none into a name that is still there."""
+        """Rename axes one at a time, never into a name still in use."""
         todo, there = dict(to), set(axes)
         while todo:
             old = next((o for o, new in todo.items() if new not in there), None)
-            if old is None:  # they change places
+            if old is None:  # a cycle
                 old = next(iter(todo))
                 aside = self.spare(old)
                 todo[aside] = todo[old]
@@ -137,7 +137,7 @@ class _TextWriter:
 
 
 def _least(e: Tree) -> Tree | None:
-    """The smallest entries, of which ``e`` is the negative: Max(-x, N)."""
+    """The smallest entries if ``e`` is the negative of Max(-x, N)."""
     if e.kind != "max":
         return None
     inner = e.args[0].args[0] if e.args[0].kind == "minus" else _least(e.args[0])

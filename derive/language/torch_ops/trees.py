@@ -1,8 +1,8 @@
-"""Expressions of the notation as a person would type them: small trees that know their axes.
+"""Expressions of the notation as typed: small trees that know their axes.
 
-SymPy would reorder the terms of a sum and multiply out what stands in brackets. These trees keep
-what the user's code says, so that the file that is written reads like it (``text.py``); as
-mathematics they become the nodes of ``derive.language`` (``nodes.py``). Axes are names here.
+SymPy would reorder sums and expand brackets. These trees keep the structure of the user's code, so
+that the imported file reads like it (``text.py``); as mathematics they become the nodes of
+``derive.language`` (``nodes.py``). Axes are strings here.
 
     >>> x = tensor("x", ["N", "C"])
     >>> mean = quotient(total(x, ["C"]), number("C"))
@@ -22,13 +22,15 @@ from sympy import Expr
 from derive.language.torch_ops.numbers import exact
 
 OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-REDUCTIONS = ("sum", "max")  # of the kinds: those that end axes
-RESHAPINGS = ("flatten", "unflatten")  # (operand, axes, the axes that they become)
+REDUCTIONS = ("sum", "max")  # kinds that remove axes
+RESHAPINGS = ("flatten", "unflatten")  # (operand, axes, resulting axes)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """``kind`` says what ``args`` are: trees, names, axes; along ``free`` it varies."""
+    """``kind`` determines ``args``: trees, names, axes; ``free`` are the axes along which it
+    varies.
+    """
 
     kind: str
     args: tuple
@@ -89,10 +91,10 @@ def node(kind: str, *args) -> Tree:
 
 
 def number(value: float | Expr | str) -> Tree:
-    """A number, or sizes: an expression of SymPy's over the names of axes."""
+    """A number or a size: a SymPy expression over axis names."""
     if isinstance(value, str):
         return Tree("number", (sympy.Symbol(value),))
-    made = getattr(value, "tree", None)  # a float of the user's that stays a name
+    made = getattr(value, "tree", None)  # a float kept as a named scalar
     if made is not None:
         return made
     return Tree("number", (value if isinstance(value, Expr) else exact(value),))
@@ -108,7 +110,7 @@ def tensor(name: str, axes: Iterable[str]) -> Tree:
 
 
 def value_of(e: Tree) -> Expr | None:
-    """What a number is; None for anything else."""
+    """The value of a number tree; None for any other."""
     return e.args[0] if e.kind == "number" else None
 
 
@@ -171,7 +173,7 @@ def product(a: Tree, b: Tree) -> Tree:
         condition = condition_of(factor) if factor.kind == "choice" else None
         if condition is not None:
             return choice((rest, condition), otherwise=ZERO)
-    named = b.kind == "tensor" and not b.free and bool(a.free)  # as a number, it goes before
+    named = b.kind == "tensor" and not b.free and bool(a.free)  # a scalar goes first, like a number
     return node("product", b, a) if named or b.kind == "number" else node("product", a, b)
 
 
@@ -200,7 +202,7 @@ def square(a: Tree) -> Tree:
 
 
 def call(function: str, *args: Tree) -> Tree:
-    """A function of SymPy's."""
+    """A call of a SymPy function."""
     return node("call", function, *args)
 
 
@@ -227,7 +229,7 @@ def joined(kind: str, a: Tree, b: Tree) -> Tree:
 
 
 def choice(*pairs: tuple[Tree, Tree], otherwise: Tree) -> Tree:
-    """The value of the first condition that holds: (value, condition), ..."""
+    """The first value whose condition holds: (value, condition), ..."""
     kept = [(v, c) for v, c in pairs if c != FALSE]
     for i, (value, condition) in enumerate(kept):
         if condition == TRUE:
@@ -237,12 +239,12 @@ def choice(*pairs: tuple[Tree, Tree], otherwise: Tree) -> Tree:
 
 
 def pairs_of(e: Tree) -> tuple[list[tuple[Tree, Tree]], Tree]:
-    """(value, condition) of a choice, and its last value."""
+    """The (value, condition) pairs of a choice, and its last value."""
     return list(zip(e.args[:-1:2], e.args[1::2], strict=True)), e.args[-1]
 
 
 def indicator(condition: Tree) -> Tree:
-    """1 where it holds, else 0."""
+    """1 where the condition holds, else 0."""
     if condition.kind == "compared" and condition.args[1].kind == "kept":
         counts = condition.args[1]
         return counts if condition.args[0] == "!=" else difference(ONE, counts)
@@ -250,7 +252,7 @@ def indicator(condition: Tree) -> Tree:
 
 
 def condition_of(e: Tree) -> Tree | None:
-    """The condition that ``e`` is the indicator of; None where it is none."""
+    """The condition of which ``e`` is the indicator, or None."""
     if e in (ZERO, ONE):
         return TRUE if e == ONE else FALSE
     if e.kind == "kept":
@@ -264,7 +266,7 @@ def condition_of(e: Tree) -> Tree | None:
 
 
 def total(e: Tree, axes: Iterable[str]) -> Tree:
-    """The sum along axes that ``e`` has."""
+    """The sum along those axes that ``e`` has."""
     axes = tuple(axes)
     if not axes:
         return e
@@ -306,7 +308,7 @@ def broadcast(e: Tree, axes: Iterable[str]) -> Tree:
 
 
 def renamed(e: Tree, to: Mapping[str, str]) -> Tree:
-    """The free axes renamed, all at the same time; it is written at the names of tensors."""
+    """Rename free axes simultaneously, down to the tensors."""
     to = {old: new for old, new in to.items() if old in e.free and old != new}
     if not to:
         return e
@@ -327,19 +329,19 @@ def renamed(e: Tree, to: Mapping[str, str]) -> Tree:
 
 
 def counts_of(e: Tree) -> Counter[str]:
-    """How often each tensor is met in it."""
+    """How often each tensor occurs."""
     if e.kind == "tensor":
         return Counter([e.args[0]])
     return sum((counts_of(a) for a in e.args if isinstance(a, Tree)), Counter())
 
 
 def depth_of(e: Tree) -> int:
-    """How many nodes stand inside of each other."""
+    """The depth of the tree."""
     return 1 + max((depth_of(a) for a in e.args if isinstance(a, Tree)), default=0)
 
 
 def calls_in(e: Tree) -> set[str]:
-    """SymPy's functions and constants that are named in it."""
+    """The SymPy functions and constants named in it."""
     if e.kind == "number":  # sqrt(2*pi)
         named = {*e.args[0].atoms(sympy.NumberSymbol), *e.args[0].atoms(sympy.Function)}
         roots = {"sqrt"} if e.args[0].atoms(sympy.Pow) else set()
@@ -349,7 +351,7 @@ def calls_in(e: Tree) -> set[str]:
 
 
 def with_names(e: Tree, names: Mapping[str, str]) -> Tree:
-    """The same with tensors called otherwise."""
+    """The same tree with tensors renamed."""
     if e.kind == "tensor":
         return replace(e, args=(names.get(e.args[0], e.args[0]),))
     args = tuple(with_names(a, names) if isinstance(a, Tree) else a for a in e.args)
@@ -357,12 +359,12 @@ def with_names(e: Tree, names: Mapping[str, str]) -> Tree:
 
 
 def tensors_in(e: Tree) -> set[str]:
-    """The names that are met in it."""
+    """The names of the tensors in it."""
     return set(counts_of(e))
 
 
 def _renamed_inside(e: Tree, to: Mapping[str, str]) -> Tree:
-    """A node with axes of its own; where a new name would be caught by it, the rename stays
+    """Rename inside a node that binds axes; if a new name would be captured, leave the rename
     outside.
     """
     if e.kind == "scan":
@@ -388,7 +390,7 @@ def _rename_node(e: Tree, to: Mapping[str, str]) -> Tree:
 
 
 def met_in(tree: Tree, name: str, inside: bool = False) -> tuple[bool, bool]:
-    """Whether a tensor is met in conditions, and elsewhere."""
+    """Whether a tensor occurs in conditions, and elsewhere."""
     if tree.kind == "tensor":
         return tree.args[0] == name and inside, tree.args[0] == name and not inside
     inside = inside or tree.kind == "compared"

@@ -1,5 +1,5 @@
-"""Explanations of a wrong claim: the likely mistake, and the forward it would be right for.
+"""Explanations of a wrong claim: the likely mistake, and the forward for which it would be right.
 
-In: a `Chain`, and a claim that is wrong.
-Out: the terms that differ; another mathematics of which it is the right gradient.
+In: a `Chain`, and a claim that is wrong. Out: the terms that differ; another forward of which it is
+the right gradient.
 """

@@ -1,8 +1,7 @@
-"""A forward in which every part is a statement.
+"""A forward in which every part is a named statement.
 
-A person who writes ``(x - mean) / sqrt(var + eps)`` on one line has values without names. A formula
-for its gradient may be right or wrong in any of them, so here each has its name, as
-``relations.py`` gives it.
+``(x - mean) / sqrt(var + eps)`` on one line contains unnamed values. A formula for its gradient may
+be wrong in any of them, so each gets a name from ``relations.py``.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from derive.language.symbols import tensors_in
 
 
 def atomised(definition: Definition) -> Definition:
-    """The same forward; statements keep their names, and what they are made of stands before. One
-    that reads another name for a value stays as it is: that name has a gradient of its own.
+    """The same forward with a statement for every part; existing statements keep their names and
+    follow their parts. A statement that only renames a value stays, because that name has a
+    gradient of its own.
     """
     own = definition.by_name
     relations = relations_of(definition)
     user = None
     statements = []
-    for value in reversed(relations.values):  # a part belongs to the statement that it is met in
+    for value in reversed(relations.values):  # to the first statement with it
         user = own.get(value.tensor.name, user)
         e = value.expression
         if value.tensor.name in own and _reads_any(user.expression, relations.aliases):

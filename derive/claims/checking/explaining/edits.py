@@ -1,10 +1,10 @@
-"""The smallest edit of a wrong claim that makes it right, and how to say it.
+"""The smallest edit that makes a wrong claim right, and its description.
 
-In: a claim as it was written, line by line. Out: an `Edited`: one value in one line that has to be
-another one, and what it lacks: a factor, a term, a projection, a sum along another axis.
+In: a claim as written, line by line. Out: an `Edited`: a value in one line that must be replaced,
+and what it lacks: a factor, a term, a projection, a sum along another axis.
 
-What is guessed in float64 (``guesses.py``) is tried at random points of several sizes with fifty
-digits, and said only if it holds there.
+Guesses are made in float64 (``guesses.py``), tested at random points of several sizes with fifty
+digits, and reported only if they hold there.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from derive.language.array_node import ArrayNode
 from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor, axes_of, is_constant, is_number_or_size, tensors_in
 
-MOST_WORK = 600_000  # entries that are computed in the search
-MOST_TRIED = 10  # guesses of a phase that are tried with fifty digits
-MOST_KNOWN = 60  # values that a missing one is looked for among
-LONGEST_KNOWN = 8  # operations of a part of the claim that is one of these
+MOST_WORK = 600_000  # entries computed during the search
+MOST_TRIED = 10  # guesses per phase that are tested with fifty digits
+MOST_KNOWN = 60  # candidate values for a missing one
+LONGEST_KNOWN = 8  # operations of a part of the claim that may be a candidate
 LONGEST = 12  # operations of a value that is written twice
-SHORT = 6  # of a sum that is shown with the term that is wrong
-BRIEF = 7  # the cost of an edit that is short enough
-PLAIN = 4  # of the cost of an edit that is clearer than a term
+SHORT = 6  # terms of a sum that is shown with its wrong term
+BRIEF = 7  # maximum cost of an edit that ends the search
+PLAIN = 4  # maximum cost of an edit that is clearer than a missing term
 EXACT = 1e-30  # relative; of numbers of fifty digits
-PLACEHOLDERS = "ghvabc"  # what a long value is called, if nothing else is
+PLACEHOLDERS = "ghvabc"  # names for a long value without another name
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Edited:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says more than a term that is missing."""
+        """Whether it says more than that a term is missing."""
         return self.kind in (PROJECTION, FACTOR) and self.cost <= PLAIN
 
 
 def smallest_edit(
     names: ValueNames, of: Tensor, written: WrittenClaim, original: Definition
 ) -> Edited | None:
-    """The cheapest edit that holds; once one is short, no further phase looks for another."""
+    """The cheapest edit that holds; once one is short, later phases are skipped."""
     needs = _needs(names, of, written)
     if needs is None:
         return None
@@ -80,7 +80,7 @@ def smallest_edit(
     best: GuessedEdit | None = None
     for phase in Guesses(needs, known, names.chain.definition).phases():
         found: list[GuessedEdit] = []
-        with suppress(Unevaluable):  # too much work: what was found is what there is
+        with suppress(Unevaluable):  # out of budget: use the edits found so far
             found += phase
         cheaper = [e for e in found if best is None or e.cost < best.cost]
         best = _best(cheaper, holding) or best
@@ -90,7 +90,7 @@ def smallest_edit(
 
 
 def _needs(names: ValueNames, of: Tensor, written: WrittenClaim) -> Needs | None:
-    """Values that the claim needs, at the first random point where it is defined; else None."""
+    """The values that the claim needs at the first random point where it is defined; else None."""
     definition = names.chain.definition
     for point in random_points(definition, patterns=UNLIKE_NUMBERS):
         at = Evaluation(names.chain, point, Doubles(), MOST_WORK)
@@ -105,8 +105,8 @@ def _needs(names: ValueNames, of: Tensor, written: WrittenClaim) -> Needs | None
 
 
 def _best(found: Iterable[GuessedEdit], holding: Holding) -> GuessedEdit | None:
-    """The first that holds. Of the factors of a product, which often hold alike, one is tried
-    first.
+    """The first edit that holds. Several factors of one product often hold alike, so one of them is
+    tested first.
     """
     held: list[GuessedEdit] = []
     first: dict[tuple, GuessedEdit] = {}
@@ -128,8 +128,8 @@ class Holding:
         self.names, self.of, self.written = names, of, written
 
     def settled(self, edit: GuessedEdit) -> GuessedEdit | None:
-        """The edit if it holds, with a function of the sizes where its number is one: a half may be
-        1/sqrt(D), at D = 4.
+        """The edit if it holds, with a function of the sizes in place of its number where that
+        fits: a half may be 1/sqrt(D) at D = 4.
         """
         if not isinstance(edit.number, Float) and self._holds(edit):
             return edit
@@ -178,8 +178,8 @@ class Holding:
 
 
 def base_of(written: WrittenClaim, names: ValueNames, original: Definition) -> list[Expr]:
-    """The values that a missing one is looked for among: those that the text names first, then
-    those of the forward, and short parts of both.
+    """Candidates for a missing value: first values that the text names, then those of the forward,
+    then short parts of both.
     """
     definition = names.chain.definition
     own = original.by_name
@@ -199,7 +199,7 @@ def base_of(written: WrittenClaim, names: ValueNames, original: Definition) -> l
 
 
 def slopes_of(definition: Definition) -> Iterator[Expr]:
-    """The derivatives of what is computed entry by entry, by what it is computed from."""
+    """The derivatives of pointwise statements with respect to their operands."""
     for statement in definition.statements:
         e = statement.expression
         for t in tensors_in(e) if not e.has(ArrayNode) else ():
@@ -240,7 +240,7 @@ def _words(edit: GuessedEdit, written: WrittenClaim) -> str:
 
 
 def _lacks(edit: GuessedEdit, written: WrittenClaim) -> str:
-    """``the factor w is missing``, or one is there that must not be."""
+    """``the factor w is missing``, or is extra."""
     if edit.kind != FACTOR:
         return f"the term {written.text(edit.by)} is missing"
     if written.size(edit.value) < written.size(edit.spot.node):
@@ -252,7 +252,7 @@ def _lacks(edit: GuessedEdit, written: WrittenClaim) -> str:
 
 
 def _called(edit: GuessedEdit, written: WrittenClaim) -> Expr:
-    """The value at a spot by its name; a long one gets a letter."""
+    """The name of the value at a spot; a long value gets a letter."""
     node = edit.spot.node
     if not node.args or node.func in written.lines:
         return node

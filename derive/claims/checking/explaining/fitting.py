@@ -1,8 +1,8 @@
-"""Rewrite a claim in the forward's terms, matching parts by value at 50 digits.
+"""Rewrite a claim in terms of the forward's values, matching parts by value to 50 digits.
 
-People write the same thing in many ways: ``x.var(0)``, raw moments, a softmax in place of the named
-steps. Such a part is recognised by its value at random points of several sizes, not by its form.
-What is found here explains a difference that has been established exactly elsewhere; it decides
+The same gradient can be written in many ways: ``x.var(0)``, raw moments, a softmax in place of
+named steps. Such a part is recognized by its value at random points of several sizes, not by its
+form. This only explains a difference that has been established exactly elsewhere; it decides
 nothing.
 """
 
@@ -26,20 +26,20 @@ from derive.language.nodes import ArrayNode, Sum
 from derive.language.notation.definition import Definition
 from derive.language.symbols import Tensor, axes_of, is_constant, tensors_in
 
-SHORT = 6  # operations of a function of sizes that is still read at a glance
+SHORT = 6  # operations of a readable function of sizes
 
-DIGITS = 30  # of the 50 that values are computed with
+DIGITS = 30  # significant digits, of the 50 computed
 in_full_precision = mpmath.workdps(50)
 SAMPLES = 4  # points of the same sizes
-MOST_PRODUCTS = 12  # of the right terms, of which a combination is looked for
-LARGEST_DIVISOR = 64  # of a number that a person would write
-MOST_AXES = 5  # of which powers of sizes are tried
+MOST_PRODUCTS = 12  # products of the right terms to combine
+LARGEST_DIVISOR = 64  # in a number that a person would write
+MOST_AXES = 5  # powers of up to this many sizes are tried
 TINY = mpmath.mpf(10) ** -20  # relative
 ROUGHLY = 1e-9  # the same, of float64
 
 
 class ValueNames:
-    """The named values of a forward, recognised by their numbers."""
+    """The named values of a forward, recognized by their numbers."""
 
     def __init__(self, chain: Chain):
         self.chain = chain
@@ -53,7 +53,7 @@ class ValueNames:
 
     @cached_property
     def samples(self) -> list[list[Evaluation]]:
-        """Evaluations of the forward with several data, for each of the sizes."""
+        """Evaluations of the forward with several data sets for each of the sizes."""
         definition = self.chain.definition
         more = [random_points(definition, seed) for seed in range(1, SAMPLES)]
         return list(zip(self.evaluations, *map(self._evaluated, more), strict=True))
@@ -76,8 +76,8 @@ class ValueNames:
         return found
 
     def named(self, e: Expr) -> Expr:
-        """``e`` with every largest part that is a value of the forward, times a function of the
-        sizes, under the name of that value.
+        """``e`` with each largest part that equals a value of the forward, up to a function of
+        sizes, replaced by that value.
         """
         if e not in self._named:
             self._named[e] = self._with_names(e)
@@ -109,7 +109,7 @@ class ValueNames:
 
     @in_full_precision
     def direction(self, e: Expr):
-        """A key shared by ``e`` and its multiples, and the multiple at every point; else None."""
+        """A key shared by all multiples of ``e``, and the factor at every point; else None."""
         axes = self.chain.definition.in_order(axes_of(e)) if axes_of(e) else ()
         pattern, scales = [tuple(axes)], []
         for evaluation in self.evaluations:
@@ -128,8 +128,8 @@ class ValueNames:
 def fitted(
     names: ValueNames, of: Tensor, claimed: Expr, products: Sequence[Expr]
 ) -> dict[Expr, Expr] | None:
-    """``claimed`` as a sum of ``products``, each with a coefficient that is a function of the
-    sizes; None where it is no such sum.
+    """``claimed`` as a combination of ``products`` whose coefficients are functions of sizes; None
+    if there is none.
     """
     if not products or len(products) > MOST_PRODUCTS:
         return None
@@ -196,8 +196,8 @@ SIZE_FACTORS = (
 
 @in_full_precision
 def size_function(definition: Definition, points: Sequence[Point], values) -> Expr | None:
-    """A rational number times a simple function of the sizes, or the root of that, that has these
-    values at the points; None where none is found.
+    """A rational multiple of a simple function of sizes, or its root, with these values at the
+    points; None if none is found.
     """
     found = _rational_function(definition, points, values)
     if found is None and len({value > 0 for value in values}) == 1:
@@ -225,7 +225,7 @@ def _rational_function(definition: Definition, points: Sequence[Point], values) 
                 scale = prod(f(n) for f, n in zip(functions, at, strict=True))
                 ratios.append(value * scale.denominator / scale.numerator)
             except ZeroDivisionError:
-                continue  # n - 2 says nothing at n = 2
+                continue  # n - 2 is 0 at n = 2
         same = len(ratios) > 2 and all(abs(r - ratios[0]) < TINY * abs(r) for r in ratios)
         if same and (number := _rational(ratios[0])) is not None:
             return number * Mul(*(f(a) for f, a in zip(functions, axes, strict=True)))
@@ -241,14 +241,14 @@ def _value_at(function: Callable, size: Fraction) -> float:
 
 
 def _all_near(numbers: Iterator[float]) -> bool:
-    """Whether they are one number, as far as float64 tells: most are told apart by two."""
+    """Whether all are equal within float64; two usually suffice to tell."""
     first = next(numbers, 0)
     return all(abs(n - first) <= ROUGHLY * abs(first) for n in numbers)
 
 
 @lru_cache
 def _size_functions(axes: int) -> list[tuple[int, ...]]:
-    """One of the factors for each axis, at most two of them not 1; the simplest first."""
+    """One factor for each axis, at most two of them other than 1; the simplest first."""
     orders = product(range(len(SIZE_FACTORS)), repeat=axes)
     few = [order for order in orders if sum(k > 0 for k in order) <= 2]
     return sorted(few, key=sum)
@@ -264,5 +264,5 @@ def _rational(value) -> Rational | None:
 
 
 def is_simple_size_function(e: Expr) -> bool:
-    """Whether ``e`` is made of numbers and sizes, and short enough to be said."""
+    """Whether ``e`` consists of numbers and sizes, and is short enough to print."""
     return e.count_ops() <= SHORT and not e.atoms(Tensor)

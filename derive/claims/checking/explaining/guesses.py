@@ -1,8 +1,8 @@
-"""Guess edits that make a claim right: look up the values that its spots need among known ones.
+"""Guess edits that make a claim right by looking up needed values among known ones.
 
-In: what a claim needs at one point (``needs.py``), and the values that are known there
-(``known.py``). Out: `GuessedEdit` records, in phases, the likely and quick ones first. No mistake
-is listed here: a value is compared with a value.
+In: the values a claim needs at one point (``needs.py``), and the values known there (``known.py``).
+Out: `GuessedEdit` records, in phases, the likely and cheap ones first. There is no list of typical
+mistakes: values are compared with values.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from derive.language.nodes import Sum, renamed
 from derive.language.notation.definition import Definition
 from derive.language.symbols import axes_of, is_constant, is_number_or_size, tensors_in
 
-MOST_GUESSES = 60_000  # times the length of the claim
-MOST_FACTORS = 6  # of a product, of which two may have to be another value
+MOST_GUESSES = 60_000  # divided by the length of the claim
+MOST_FACTORS = 6  # of a product in which two factors may be replaced
 CLOSE = 1e-8  # relative; of float64
 DECIMALS = 9  # of a number that is the same
-# Numbers that a factor is tried as, before it is one of the sizes.
+# Numbers tried as a factor before functions of sizes.
 SIMPLE = (1, -1, 2, -2, Rational(1, 2), Rational(-1, 2), 3, Rational(1, 3))
 FACTOR, TERM, PROJECTION, ANOTHER = "factor", "term", "projection", "another"
-# How much more than what is named a kind takes to understand.
+# The effort to understand each kind, beyond its expression.
 EFFORT = {FACTOR: 1, PROJECTION: 1, TERM: 3, ANOTHER: 3}
 ITSELF = Dummy("itself", real=True)
 
 
 @dataclass(frozen=True)
 class GuessedEdit:
-    """At a ``spot``, ``number * rest`` as a missing 'factor', as a missing 'term', as what a
-    'projection' takes away, or as 'another' value instead of ``old``. In ``rest`` the value
-    at the spot is called `ITSELF`.
+    """An edit at ``spot``: ``number * rest`` is a missing 'factor', a missing 'term', the
+    'projection' to subtract, or 'another' value in place of ``old``. In ``rest``, `ITSELF` stands
+    for the value at the spot.
     """
 
     spot: Spot
@@ -81,7 +81,7 @@ class Guesses:
         self.written: WrittenClaim = needs.written
         self.home = needs.of.home
         self.spots: list[tuple[Spot, Table]] = []
-        self.summed: list[Spot] = []  # where what is needed cannot be told
+        self.summed: list[Spot] = []  # spots whose needed value is unknown
 
     def phases(self) -> Iterator[Iterator[GuessedEdit]]:
         yield self._of_one_value()
@@ -89,10 +89,10 @@ class Guesses:
         yield self._one_by_one()
         yield self._of_two_values()
 
-    # Where the entries that are needed can be told
+    # Spots whose needed entries are known
 
     def _of_one_value(self) -> Iterator[GuessedEdit]:
-        """A factor, a term or another value."""
+        """Edits of one value: a factor, a term or another value."""
         for spot in self.written.spots:
             if not axes_of(spot.node) and is_number_or_size(spot.node):
                 continue
@@ -114,12 +114,12 @@ class Guesses:
             yield from self._two_factors(spot, table)
 
     def _is_summed(self, spot: Spot) -> bool:
-        """Whether a reduction, or what moves entries, stands between the spot and the claim."""
+        """Whether a reduction or a reindexing lies between the spot and the claim."""
         marked = self.written.with_other(spot, spot.node * SCALES[0])
         return any(node.has(SCALES[0]) for node in marked.atoms(ArrayNode))
 
     def _of_some(self, spot: Spot, factors) -> Iterator[GuessedEdit]:
-        """Factors, where some entries do not depend on the spot, as in a branch of a choice."""
+        """Factors for spots on which some entries do not depend, as in a branch of a choice."""
         there = {i: v for i, v in factors.items() if v is not None}
         for e, table in ((S.One, Table((), {(): float(1)})), *self.known.singles):
             if set(table.axes) <= set(self.home):
@@ -154,7 +154,7 @@ class Guesses:
         return self.known.table(node) if axes_of(node) <= set(self.home) else None
 
     def _of_two_values(self) -> Iterator[GuessedEdit]:
-        """A product or a quotient of two values."""
+        """Edits to a product or a quotient of two values."""
         for spot, factors in self.spots:
             for known in self.known.of_two(factors):
                 yield self._edit(spot, FACTOR, known)
@@ -163,7 +163,7 @@ class Guesses:
     # Sums
 
     def _of_sums(self) -> Iterator[GuessedEdit]:
-        """A sum along another axis or one that is added, and a matrix transposed."""
+        """A sum along another axis, an added sum, and a transposed matrix."""
         for spot in self.written.spots:
             for other in (*_along_others(spot.node), *self._transposed(spot.node)):
                 if other != spot.node and self._fits(spot, other):
@@ -172,7 +172,7 @@ class Guesses:
             yield from self._less_a_sum(spot, factors)
 
     def _less_a_sum(self, spot: Spot, factors: Table) -> Iterator[GuessedEdit]:
-        """``v + a*Sum(b*v)``: what a normalisation takes away."""
+        """``v + a*Sum(b*v)``: the projection that a normalization subtracts."""
         value = self._value(spot.node)
         if value is None or not any(t.role == "adjoint" for t in tensors_in(spot.node)):
             return
@@ -189,11 +189,11 @@ class Guesses:
                     is_own = b == known.e or (is_constant(known.e) and is_constant(b))
                     kind = PROJECTION if is_own and known.number < 0 else TERM
                     less = 1 - self._size(by) + self._size(known.e) + self._size(b)
-                    less = less if kind == PROJECTION else 2 * self._size(spot.node)  # said twice
+                    less = less if kind == PROJECTION else 2 * self._size(spot.node)  # twice
                     yield self._edit(spot, kind, Multiple(known.number, by), less)
 
     def _transposed(self, node: Expr) -> Iterator[Expr]:
-        """A matrix of two axes of one length, the other way round."""
+        """A square matrix transposed."""
         size = self.definition.size
         for a, b in combinations(sorted(axes_of(node), key=str), 2):
             if size(a) == size(b):
@@ -202,7 +202,9 @@ class Guesses:
     # Guesses
 
     def _one_by_one(self) -> Iterator[GuessedEdit]:
-        """A factor, or another value, under a sum or in a function, where none can be told."""
+        """Test factors and other values one by one, under a sum or in a function, where the needed
+        value is unknown.
+        """
         left = MOST_GUESSES / self._size(self.written.whole)
         for spot in self.summed:
             for e, table in self.known.tables.items():
@@ -242,14 +244,14 @@ class Guesses:
 
 
 def _number(number: float) -> Expr:
-    """A simple number, if it may be one."""
+    """A simple number equal to ``number``, if there is one."""
     near = (simple for simple in SIMPLE if abs(number - simple) < CLOSE * abs(simple))
     found = next(near, None)
     return Float(number) if found is None else Integer(found) if isinstance(found, int) else found
 
 
 def _along_others(node: Expr) -> Iterable[Expr]:
-    """A sum along other axes, or none."""
+    """The same sum along other axes, or without summing."""
     if isinstance(node, Sum):
         axes = sorted(axes_of(node.operand), key=str)
         for chosen in (*([a] for a in axes), axes):

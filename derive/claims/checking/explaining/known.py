@@ -1,7 +1,7 @@
-"""Look up expressions by value: numbers that a formula needs, among the values of a forward.
+"""Look up expressions by value among the values of a forward.
 
-In: an `Evaluation`, and expressions. Out: for entries along some axes the expressions that have
-them, up to a number. What is found is a guess: float64 at one point.
+In: an `Evaluation`, and expressions. Out: for given entries, the expressions that have them up to a
+factor. Matches are guesses, made in float64 at one point.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index, Table
 from derive.language.symbols import Axis
 
 CLOSE = 1e-8  # relative; of numbers of 16 digits
-FAR = 1e100  # of which a power may be out of range
+FAR = 1e100  # beyond this a power may overflow
 MOST_IN_PAIRS = 24  # values
-DECIMALS = 6  # of entries that are looked up
+DECIMALS = 6  # of an entry, when looked up
 
-# What a formula may have made of a value.
+# Common forms in which a formula uses a value.
 FORMS: tuple[Callable[[Expr], Expr], ...] = (
     lambda e: e,
     lambda e: 1 / e,
@@ -57,7 +57,7 @@ class Multiple:
 
 
 def varying(table: Table) -> Table:
-    """The same along those axes alone along which it varies."""
+    """The table reduced to the axes along which it varies."""
     for axis in table.axes:
         left = tuple(a for a in table.axes if a != axis)
         project = projection(table.axes, left)
@@ -77,7 +77,7 @@ def numbers(table: Table) -> bool:
 
 
 class KnownValues:
-    """The values of ``base`` and what formulas make of them, by their entries."""
+    """The values of ``base`` and their common forms, indexed by entries."""
 
     def __init__(self, at: Evaluation, base: Iterable[Expr]):
         self.at = at
@@ -110,7 +110,7 @@ class KnownValues:
             where.setdefault(key[0], []).append(Multiple(key[1], e))
 
     def multiples(self, table: Table) -> Iterator[Multiple]:
-        """Known expressions with these entries, each with its multiple."""
+        """Known expressions with these entries up to a factor."""
         if not table.axes:
             yield Multiple(table.entries[()], S.One)
         key = _key(table)
@@ -141,7 +141,7 @@ class KnownValues:
 
 
 def joined(x: Table, y: Table, operation: Callable) -> Table | None:
-    """An operation of two tables, broadcast by the names of the axes."""
+    """A binary operation on two tables, broadcast by axis name."""
     axes = tuple(dict.fromkeys((*x.axes, *y.axes)))
     sizes: dict[Axis, int] = {}
     for table in (x, y):

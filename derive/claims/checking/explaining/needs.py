@@ -1,8 +1,8 @@
-"""The values that the places of a claim must have for the whole to be right, at one point.
+"""The values that parts of a claim would need for the whole to be right, at one point.
 
-The claim is evaluated with the value of a place scaled by 0, 2 and 3. That tells how it depends on
-it, entry by entry, and so by which factor the value must be multiplied: nothing is solved, and
-nothing is known of what the claim is made of.
+The claim is evaluated with the value at a spot scaled by 0, 2 and 3. This shows, entry by entry,
+how the claim depends on it, and therefore by which factor it must be multiplied, without solving
+anything or knowing the structure of the claim.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from derive.language.symbols import Tensor
 
 SCALES = tuple(Tensor(f"scale {k}", (), role="scalar") for k in (0, 2, 3))
 NEAR = 1e-9  # relative; of float64
-ALIKE = 1e-7  # the same, of powers
+ALIKE = 1e-7  # the same, for powers
 
 Entries = Mapping[Index, Any]
 
 
 class Needs:
-    """Values that a claim about the gradient of ``of`` needs, in the numbers of ``at``."""
+    """The values that a claim about the gradient of ``of`` needs at the point ``at``."""
 
     def __init__(self, at: Evaluation, of: Tensor, written: WrittenClaim, plain: bool = False):
         self.at, self.of, self.written, self.plain = at, of, written, plain
@@ -36,7 +36,7 @@ class Needs:
             at.give(t, Integer(k))
 
     def entries(self, e: Expr) -> Entries:
-        """An expression along the axes of the claim."""
+        """The entries of an expression along the axes of the claim."""
         table = self.at.table(self.written.plain(e) if self.plain else e)
         project = projection(self.of.home, table.axes)
         return {i: table.entries[project(i)] for i in self.at.indices(self.of.home)}
@@ -58,9 +58,9 @@ class Needs:
         return max(map(abs, (*self.right.values(), *self.got.values())), default=0) or 1
 
     def factors(self, spot: Spot) -> tuple[dict[Index, Any] | None, bool]:
-        """By what the value at a spot must be multiplied for each entry of the claim; None where
-        that does not depend on it and is right, and None for all where no factor helps. And whether
-        the claim is linear in the value.
+        """The factor that the value at a spot needs for each entry of the claim: None for an entry
+        that is right without it, and None overall if no factor helps. Also whether the claim is
+        linear in the value.
         """
         scaled = [
             self.entries(self.written.with_other(spot, spot.node * scale)) for scale in SCALES
@@ -89,7 +89,9 @@ class Needs:
 
 
 def _power(twice, thrice) -> float | None:
-    """The power of a value with which a part grows, from its ratios at 2 and 3 times; else None."""
+    """The exponent with which a part depends on a value, from its ratios at 2 and 3 times the
+    value; else None.
+    """
     if twice <= 0:
         return None
     power = round(2 * log2(twice)) / 2

@@ -1,4 +1,4 @@
-"""Similar forwards: is a wrong gradient the right one of a forward that differs a little?
+"""Similar forwards: is a wrong gradient right for a forward that differs slightly?
 
 The definition itself is edited, one place after the other: a size that divides by one more or one
 less, a number or a factor left out, a sum along another axis, a scalar that stands outside of a
@@ -34,19 +34,21 @@ from derive.language.symbols import (
 )
 
 EXACT = 1e-30  # relative; of numbers of fifty digits
-MOST_PAIRS = 60  # beyond, two edits at a time take longer than an answer may
+MOST_PAIRS = 60  # more pairs of edits would take longer than an answer may
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A forward that differs in ``change``, and its chain; ``tensors`` are those of other axes."""
+    """A forward that differs by ``change``, and its chain; ``tensors`` maps tensors whose axes
+    changed.
+    """
 
     change: str
     chain: Chain = field(repr=False)
     tensors: tuple[tuple[Tensor, Tensor], ...] = ()
 
     def explains(self, of: Tensor, claimed: Expr, points: Sequence[Point]) -> bool:
-        """Whether ``claimed`` is the gradient of ``of`` in this mathematics, to 30 digits."""
+        """Whether ``claimed`` is the gradient of ``of`` in this forward, to 30 digits."""
         arriving = {adjoint_of(old): adjoint_of(new) for old, new in self.tensors}
         read = claimed.xreplace(dict(self.tensors) | arriving)
         if not axes_of(read) <= set(of.home) or not self._names_all(read):
@@ -61,7 +63,7 @@ class Neighbour:
             return False
 
     def _names_all(self, e: Expr) -> bool:
-        """Whether every statement in ``e``, and every gradient of one, has the axes it has here."""
+        """Whether every statement in ``e``, and every gradient of one, has the same axes here."""
         definition = self.chain.definition
         homes = {s.name: s.tensor.home for s in definition.statements}
         homes |= {f"d{name}": home for name, home in homes.items()}
@@ -69,7 +71,7 @@ class Neighbour:
 
 
 def _is_zero(evaluation: Evaluation, e: Expr) -> bool:
-    """Whether no gradient flows in this forward, so that an agreement says nothing."""
+    """Whether no gradient flows in this forward, so that agreement is meaningless."""
     entries = evaluation.table(e).entries.values()
     return all(entry is UNDEFINED or abs(entry) < EXACT for entry in entries)
 
@@ -77,7 +79,7 @@ def _is_zero(evaluation: Evaluation, e: Expr) -> bool:
 def neighbour_of(
     definition: Definition, of: Tensor, claimed: Expr, points: Sequence[Point]
 ) -> Neighbour | None:
-    """The nearest similar forward of which ``claimed`` is the right gradient."""
+    """The most similar forward for which ``claimed`` is right."""
     few = list(points[:2])
     for neighbour in neighbours(definition, of):
         if neighbour.explains(of, claimed, few) and neighbour.explains(of, claimed, points):
@@ -86,7 +88,7 @@ def neighbour_of(
 
 
 def neighbours(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
-    """One edit each, and then two at a time of those that change a statement."""
+    """Single edits first, then pairs of those that change a statement."""
     singles = list(edits(definition, of))
     yield from map(_neighbour, singles)
     yield from constants(definition, of)
@@ -100,7 +102,7 @@ def neighbours(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
 
 
 def _one_by_one(a: EditedDefinition, both: EditedDefinition) -> tuple[tuple[Tensor, Tensor], ...]:
-    """The tensors of the first edit as the second leaves them, and those of the second."""
+    """The tensors of the first edit as the second leaves them, then those of the second."""
     second = dict(both.tensors)
     first = {old: second.get(new, new) for old, new in a.tensors}
     return tuple((second | first).items())
@@ -122,7 +124,7 @@ def _neighbour(edit: EditedDefinition) -> Neighbour:
 
 
 def edits(definition: Definition, of: Tensor) -> Iterator[EditedDefinition]:
-    """Every edit of one place of one statement that is computed from ``of``."""
+    """Every edit of one place in a statement that depends on ``of``."""
     depending = definition.depending_on(of.name)
     for statement in definition.statements:
         if statement.name not in depending or statement.name == of.name:
@@ -138,7 +140,7 @@ def edits(definition: Definition, of: Tensor) -> Iterator[EditedDefinition]:
 
 
 def edited(definition: Definition, name: str, expression: Expr) -> EditedDefinition | None:
-    """The definition with another expression for one statement; None where that is no forward of
+    """The definition with another expression for one statement; None if that is not a forward with
     the same output.
     """
     tensors: dict[Tensor, Tensor] = {}
@@ -163,12 +165,12 @@ def edited(definition: Definition, name: str, expression: Expr) -> EditedDefinit
 
 
 def _equals(name: str) -> str:
-    """``name = ``; nothing of what nobody named."""
+    """``name = ``; empty for an unnamed statement."""
     return "" if name in now_spoken().made else f"{called(name)} = "
 
 
 def _along_other_axes(e: Expr, tensors) -> Expr | None:
-    """``e`` with tensors that have other axes now; None where a sum has nothing to run over."""
+    """``e`` with tensors whose axes changed; None if a sum would have no axis left."""
     e = e.xreplace(tensors)
     fits = all(set(node.axes) <= axes_of(node.operand) for node in e.atoms(Reduction))
     return e if fits else None
@@ -183,7 +185,7 @@ def _edited_expressions(e: Expr) -> Iterator[Expr]:
 
 
 def _nodes(e: Expr) -> list[Expr]:
-    """The nodes of ``e``, outermost first; what an index is taken of is left alone."""
+    """The nodes of ``e``, outermost first, without the operands of an index."""
     nodes = [e]
     for arg in e.args:
         if isinstance(arg, Expr):
@@ -192,7 +194,7 @@ def _nodes(e: Expr) -> list[Expr]:
 
 
 def _other_divisor(node: Expr) -> Iterator[Expr]:
-    """1/(N - 1) is 1/N, and the reverse: Bessel's correction."""
+    """Swap 1/(N - 1) and 1/N: Bessel's correction."""
     if isinstance(node, Pow) and is_number_or_size(node.base) and node.exp.is_negative:
         for step in (1, -1):
             if node.base.has(Axis) and (node.base + step).has(Axis):
@@ -200,7 +202,7 @@ def _other_divisor(node: Expr) -> Iterator[Expr]:
 
 
 def _scalar_beside_root(node: Expr) -> Iterator[Expr]:
-    """(a + s)**p is (a**|p| + s)**sign(p), and the reverse."""
+    """Swap (a + s)**p and (a**|p| + s)**sign(p)."""
     if isinstance(node, Pow) and node.exp.is_Rational and not node.exp.is_Integer:
         terms = Add.make_args(node.base)
         scalars = [t for t in terms if is_constant(t) and not is_number_or_size(t)]
@@ -216,13 +218,13 @@ def _scalar_beside_root(node: Expr) -> Iterator[Expr]:
 
 
 def _term_left_out(node: Expr) -> Iterator[Expr]:
-    """A constant that is added is left out."""
+    """Drop an added constant."""
     if isinstance(node, Add):
         yield from (node - t for t in node.args if is_constant(t))
 
 
 def _factor_left_out(node: Expr) -> Iterator[Expr]:
-    """A number, a size or an input that multiplies is left out."""
+    """Drop a number, a size or an input from a product."""
     if isinstance(node, Mul):
         for factor in node.args:
             if factor != -1 and (
@@ -232,7 +234,7 @@ def _factor_left_out(node: Expr) -> Iterator[Expr]:
 
 
 def _other_axis(node: Expr) -> Iterator[Expr]:
-    """A sum runs along another axis, and what is divided by is its size."""
+    """Sum along another axis, and divide by its size."""
     for total in [node, *Mul.make_args(node)]:
         if isinstance(total, Sum) and len(total.axes) == 1:
             (axis,) = total.axes
@@ -252,7 +254,7 @@ node_edits: tuple[Callable[[Expr], Iterator[Expr]], ...] = (
 
 
 def constants(definition: Definition, of: Tensor) -> Iterator[Neighbour]:
-    """Values taken as constants: the forward computes them, and no gradient flows through them."""
+    """Treat a value as a constant: no gradient flows through it."""
     chain = derive_chain(atomised(definition))
     parts = {s.name: s.expression for s in chain.definition.statements}
     parts = {name: e for name, e in parts.items() if name not in definition.by_name}

@@ -1,4 +1,4 @@
-"""Term by term: in which terms a claimed gradient and the right one differ.
+"""Compare a claimed gradient with the right one term by term.
 
 In: two expressions for one gradient, over forward values and the gradients that arrive. Out: a
 `TermComparison`. Both are multiplied out by the identities of the closed form, and a term is a
@@ -6,9 +6,9 @@ product of tensors with a coefficient of numbers, sizes and scalars, so that wha
 said: a term that is missing, one too many, a wrong sign, a coefficient 1/N that must be 1/(N - 1),
 or a factor of the whole.
 
-People write the same product in many ways. So a part of the claim that has the value of a named
-tensor of the forward gets its name (`ValueNames`), and what still looks different is written as a
-combination of the right terms where that is possible (`fitted`).
+Products can be written in many ways. A part of the claim with the value of a named tensor is
+replaced by that tensor (`ValueNames`), and the rest is expressed as a combination of the right
+terms where possible (`fitted`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ from derive.language.nodes import along
 from derive.language.quotients import cancelled
 from derive.language.symbols import Tensor, is_constant, tensors_in
 
-SHORT = 1  # operations of a term that is missing, which is read at a glance
-MOST_TERMS = 60  # that are compared term by term, so that it ends
-RULES = ((elimination, *identities), identities)  # with values nearer the output, or as they stand
+SHORT = 1  # operations of a missing term that is understood at a glance
+MOST_TERMS = 60  # compared term by term, so that it terminates
+RULES = ((elimination, *identities), identities)  # by values nearer the output, or as written
 Terms = dict[Expr, Expr]  # coefficient of each product
 
 
 @dataclass(frozen=True)
 class TermDifference:
-    """The coefficient of ``product`` is ``got`` and must be ``expected``; 0 is no such term."""
+    """The coefficient of ``product`` is ``got`` and must be ``expected``; 0 means the term is
+    absent.
+    """
 
     product: Expr
     got: Expr
@@ -60,9 +62,9 @@ class TermDifference:
 
 @dataclass(frozen=True)
 class TermComparison:
-    """``outside * (terms)``: the factor before the brackets and where the terms in them differ.
+    """``outside * (terms)``: the factor in front of the brackets and the terms inside that differ.
 
-    ``factor`` is (got, expected) where the factor before the brackets itself differs.
+    ``factor`` is (got, expected) if the outer factor itself differs.
     """
 
     outside: Expr
@@ -72,7 +74,7 @@ class TermComparison:
 
     @property
     def cost(self) -> tuple[int, int]:
-        """Fewer differences explain better; so do shorter ones."""
+        """Fewer and shorter differences explain better."""
         shown = sum(d.product.count_ops() for d in self.differences)
         if self.factor is not None:
             got, expected = self.factor
@@ -81,7 +83,7 @@ class TermComparison:
 
     @property
     def is_one_finding(self) -> bool:
-        """Whether it says one thing, in short words: a sign, a coefficient, a short term."""
+        """Whether it reports one short finding: a sign, a coefficient, a short term."""
         count, shown = self.cost
         kinds = {d.kind for d in self.differences}
         if count == 1 and kinds:
@@ -90,7 +92,7 @@ class TermComparison:
         return (kinds == {"sign"} and self.factor is None) or (count == 1 and is_scale)
 
     def mapped(self, rewrite: Callable[[Expr], Expr]) -> TermComparison:
-        """The same comparison with its products written otherwise."""
+        """The same comparison with rewritten products."""
         return replace(
             self,
             outside=rewrite(self.outside),
@@ -111,7 +113,9 @@ class TermByTerm:
         return self.form.chain
 
     def compare(self, of: Tensor, claimed: Expr) -> TermComparison | None:
-        """Terms in which ``claimed`` differs from the gradient of ``of``; None if unknown."""
+        """The terms in which ``claimed`` differs from the gradient of ``of``; None if they cannot
+        be compared.
+        """
         comparisons = []
         for right, claim in self._readings(of, claimed):
             right, claim = oriented(right), oriented(claim)
@@ -124,12 +128,12 @@ class TermByTerm:
         return best and best.mapped(self._in_names_of_the_forward)
 
     def _in_names_of_the_forward(self, e: Expr) -> Expr:
-        """``e`` with the parts that nobody named written out."""
+        """``e`` with unnamed parts of the forward written out."""
         return in_full(e, self.form.relations.parts)
 
     def _readings(self, of: Tensor, claimed: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """The right gradient and the claim, in the same gradients: those that the claim reads,
-        those of the nearest step of the chain, or the upstream ones alone.
+        """The right gradient and the claim in terms of the same gradients: those that the claim
+        reads, those of the nearest step of the chain, or the upstream ones only.
         """
         adjoint = self.chain.by_name.get(f"d{of.name}")
         if adjoint is None:
@@ -143,7 +147,9 @@ class TermByTerm:
             yield self._from_output(closed, ()), self._from_output(claimed, ())
 
     def _from_output(self, e: Expr, given: Iterable[str]) -> Expr:
-        """``e`` with every gradient but the upstream ones, and those given, in closed form."""
+        """``e`` with every gradient in closed form except the upstream ones and those
+        in ``given``.
+        """
         given = {*self.chain.arriving, *given}
         while inner := {
             t: along(self.form.closed[t.name], t)
@@ -160,8 +166,8 @@ class TermByTerm:
             yield combination
 
     def _terms(self, e: Expr, of: Tensor, rules: tuple[IdentityRule, ...], unfold: bool) -> Terms:
-        """``e`` as a sum of products; the gradients of inputs in it are written out, and with
-        ``unfold`` the values that do not depend on ``of``.
+        """``e`` as a sum of products, with gradients of inputs expanded; with ``unfold`` also
+        values that do not depend on ``of``.
         """
         inputs = {t.name for t in self.chain.definition.differentiable}
         closed = {
@@ -183,8 +189,8 @@ class TermByTerm:
 
 
 def oriented(e: Expr) -> Expr:
-    """``e`` with every choice between two by ``>``, ``>=`` or ``==``, so that one that is written
-    the other way round is the same.
+    """``e`` with all comparisons written as ``>``, ``>=`` or ``==``, so that swapped sides compare
+    equal.
     """
 
     def turned(choice: Expr) -> Expr:
@@ -202,7 +208,7 @@ def oriented(e: Expr) -> Expr:
 
 
 def collected(e: Expr) -> Terms:
-    """The terms of a sum, like ones together."""
+    """The coefficients of a sum, like terms combined."""
     terms: Terms = {}
     for term in Add.make_args(e):
         factors = Mul.make_args(term)
@@ -214,7 +220,7 @@ def collected(e: Expr) -> Terms:
 
 
 def _inside_brackets(got: Terms, expected: Terms) -> TermComparison | None:
-    """Compare after taking the factor common to all terms of both out of the brackets."""
+    """Compare after factoring out what all terms of both have in common."""
     if (not got and not expected) or len(got) > MOST_TERMS:
         return None
     products = {*got, *expected}
@@ -223,9 +229,7 @@ def _inside_brackets(got: Terms, expected: Terms) -> TermComparison | None:
 
 
 def _factor_apart(got: Terms, expected: Terms) -> TermComparison | None:
-    """The two with a factor of their own before the brackets, its coefficient that of the most
-    terms.
-    """
+    """Compare with separate outer factors; the coefficient is the one most terms have."""
     if not got or not expected or len(got) > MOST_TERMS:
         return None
     ours, theirs = common_factor(list(expected)), common_factor(list(got))
@@ -237,7 +241,7 @@ def _factor_apart(got: Terms, expected: Terms) -> TermComparison | None:
     if scale == 1 and ours == theirs:
         return None
     comparison = _compared(ours, {p: c / scale for p, c in inside.items()}, right)
-    is_sign = scale * theirs == -ours  # of some terms, unless it is that of all
+    is_sign = scale * theirs == -ours  # a sign of some terms only, not of all
     if is_sign and any(d.kind == "sign" for d in comparison.differences):
         return None
     return replace(comparison, factor=(scale * theirs, ours))

@@ -1,8 +1,8 @@
-"""A claim with the lines of its text left in it: what somebody named keeps its name.
+"""A claim that keeps the names its text assigned.
 
-A line that says ``u = q/n`` is read as what ``u`` stands for. Here it is put back, so that a
-mistake can be looked for line by line: what a line computes stands in a function that has only the
-name of the line, and is that value.
+Reading replaces the name in a line such as ``u = q/n`` by its value. Here names are restored, so
+that a mistake can be searched for line by line: the value of a line is a function with the line's
+name that evaluates to that value.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from derive.claims.reading import TextLine
 from derive.language.array_node import ArrayNode
 from derive.language.symbols import Axis, Tensor, axes_of, is_number_or_size, ordered
 
-SHARED = (Add, Mul)  # of which a named part may be some of the terms, or factors
+SHARED = (Add, Mul)  # a named part may be a subset of their operands
 MOST_SPOTS = 160  # outermost first
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A ``node`` in what one line computes, which ``uses`` it so often; where ``parent`` is there,
-    in that node of it alone. ``within`` is what it is an operand of.
+    """A ``node`` in the value of a line, which ``uses`` it so many times; with ``parent``, only its
+    occurrence in that node. ``within`` is the node of which it is an operand.
     """
 
     holder: Expr
@@ -39,7 +39,7 @@ class Spot:
 
 
 class WrittenClaim:
-    """``whole`` is the claim with names in it; ``lines`` are those of the names."""
+    """``whole`` is the claim with names; ``lines`` are the named lines."""
 
     def __init__(self, claimed: Expr, lines: Sequence[TextLine], last: TextLine):
         self.last = last
@@ -56,7 +56,7 @@ class WrittenClaim:
 
     @cached_property
     def spots(self) -> list[Spot]:
-        """Every place where one value may be another one: outermost first, line by line."""
+        """Every place where a value could be replaced: outermost first, line by line."""
         holders, found = {self.whole: None}, []
         for holder in _growing(holders):
             body = self.body(holder)
@@ -82,7 +82,7 @@ class WrittenClaim:
         return holder.args[0] if holder.func in self.lines else holder
 
     def with_other(self, spot: Spot, other: Expr) -> Expr:
-        """The claim with another value at a spot."""
+        """The claim with the value at a spot replaced."""
         old = spot.node
         if spot.parent is not None:
             old, other = spot.parent, _replaced(spot.parent, old, other)
@@ -106,7 +106,7 @@ class WrittenClaim:
         return 0 if e == 1 else 1 + int(self.shown(e).count_ops())
 
     def text(self, e: Expr) -> str:
-        """``e`` as the lines of the text name it."""
+        """The text of ``e`` with the names of the lines."""
         return formula(self.shown(e))
 
     def shown(self, e: Expr) -> Expr:
@@ -118,12 +118,12 @@ class WrittenClaim:
 
     @cached_property
     def named(self) -> Mapping[Expr, str]:
-        """Values that lines of the text compute, each with its name there."""
+        """The values of lines, each with its name."""
         return {n: self.lines[n.func].name for n in self.whole.atoms(AppliedUndef)}
 
 
 def _growing(found: dict) -> Iterator:
-    """The keys of a dictionary that grows on the way."""
+    """Iterate over the keys of a dictionary that grows meanwhile."""
     done = 0
     while done < len(found):
         new = list(found)[done:]
@@ -132,14 +132,14 @@ def _growing(found: dict) -> Iterator:
 
 
 def _operands(e: Basic) -> list[Basic]:
-    """Operands that a value is computed from, without conditions and the index that is read."""
+    """The operands of a value, without conditions and indices."""
     conditions = (Relational, BooleanFunction, BooleanAtom, Axis)
     args = e.operands if isinstance(e, ArrayNode) else e.args
     return [a for a in args if not isinstance(a, conditions) and not a.is_number]
 
 
 def _replaced(e: Basic, old: Basic, new: Basic) -> Basic:
-    """``e`` with another value wherever ``old`` is what a value is computed from."""
+    """``e`` with ``old`` replaced wherever it is an operand."""
     if e == old:
         return new
     changed = {a: _replaced(a, old, new) for a in _operands(e)}
@@ -149,14 +149,14 @@ def _replaced(e: Basic, old: Basic, new: Basic) -> Basic:
 
 
 def _scale_in(terms: Sequence[Expr], part: Add) -> Expr:
-    """By which number a sum was multiplied, term by term, if it stands among ``terms``."""
+    """The factor by which a sum was multiplied term by term, if it is among ``terms``."""
     number, rest = part.args[0].as_coeff_Mul()
     return next((c / number for c, r in (t.as_coeff_Mul() for t in terms) if r == rest), S.One)
 
 
 def folded(e: Expr, known: Mapping[Expr, Expr]) -> Expr:
-    """``e`` with every part that is ``known`` under its name, and what has it as some of its terms
-    or factors.
+    """``e`` with every ``known`` part replaced by its name, also where it is a subset of terms or
+    factors.
     """
     if not known or not isinstance(e, Basic) or not e.args:
         return e

@@ -1,7 +1,7 @@
-"""A forward, its gradients and a claim in numbers: fifty digits, or exact.
+"""Evaluate a forward, its gradients and a claim: to fifty digits, or exactly.
 
-In: a `Chain`, a claim, and how long may be looked.
-Out: a point at which they differ, as small as can be, or that none was found.
+In: a `Chain`, a claim, and a budget. Out: a point at which they differ, as small as possible, or
+none.
 
 arithmetic.py     the arithmetics: fifty digits, exact_numbers.py, and residues.py, which is exact
                   at random data (fields.py: modulo primes)

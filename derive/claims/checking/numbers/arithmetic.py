@@ -1,10 +1,10 @@
 """The arithmetic in which a forward is evaluated: fifty digits here, exact in ``exact_numbers.py``,
 and modulo primes in ``residues.py``.
 
-An arithmetic turns SymPy's numbers into its own and adds, multiplies, raises, compares and applies
-functions. It raises `Undefined` where mathematics gives no real number (1/0, log(-1)), and
-`Unevaluable` where there is one that is out of its reach: too large, or of an unknown function.
-Every operation is bounded, so that a tower of exponentials is refused and not computed.
+An arithmetic converts SymPy's numbers to its own and adds, multiplies, raises, compares and applies
+functions. It raises `Undefined` where there is no real value (1/0, log(-1)), and `Unevaluable`
+where there is one out of its reach: too large, or of an unknown function. Every operation is
+bounded, so that a tower of exponentials is refused and not computed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from derive.claims.reading.literal import BesideCancelled, Logarithm, WrittenPow
 from derive.language.detached import Detach
 from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
 
-DIGITS = 50  # so many that what agrees in them by chance is never met
-LARGEST_EXPONENT = 10**4  # of e; past it a number has more than 4343 digits
-FAR_EXPONENT = 10**12  # the same where no number is written out, nor looked at by SymPy
-MAGNITUDES = 4  # powers of 2, of which e has less than two, in a power of e
-GUARD = 10  # digits beyond those, lost in long sums
+DIGITS = 50  # numbers that agree to all of them are equal in practice
+LARGEST_EXPONENT = 10**4  # of e; beyond it a number has more than 4343 digits
+FAR_EXPONENT = 10**12  # the same if no number is printed or passed to SymPy
+MAGNITUDES = 4  # powers of 2 per power of e, at most two
+GUARD = 10  # additional digits, lost in long sums
 
 
 class Undefined(ArithmeticError):
@@ -35,7 +35,7 @@ class Unevaluable(Exception):
     """Raised where a value may exist, but this arithmetic does not reach it."""
 
 
-CONTEXT = mpmath.MPContext()  # of our own: nobody else's precision is changed
+CONTEXT = mpmath.MPContext()  # a private context: precision elsewhere is unchanged
 CONTEXT.dps = DIGITS + GUARD
 
 NAMES = (
@@ -56,19 +56,19 @@ FUNCTIONS |= {
     i0: lambda x: CONTEXT.besseli(0, x),
     i1: lambda x: CONTEXT.besseli(1, x),
 }
-# These may be asked at numbers of any size.
+# Functions that accept arguments of any size.
 BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asinh)
 
 
 class Arithmetic:
-    """Base of the arithmetics: functions decided by comparing, in terms of `compare`."""
+    """Base of the arithmetics: functions that are decided by comparisons, in terms of `compare`."""
 
     def compare(self, a, b) -> int:
         raise NotImplementedError
 
     def chosen(self, function: type, values: Sequence):
-        """The value of a function that is decided by comparing, or of an operation as it was typed;
-        None: it is another one.
+        """The value of a function decided by comparisons, or of an unevaluated operation; None for
+        any other.
         """
         if function is WrittenQuotient:
             return self.multiply([values[0], self.power(values[1], self.number(Integer(-1)))])
@@ -104,7 +104,7 @@ class Floating(Arithmetic):
         if e.is_Rational:
             return CONTEXT.mpf(int(e.p)) / int(e.q)
         if not (isinstance(e, Float) or e.is_NumberSymbol):
-            raise Undefined(f"{e} is no real number")
+            raise Undefined(f"{e} is not a real number")
         return CONTEXT.mpf(e._to_mpmath(CONTEXT.prec))
 
     def add(self, values: Sequence):

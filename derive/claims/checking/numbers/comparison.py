@@ -1,4 +1,4 @@
-"""A claimed gradient beside the gradient, entry by entry, at a point."""
+"""Compare a claimed gradient with the gradient, entry by entry, at a point."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from derive.claims.checking.numbers.tables import UNDEFINED, Index
 from derive.gradient.chain.chain import Chain, adjoint_of
 from derive.language.symbols import Tensor, tensors_in
 
-MOST_OPERATIONS = 10**6  # of one comparison, so that it ends
+MOST_OPERATIONS = 10**6  # of one comparison, so that it terminates
 
-VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry; rounding stays below it
-NEGLIGIBLE = CONTEXT.mpf(10) ** -15  # what is left of terms that cancel is measured by the terms
+VISIBLE = CONTEXT.mpf(10) ** -40  # relative to the largest entry, well above rounding
+NEGLIGIBLE = CONTEXT.mpf(10) ** -15  # a residue of cancelling terms is measured relative to them
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Comparison:
     got: Mapping[Index, object]
     at_kink: bool
     operations: int
-    scale: object = 1  # the largest number on the way; only fifty digits need it
+    scale: object = 1  # the largest intermediate number; used by fifty digits only
 
     @property
     def is_defined(self) -> bool:
@@ -45,7 +45,7 @@ class Comparison:
 
     @property
     def largest_difference(self):
-        """The largest difference relative to the largest entry, by fifty digits alone."""
+        """The largest difference relative to the largest entry; for fifty digits only."""
         differences = [abs(self.expected[i] - self.got[i]) for i in self.expected]
         return max(differences, default=0) / self._largest_entry
 
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def is_visibly_different(self) -> bool:
-        """Whether residues belong to real numbers that differ."""
+        """Whether differing residues belong to different real numbers."""
         pairs = [(a.real, b.real) for _, a, b in self._pairs]
         entries = [abs(number) for pair in pairs for number in pair]
         visible = VISIBLE * max([*entries, NEGLIGIBLE * self.scale])
@@ -69,12 +69,14 @@ class Comparison:
 
     @property
     def _pairs(self) -> list[tuple[Index, object, object]]:
-        """The entries of which both have a number."""
+        """The entries for which both have a value."""
         return [(i, self.expected[i], got) for i, got in self.got.items() if got is not UNDEFINED]
 
     @property
     def _largest_entry(self):
-        """The largest entry; where all are rounding, a small part of what cancelled."""
+        """The largest entry; if all are rounding errors, a small fraction of the
+        cancelled terms.
+        """
         entries = [v for v in (*self.expected.values(), *self.got.values()) if v is not UNDEFINED]
         return max([abs(v) for v in entries] + [NEGLIGIBLE * self.scale])
 
@@ -95,10 +97,10 @@ class GradientQuestion:
         limit: int = MOST_OPERATIONS,
         of_claim: Arithmetic | None = None,
     ) -> Comparison:
-        """Both at a point, the claim in an arithmetic of its own if one is named.
+        """Both sides at a point; the claim may use a separate arithmetic.
 
-        Whether there is a kink is asked of the gradient: a claim that says otherwise for an x of 17
-        is wrong there, if nothing else changes at 17. Raises `Unevaluable`.
+        Kinks are determined by the gradient: a claim that is different for x = 17 is wrong there,
+        unless the gradient has a kink at 17. Raises `Unevaluable`.
         """
         evaluation = Evaluation(self.chain, point, arithmetic, limit)
         home = self.of.home
@@ -116,8 +118,8 @@ class GradientQuestion:
         return found
 
     def _with_more_digits(self, found: Comparison, point: Point, limit: int) -> Comparison:
-        """The same; where exponentials are out of all proportion on the way, their size says
-        nothing of rounding, but with twice as many digits all entries come out again.
+        """The same with more digits: if huge exponentials occur, their size does not bound the
+        rounding error, but twice the digits must reproduce all entries.
         """
         with CONTEXT.workdps(2 * CONTEXT.dps):
             evaluation = Evaluation(self.chain, point, found.arithmetic, limit)
@@ -132,8 +134,8 @@ class GradientQuestion:
         return replace(found, scale=1, operations=found.operations + evaluation.operations)
 
     def _usual_ties(self, point: Point, ties: int) -> int:
-        """Number of ties in the gradient's conditions at random data of the same sizes; 0 without
-        ``ties``.
+        """The number of ties in the gradient's conditions at random data of the same sizes; 0
+        without ``ties``.
         """
         if ties and point.sizes not in self.usual:
             definition, chosen = self.chain.definition, dict(point.sizes)
@@ -149,19 +151,19 @@ class GradientQuestion:
         return self.usual.get(point.sizes, 0) if ties else 0
 
     def statements(self) -> list[Tensor]:
-        """The statements that the gradient and the claim are computed from, in their order."""
+        """The statements that gradient and claim depend on, in order."""
         read = self.read_by([adjoint_of(self.of), self.claimed])
         return [s.tensor for s in self.chain.definition.statements if s.tensor in read]
 
     def formulas(self) -> list[Expr]:
-        """The claim, and all that it and the gradient are computed from."""
+        """The claim, and all formulas that it and the gradient depend on."""
         read = self.read_by([adjoint_of(self.of), self.claimed])
         named = [(s.tensor, s.expression) for s in self.chain.definition.statements]
         named += [(a.tensor, a.expression) for a in self.chain.adjoints]
         return [self.claimed, *(e for t, e in named if t in read)]
 
     def read_by(self, formulas: Iterable[Expr]) -> set[Tensor]:
-        """The tensors that ``formulas`` are computed from, however indirectly."""
+        """The tensors that ``formulas`` depend on, directly or not."""
         definition = self.chain.definition
         read, unread = set(), {t.at_home for e in formulas for t in tensors_in(e)}
         while unread:
@@ -176,13 +178,13 @@ class GradientQuestion:
 def largest_difference(chain: Chain, of: Tensor, claimed: Expr, points: Sequence[Point]) -> float:
     """The largest difference between claim and gradient, relative to the largest entry.
 
-    Points where either has no number are left out. Raises `Unevaluable` if no point is left.
+    Points where either is undefined are skipped. Raises `Unevaluable` if no point is left.
     """
     return difference_at([Evaluation(chain, p, Floating()) for p in points], of, claimed)
 
 
 def difference_at(evaluations: Sequence[Evaluation], of: Tensor, claimed: Expr) -> float:
-    """`largest_difference` where the forward has been evaluated: one serves many claims."""
+    """`largest_difference` for an evaluated forward, shared by many claims."""
     differences, why = [], "there is no real number"
     for evaluation in evaluations:
         try:

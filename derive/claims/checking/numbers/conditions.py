@@ -1,4 +1,4 @@
-"""Examples that random data do not show: where a condition changes, and between equals.
+"""Examples that random data miss: where a condition changes, and at ties.
 
 In: a `GradientQuestion`, and what is settled. Out: a `Counterexample`, or None.
 """
@@ -26,14 +26,14 @@ from derive.language.symbols import Axis, Tensor
 
 FOR_SHORTENING = 6000  # operations
 FOR_CONDITIONS = 30_000  # operations at one size, where conditions change
-BASES = 2  # random data from which these are looked for
+BASES = 2  # random data sets from which the search starts
 LONG = 12  # a size at which an entry can be 3 standard deviations from the mean
-SIZES_OF_KINKS = 6  # at which equal entries are tried
+SIZES_OF_KINKS = 6  # sizes at which ties are tried
 
 
 def beyond_conditions(question: GradientQuestion, settled, at) -> Counterexample | None:
-    """One at data at which a condition comes out otherwise than at those that were drawn; one
-    between equals, or zeros, only if there is no other.
+    """An example where a condition takes another value than for random data; one at ties or zeros
+    only if there is no other.
     """
     at_kinks = None
     for search, found in where_conditions_change(question, settled, at, FOR_CONDITIONS):
@@ -47,7 +47,7 @@ def beyond_conditions(question: GradientQuestion, settled, at) -> Counterexample
 def where_conditions_change(
     question: GradientQuestion, settled, at, operations: int, most_sizes: int | None = None
 ) -> Iterator[tuple[DataSearch, Evaluated]]:
-    """Data at which the claim differs, beginning from random ones and from zeros."""
+    """Data at which the claim differs, starting from random data and from zeros."""
     if not chooses(question):
         return
     kind = range_of_data(question, settled)
@@ -68,7 +68,7 @@ def _zeros(search: DataSearch, tensors: Sequence[Tensor]) -> Values:
 
 
 def _sizes_for_conditions(question: GradientQuestion, at) -> Iterator[Mapping[Axis, int]]:
-    """The smallest sizes, the smallest without a 1, and one axis after the other long."""
+    """The smallest sizes, the smallest without a 1, then each axis long in turn."""
     definition = question.chain.definition
     if at is not None:
         yield dict(at)
@@ -89,7 +89,7 @@ def _random_values(question: GradientQuestion, sizes, settled, drawing: RandomDa
 
 
 def simplified(search: DataSearch, found: Evaluated) -> Counterexample | None:
-    """The data with as little to read as is possible."""
+    """The data simplified as far as possible."""
     at_kink = found.comparison.at_kink
     search.arithmetic, search.kinks = found.arithmetic, at_kink
     search.budget = SearchBudget(FOR_SHORTENING)
@@ -98,7 +98,7 @@ def simplified(search: DataSearch, found: Evaluated) -> Counterexample | None:
 
 
 def at_kink(question: GradientQuestion, settled) -> Counterexample | None:
-    """One at equal entries, or zeros, if choices are made at all."""
+    """An example at equal entries or zeros, if any choice is made."""
     definition = question.chain.definition
     if not chooses(question):
         return None

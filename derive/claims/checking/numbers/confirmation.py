@@ -19,24 +19,24 @@ from derive.language.symbols import Tensor
 from derive.proof.proving.small_batch import LargestOf, SmallBatch, indicators
 from derive.proof.zero.indicator import Indicator
 
-MOST_SCALARS = 30  # for more of them it takes too long
+MOST_SCALARS = 30  # more would take too long
 MOST_DIGITS = 400  # with which a derivative is computed
 AGREES = 1e-30  # relative; well within the digits that are computed
 
 
 class Contradiction(AssertionError):
-    """Two derivations of ours do not agree: a mistake in gradform, not in the question."""
+    """Two of gradform's own derivations disagree: a bug in gradform, not in the question."""
 
 
 def confirm(chain: Chain, point: Point, of: Tensor, index: Index, expected: Expr) -> bool:
-    """Whether this was confirmed: False where it would take too long.
+    """Whether SymPy confirms the value; False if that would take too long.
 
-    Raises `Contradiction` if SymPy finds another number.
+    Raises `Contradiction` if SymPy finds another value.
     """
     if of in chain.definition.outputs or _scalars(point) > MOST_SCALARS:
         return False
     derivative = _own_derivative(chain, point, of, index)
-    if derivative is None or derivative.has(DiracDelta):  # at a jump, where there is none
+    if derivative is None or derivative.has(DiracDelta):  # at a jump there is no derivative
         return False
     try:
         own = derivative.evalf(DIGITS, maxn=MOST_DIGITS, strict=True)
@@ -56,7 +56,7 @@ def _scalars(point: Point) -> int:
 
 
 def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Expr | None:
-    """The derivative of the sum of all d<output>*output by one entry, at the point."""
+    """The derivative of the sum of all d<output>*output with respect to one entry, at the point."""
     definition, sizes = chain.definition, dict(point.sizes)
     batch = SmallBatch(
         definition,
@@ -84,7 +84,7 @@ def _own_derivative(chain: Chain, point: Point, of: Tensor, index: Index) -> Exp
         terms += [arriving[i] * e for i, e in computed.items() if arriving[i] != 0]
     objective = Add(*terms)
     objective = _with_maxima_chosen(objective.xreplace(numbers), variable, at)
-    if objective.has(nan, zoo):  # 0*log(0): the output has no value there, its gradient may
+    if objective.has(nan, zoo):  # 0*log(0): the output is undefined there, its gradient may not be
         return None
     return objective.diff(variable).xreplace({variable: at})
 
@@ -102,7 +102,7 @@ def _label_numbers(batch: SmallBatch, chain: Chain, label: Tensor, values: Mappi
 
 
 def _with_maxima_chosen(e: Expr, variable: Symbol, at: Expr) -> Expr:
-    """``e`` with the first largest entry in place of every maximum."""
+    """``e`` with every maximum replaced by its first largest entry."""
 
     def largest(node):
         values = [arg.xreplace({variable: at}).evalf(DIGITS) for arg in node.args]

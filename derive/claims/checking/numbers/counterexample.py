@@ -45,8 +45,8 @@ from derive.gradient.chain.chain import Chain
 from derive.language.symbols import Axis, Tensor
 
 FOR_RATIONALS = 6000  # operations
-FOR_A_GLANCE = 8000  # the same, before it is tried to prove the claim
-GLANCES = 2  # at so many sizes
+FOR_A_GLANCE = 8000  # the same, before a proof is tried
+GLANCES = 2  # sizes tried then
 
 
 def counterexample(
@@ -56,11 +56,11 @@ def counterexample(
     settled: Mapping[str, Expr] | None = None,
     at: Mapping[Axis, int] | None = None,
 ) -> Counterexample | None:
-    """The smallest example in which ``claimed`` is not the gradient of ``of``, or None: none was
+    """The smallest example in which ``claimed`` is not the gradient of ``of``, or None if none was
     found.
 
-    ``settled`` are numbers for scalars, or the upstream gradient, that are to be kept; ``at`` are
-    sizes at which it is known to differ, where it does not at the smallest.
+    ``settled`` are fixed values of scalars or the upstream gradient; ``at`` are sizes at which it
+    is known to differ, if it does not at the smallest.
     """
     question, settled = GradientQuestion(chain, of, claimed), dict(settled or {})
     different, undefined = revealing(question, settled, at)
@@ -74,8 +74,8 @@ def counterexample(
 
 
 def at_a_glance(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | None:
-    """One that shows where a condition of the claim changes, if that is found at once: it saves the
-    search for a proof of what is not so.
+    """A counterexample found quickly by changing a condition of the claim; it saves the search for
+    a proof of something false.
     """
     question = GradientQuestion(chain, of, claimed)
     if set(compared([claimed])) <= set(compared(question.formulas()[1:])):
@@ -87,20 +87,20 @@ def at_a_glance(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | Non
 
 
 def between_equals(chain: Chain, of: Tensor, claimed: Expr) -> Counterexample | None:
-    """One at equal entries, or zeros."""
+    """A counterexample at equal entries, or zeros."""
     return at_kink(GradientQuestion(chain, of, claimed), {})
 
 
 def _confirmed(chain: Chain, found: Counterexample | None) -> Counterexample | None:
-    """The same; where it is no convention, after SymPy's own derivative has said so too."""
+    """The counterexample, confirmed by SymPy's own derivative unless it is at a kink."""
     if found is not None and not found.at_kink:
         confirm(chain, found.point, found.of, found.index, found.expected)
     return found
 
 
 def _rational(question: GradientQuestion, settled, different: Revealing) -> Counterexample | None:
-    """One in which gradient and claim are rational, at the first sizes where there is one; else
-    one in which the gradient is.
+    """A counterexample with rational gradient and claim, at the first sizes that have one; else
+    with a rational gradient.
     """
     left = 2 * FOR_RATIONALS
     for of_claim in (Exact(), Exact(irrational=True)):
@@ -119,7 +119,7 @@ def _rational(question: GradientQuestion, settled, different: Revealing) -> Coun
 def _shortest(
     question: GradientQuestion, settled, revealing: Revealing, undefined: bool = False
 ) -> Counterexample | None:
-    """The random data that showed it, made as simple as is possible by fifty digits."""
+    """The random data that revealed the difference, simplified with fifty digits."""
     for sizes, point in revealing:
         budget = SearchBudget(FOR_SHORTENING)
         search = DataSearch(question, sizes, settled, Floating(), budget, undefined=undefined)

@@ -1,4 +1,4 @@
-"""The arithmetic of float64: where many guesses are tried, before one is looked at in full."""
+"""float64 arithmetic, for trying many guesses before one is examined closely."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ QUICK: dict[type, Callable] = {
 
 
 class Doubles(Arithmetic):
-    """Numbers of float64; a function that has only a name is what it is of."""
+    """float64 numbers; a named line evaluates to its value."""
 
     def number(self, e: Expr):
         try:
             return float(e)
         except (TypeError, OverflowError):
-            raise Undefined(f"{e} is no number of float64") from None
+            raise Undefined(f"{e} is not a float64 number") from None
 
     def add(self, values: Sequence):
         return math.fsum(values)

@@ -1,4 +1,4 @@
-"""Sizes with random data at which a claim differs from the gradient, or has no number.
+"""Random data for which a claim differs from the gradient, or is undefined.
 
 In: a `GradientQuestion`. Out: the smallest sizes, each with such data.
 """
@@ -27,17 +27,17 @@ from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import Axis
 
 CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
-MOST_SIZES = 8  # at which rational data are looked for
+MOST_SIZES = 8  # at which rational data are searched for
 FOR_SIZES = 8000  # operations
-FOR_LARGE_SIZES = 200_000  # operations, where small sizes are known to show nothing
-UNEVALUABLE = 50  # operations, about, until an arithmetic refuses
-SEEDS = 3  # of random data at one size, where choices are made: so many branches are met
+FOR_LARGE_SIZES = 200_000  # operations, if small sizes are known to show nothing
+UNEVALUABLE = 50  # approximate operations before an arithmetic refuses
+SEEDS = 3  # random data sets per size if there are choices, to reach several branches
 Revealing = list[tuple[Mapping[Axis, int], Point]]
 
 
 def revealing(question: GradientQuestion, settled, at) -> tuple[Revealing, Revealing]:
-    """The smallest sizes, each with random data, at which the claim differs, and those at which it
-    has no number.
+    """The smallest sizes with random data for which the claim differs, and those for which it is
+    undefined.
     """
     different, undefined = [], []
     limit = FOR_SIZES if at is None else FOR_LARGE_SIZES
@@ -64,7 +64,9 @@ def revealing(question: GradientQuestion, settled, at) -> tuple[Revealing, Revea
 def _random_data(
     question: GradientQuestion, settled, at
 ) -> Iterator[tuple[Mapping[Axis, int], Point]]:
-    """Small sizes with random data, several where choices are made; at last a few larger sizes."""
+    """Small sizes with random data, several sets if there are choices; finally a few
+    larger sizes.
+    """
     definition = question.chain.definition
     seeds = SEEDS if chooses(question) else 1
     kind = range_of_data(question, settled)
@@ -78,7 +80,7 @@ def _random_data(
 
 
 def chooses(question: GradientQuestion) -> bool:
-    """Whether there is a choice between entries, whose outcome depends on the data."""
+    """Whether there is a choice between entries that depends on the data."""
     statements = question.chain.definition.statements
     return any(e.has(*CHOICES) for e in [question.claimed, *(s.expression for s in statements)])
 

@@ -1,9 +1,9 @@
-"""Evaluate expressions in named axes at a point: sizes, and a number for every entry of the data.
+"""Evaluate expressions in named axes at a point: sizes, and a number for each entry of the data.
 
 In: a `Chain`, a `Point` and an arithmetic (``arithmetic.py``). Out: entries. Statements and
-adjoints are computed from their definitions; every expression is computed once, along its own axes
-and no others. An entry that has no real number is `UNDEFINED`, and so is what is computed from it,
-unless a `Piecewise` does not choose it.
+adjoints are computed from their definitions, and each expression once, along its own axes only. An
+entry without a real value is `UNDEFINED`, and so is everything computed from it, except a
+`Piecewise` that does not choose it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from derive.language.nodes import Broadcast
 from derive.language.notation.made_axes import twins_in
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
 
-MOST_OPERATIONS = 10**7  # of one evaluation that nobody bounds otherwise
+MOST_OPERATIONS = 10**7  # default bound for one evaluation
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Point:
 
 
 class Evaluation:
-    """A forward with its chain at a point, in one arithmetic.
+    """A forward and its chain at a point, in one arithmetic.
 
-    ``operations`` counts the entries that were computed, ``at_kink`` says whether a choice was
-    made between equals: a derivative is a convention there. ``ties`` counts the equals that a
-    condition asked for, some of which may be so for all data: ``Eq(x, Max(x, C))``.
+    ``operations`` counts computed entries; ``at_kink`` tells whether a choice was made between
+    equal values, where a derivative is a convention. ``ties`` counts equalities in conditions, some
+    of which hold for all data: ``Eq(x, Max(x, C))``.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class Evaluation:
         self._order = {_key(t): place for place, t in enumerate(tensors)}
 
     def entries(self, e: Expr, axes: Sequence[Axis]) -> dict[Index, Any]:
-        """``e`` entry by entry along ``axes``. Raises `Undefined` where an entry has no number."""
+        """The entries of ``e`` along ``axes``. Raises `Undefined` if one has no value."""
         found = self.entries_or_undefined(e, axes)
         if any(value is UNDEFINED for value in found.values()):
-            raise Undefined(f"{e} is no real number here")
+            raise Undefined(f"{e} is not a real number here")
         return found
 
     def entries_or_undefined(self, e: Expr, axes: Sequence[Axis]) -> dict[Index, Any]:
-        """The same, with `UNDEFINED` where there is no number."""
+        """The same, with `UNDEFINED` for entries without a value."""
         for twin, original in twins_in([e]).items():
             self.sizes.setdefault(twin, self.size(original))
         table = self.table(e)
@@ -83,12 +83,12 @@ class Evaluation:
         return {i: table.entries[project(i)] for i in self.indices(axes)}
 
     def give(self, t: Tensor, number: Expr) -> None:
-        """Set the value of a tensor without axes that the point does not give."""
+        """Set the value of a scalar tensor that the point does not include."""
         self._named[_key(t)] = self._constant(self.arithmetic.number(number))
 
     @property
     def largest(self):
-        """The largest absolute value in all tensors that were computed; 1 if they are zero."""
+        """The largest absolute value among all computed tensors; 1 if they are zero."""
         entries = (v for table in self._named.values() for v in table.entries.values())
         sizes = (
             abs(getattr(v, "real", v)) for v in entries if v is not UNDEFINED and v is not BELOW
@@ -96,7 +96,7 @@ class Evaluation:
         return max(sizes, default=1) or 1
 
     def table(self, e: Expr) -> Table:
-        """The entries of ``e`` along the axes along which it varies."""
+        """The entries of ``e`` along the axes it varies along."""
         if e not in self._tables:
             self._tables[e] = self._computed(e)
         return self._tables[e]
@@ -132,8 +132,8 @@ class Evaluation:
         return product(*(range(self.size(axis)) for axis in axes))
 
     def _tensor(self, t: Tensor) -> Table:
-        """The table of a tensor as it was declared; what it is computed from is computed before,
-        in order, so that a long network is no deep recursion.
+        """The table of a tensor; its dependencies are computed first, in order, so that a long
+        network does not recurse deeply.
         """
         if _key(t) not in self._named:
             for needed in self._needed(t):
@@ -141,7 +141,9 @@ class Evaluation:
         return self._named[_key(t)]
 
     def _needed(self, t: Tensor) -> list[Tensor]:
-        """Tensors to compute for ``t``: statements from the first, adjoints from the last."""
+        """The tensors to compute for ``t``: statements from the first on, adjoints from
+        the last.
+        """
         found, unread = {}, [t.at_home]
         while unread:
             t = unread.pop()
@@ -206,7 +208,7 @@ class Evaluation:
                 return self._in_the_limit(e, values)
             return operation(*values)
 
-        if is_number_or_size(e):  # sizes are equal, or are not: that is no kink
+        if is_number_or_size(e):  # comparing sizes is not a kink
             return lambda *values: self._beside_kinks(compute, values)
         return compute
 
@@ -217,7 +219,7 @@ class Evaluation:
         return value
 
     def _in_the_limit(self, e: Expr, values):
-        """An operation at -oo."""
+        """An operation with an operand of -oo."""
         if isinstance(e, Relational):
             return self._holds(e.rel_op, *values)
         if isinstance(e, exp):
@@ -232,7 +234,7 @@ class Evaluation:
         raise Undefined(f"{e} at -oo")
 
     def side(self, a, b) -> int:
-        """-1, 0 or 1: which of two is larger; -oo is less than every number."""
+        """The sign of ``a - b``: -1, 0 or 1; -oo is below every number."""
         if a is BELOW or b is BELOW:
             return (a is not BELOW) - (b is not BELOW)
         return self.arithmetic.compare(a, b)

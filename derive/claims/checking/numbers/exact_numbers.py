@@ -1,8 +1,8 @@
-"""Exact arithmetic: rationals, logarithms, and other real numbers where they are asked for.
+"""Exact arithmetic: rationals, logarithms, and optionally other real numbers.
 
-`Exact` knows rationals, their combinations with logarithms of primes, ``2/3 + log(2)``, and, if it
-is told to, other real numbers as SymPy writes them. The logarithms of the primes and 1 are linearly
-independent over the rationals, so two such combinations are equal only if they are the same.
+`Exact` supports rationals, their combinations with logarithms of primes, ``2/3 + log(2)``, and,
+optionally, other real numbers as SymPy expressions. 1 and the logarithms of primes are linearly
+independent over the rationals, so such combinations are equal only if their coefficients are.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from derive.claims.checking.numbers.arithmetic import (
 )
 
 LARGEST_BITS = 20000  # of the numerator and the denominator of a rational
-LARGEST_FACTORED = 10**12  # of a rational whose logarithm is split into those of primes
+LARGEST_FACTORED = 10**12  # of a rational whose logarithm is factored into primes
 LONGEST = 120  # numbers and operations of an irrational number
-LONGEST_MADE = 4 * LONGEST  # of what it is computed from: SymPy may shorten it
-LARGEST_KNOWN = 20  # an argument at which SymPy is asked; gamma(20) has 18 digits
-LOST = 10  # digits that two numbers which are equal may differ in
+LONGEST_MADE = 4 * LONGEST  # before SymPy simplifies it
+LARGEST_KNOWN = 20  # an argument passed to SymPy; gamma(20) has 18 digits
+LOST = 10  # digits in which two equal numbers may differ
 
-# In exponentials, with E = exp(n*x), these are rational functions.
+# Rational functions of exponentials, with E = exp(n*x).
 IN_EXPONENTIALS: dict[type, tuple[int, Callable[[Fraction], Fraction]]] = {
     sympy.exp: (1, lambda E: E),
     sympy.sinh: (1, lambda E: (E - 1 / E) / 2),
@@ -47,7 +47,7 @@ IN_EXPONENTIALS: dict[type, tuple[int, Callable[[Fraction], Fraction]]] = {
 
 @dataclass(frozen=True)
 class Logarithms:
-    """``rational + sum of share*log(prime)``, the primes ascending and no share zero."""
+    """``rational + sum of share*log(prime)``, with ascending primes and nonzero shares."""
 
     rational: Fraction
     shares: tuple[tuple[int, Fraction], ...]
@@ -55,7 +55,7 @@ class Logarithms:
 
 @dataclass(frozen=True)
 class Irrational:
-    """Any other real number, as SymPy writes it, with its fifty digits."""
+    """Any other real number as a SymPy expression, with fifty digits."""
 
     expression: Expr
     value: object
@@ -75,7 +75,7 @@ class Exact(Arithmetic):
             return self.number(Rational(str(e)))
         if e.is_NumberSymbol:
             return self._irrational(lambda: e, lambda: self.floating.number(e), [])
-        raise Undefined(f"{e} is no real number")
+        raise Undefined(f"{e} is not a real number")
 
     def add(self, values: Sequence):
         if all(type(v) is Fraction for v in values):
@@ -149,14 +149,14 @@ class Exact(Arithmetic):
             return _short(in_exponential(exponential))
         if function in (sympy.floor, sympy.ceiling) and type(value) is Fraction:
             return Fraction(value // 1 if function is sympy.floor else -(-value // 1))
-        # sin(0), erf(0), asin(0), gamma(3): where SymPy knows a rational value
+        # values such as sin(0), erf(0), asin(0), gamma(3), which SymPy knows to be rational
         if all(type(v) is Fraction and abs(v) <= LARGEST_KNOWN for v in values):
             known = function(*map(self.sympy, values))
             return self.number(known) if known.is_Rational else None
         return None
 
     def _by_sympy(self, build, numeric, values):
-        """A number that is neither rational nor a combination of logarithms, if it is asked for."""
+        """An irrational number, if these are enabled."""
         return self._irrational(
             lambda: build(*map(self.sympy, values)),
             lambda: numeric(*map(self.value, values)),
@@ -167,7 +167,7 @@ class Exact(Arithmetic):
         length = sum(v.length if isinstance(v, Irrational) else 1 for v in values)
         if not self.irrational or length > LONGEST_MADE:
             raise Unevaluable("an irrational number")
-        value = numeric()  # first: it is what refuses a tower of exponentials
+        value = numeric()  # first: refuses a tower of exponentials
         expression = build()
         if expression.is_Rational:
             return self.number(expression)
@@ -184,7 +184,7 @@ class Exact(Arithmetic):
         difference = self.value(a) - self.value(b)
         if abs(difference) < CONTEXT.mpf(10) ** (LOST - DIGITS):
             if isinstance(a, Irrational) or isinstance(b, Irrational):
-                return 0  # the same number in two forms
+                return 0  # equal, in two forms
             raise Unevaluable("two logarithms that are too near to be told apart")
         return 1 if difference > 0 else -1
 
@@ -226,7 +226,7 @@ def _rational_power(base: Fraction, exponent: int) -> Fraction:
 
 
 def _root(base: Fraction, degree: int) -> Fraction | None:
-    """The rational root of ``base``, or None: it is irrational."""
+    """The rational root of ``base``, or None if it is irrational."""
     if degree == 1:
         return base
     if degree > LARGEST_EXPONENT:

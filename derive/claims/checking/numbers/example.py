@@ -1,6 +1,6 @@
-"""An example in which a claim is not the gradient: the record, and its numbers as they are shown.
+"""An example in which a claim is not the gradient: the record, and its displayed numbers.
 
-In: a `GradientQuestion` and a point at which both differ. Out: a `Counterexample`.
+In: a `GradientQuestion` and a point at which the two differ. Out: a `Counterexample`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ FLOATING = Floating()
 
 @dataclass(frozen=True)
 class Counterexample:
-    """At ``point``, the entry ``index`` of the gradient of ``of`` is ``expected``, and the claim
-    gives ``got`` (nan: no number).
+    """At ``point``, entry ``index`` of the gradient of ``of`` is ``expected``, and the claim gives
+    ``got`` (nan: undefined).
 
-    ``is_rational`` says that both are. ``at_kink``: the claim differs only where a choice is made
-    between equals, and the derivative is a convention. ``called`` is the name by which the gradient
-    goes, if not by ``d`` and that of its tensor.
+    ``is_rational``: both are. ``at_kink``: the claim differs only at a tie, where the derivative is
+    a convention. ``called``: the gradient's name, if not ``d`` and the tensor's name.
     """
 
     point: Point
@@ -70,8 +69,8 @@ def stated(
     at_kink: bool = False,
     last: Arithmetic = FLOATING,
 ) -> Counterexample | None:
-    """The entry with the least to read, as exact as it can be; in the arithmetic ``last``, where
-    it is not exact.
+    """The entry that is easiest to read, as exact as possible; if it is not exact, in the
+    arithmetic ``last``.
     """
     for arithmetic in (Exact(), Exact(irrational=True), last):
         try:
@@ -88,7 +87,7 @@ def stated(
 
 
 def _shown(found: Comparison, value) -> Expr:
-    """A number as SymPy writes it in the fewest operations, or its digits if those are many."""
+    """A number in SymPy's shortest form, or its digits if that is long."""
     if value is UNDEFINED:
         return nan
     e = found.arithmetic.sympy(value)

@@ -1,4 +1,4 @@
-"""Finite fields in which squares, roots and exponentials are at home.
+"""Finite fields with square roots and exponentials.
 
 Three primes, each twice the next one and one more. Modulo such a prime p, -1 is no square, so the
 field has a root i of it, and every number modulo p has its square root among the ``a + b*i``. And a
@@ -8,10 +8,10 @@ on a modulo q alone, and ``4**(a + b) = 4**a * 4**b``, as it is with an exponent
 
 from __future__ import annotations
 
-# About 2**61, 2**60 and 2**59: what is equal modulo such a prime by chance is never met.
+# About 2**61, 2**60 and 2**59: different numbers are practically never equal modulo these.
 PRIMES = (2305843009213972799, 1152921504606986399, 576460752303493199)
 LEVELS = range(len(PRIMES))
-BASES = ((4, 9), (4, 9))  # of the exponentials of a and of b*i; squares, so of the order q
+BASES = ((4, 9), (4, 9))  # bases for exponentials of a and of b*i; squares, and so of order q
 
 Element = tuple[int, int]  # a + b*i
 
@@ -53,7 +53,7 @@ def _inverse(a: Element, p: int) -> Element:
 
 
 def root(a: Element, degree: int, p: int) -> Element:
-    """A number whose power of that degree is ``a``: of two opposite ones the square, if one is.
+    """A root of ``a`` of this degree; of two opposite ones the square, if one is.
 
     Raises `NoRoot`.
     """
@@ -89,7 +89,7 @@ def _root_of_square(a: int, p: int) -> int | None:
 
 
 def exponential(level: int, exponent: Element) -> Element:
-    """The exponential, modulo the prime of ``level``, of what is known modulo the next one."""
+    """The exponential modulo the prime of ``level``, of an exponent known modulo the next prime."""
     (a, b), p = exponent, PRIMES[level]
     real, imaginary = BASES[level]
     return pow(real, a, p) * pow(imaginary, b, p) % p, 0

@@ -1,5 +1,4 @@
-"""A claim at further sizes: at 1, at 5 to 12, at some large ones, and wherever a formula compares
-sizes.
+"""A claim at further sizes: 1, 5 to 12, some large ones, and around every comparison of sizes.
 
 Three small batches prove nothing about other sizes. Where no proof for every size is found, claim
 and gradient are compared at these, in exact arithmetic (``residues.py``) with random data: if they
@@ -25,31 +24,30 @@ from derive.claims.checking.numbers.points import RANGES, RandomData, data_of, g
 from derive.claims.checking.numbers.residues import Residues
 from derive.language.symbols import Axis, is_number_or_size
 
-ALIKE = (1, 2, 5, 7)  # at which all sizes are equal
-UNLIKE = (1, 5, 6, 7, 8, 9, 10, 11, 12)  # taken in turn, each axis at another place
-LARGE = ((13, 40), (41, 200))  # from which one is drawn for each axis, beside small others
-MOST_ENTRIES = 2500  # of all the data of a point
-MOST_OPERATIONS = 600_000  # of all points together
-LARGEST = 1200  # a size around which sizes are compared
-FIRST_POWER = 7  # of 2, from which on a change is looked for between powers
-FIRST = 2 ** (FIRST_POWER - 1)  # sizes that are looked at one by one before
-LARGEST_SCANNED = 2**30  # past it no axis goes
-DIGITS = 30  # of an expression in sizes of which the sign is asked
-STRIDE = 4  # between the places of neighbouring axes in `UNLIKE`: prime to its length
-SMALL = (2, 5)  # from which the sizes beside a large one are drawn
-BESIDE = (1, 2, 5)  # sizes of the other axes, where those of one are compared
-SEEDS_APART = 100  # between the seeds of two attempts at the same sizes
-FINE = 2**61 - 1  # the grain of random data: each is one of so many
+ALIKE = (1, 2, 5, 7)  # used for all axes alike
+UNLIKE = (1, 5, 6, 7, 8, 9, 10, 11, 12)  # assigned in turn, each axis starting elsewhere
+LARGE = ((13, 40), (41, 200))  # one is drawn for each axis, beside small sizes
+MOST_ENTRIES = 2500  # in all data of a point
+MOST_OPERATIONS = 600_000  # for all points together
+LARGEST = 1200  # largest size around which comparisons are tested
+FIRST_POWER = 7  # of 2; above it, changes are searched for between powers
+FIRST = 2 ** (FIRST_POWER - 1)  # smaller sizes are all examined
+LARGEST_SCANNED = 2**30  # largest size examined
+DIGITS = 30  # for the sign of an expression in sizes
+STRIDE = 4  # offset between neighbouring axes in `UNLIKE`: coprime to its length
+SMALL = (2, 5)  # the other sizes, beside a large one
+BESIDE = (1, 2, 5)  # sizes of the other axes when one is compared
+SEEDS_APART = 100  # difference of seeds between two attempts at the same sizes
+FINE = 2**61 - 1  # random data are one of so many numbers
 
 Sizes = Mapping[Axis, int]
 
 
 @dataclass(frozen=True)
 class ExactAgreement:
-    """Claim and gradient agree exactly at ``sizes``, batches with a size for every axis.
+    """Claim and gradient agree exactly at ``sizes``, which has a size for every axis.
 
-    ``differs`` are sizes at which they do not; ``unknown`` says why at some sizes nothing was
-    decided, '' if everything was.
+    ``differs``: sizes at which they differ; ``unknown``: why some sizes were not decided, or ''.
     """
 
     sizes: tuple[tuple[tuple[str, int], ...], ...]
@@ -62,7 +60,7 @@ class ExactAgreement:
 
 
 def agreement(question: GradientQuestion) -> ExactAgreement:
-    """Whether the claim is the gradient at further sizes."""
+    """Compare claim and gradient at further sizes."""
     definition = question.chain.definition
     agreed, left = [], MOST_OPERATIONS
     critical, unknown = _around_comparisons(question)
@@ -82,7 +80,7 @@ SAME, DIFFERENT = "the same", "different"
 
 
 def _compared(question: GradientQuestion, sizes: Sizes, seed: int, left: int) -> tuple[str, int]:
-    """`SAME`, `DIFFERENT`, or why that is not known; and how many operations it took."""
+    """`SAME`, `DIFFERENT`, or why that is unknown; and the number of operations used."""
     why, spent = "the gradient is undefined there", 0
     for attempt in range(2 * len(RANGES)):
         kind = (seed + attempt) % len(RANGES)
@@ -129,8 +127,8 @@ def _further(question: GradientQuestion) -> Iterator[Sizes]:
 
 
 def _fitting(question: GradientQuestion, sizes: Sizes, kept: Axis | None = None) -> Sizes | None:
-    """The sizes, made larger until the mathematics allows them, then smaller until the data are few
-    enough; ``kept`` stays, and None says that it cannot.
+    """The sizes, increased until the forward allows them, then decreased until the data are few
+    enough; ``kept`` is fixed. None if that is impossible.
     """
     definition = question.chain.definition
     sizes = definition.fitting(sizes, kept={kept} - {None})
@@ -151,7 +149,7 @@ def _fitting(question: GradientQuestion, sizes: Sizes, kept: Axis | None = None)
 
 
 def _entries(question: GradientQuestion, sizes: Sizes) -> int:
-    """The number of entries of the largest tensor among the data and the statements."""
+    """The number of entries of the largest tensor among data and statements."""
     definition = question.chain.definition
     tensors = data_of(definition)
     whole = definition.sizes_from(sizes)
@@ -172,13 +170,11 @@ def _written(definition, sizes: Sizes) -> str:
     return ", ".join(f"{axis} = {sizes[axis]}" for axis in definition.independent_axes)
 
 
-# Where sizes are compared
+# Comparisons of sizes
 
 
 def _around_comparisons(question: GradientQuestion) -> tuple[list[Sizes | None], str]:
-    """The sizes around which a comparison of sizes comes out otherwise; and which are too large to
-    be tried, if some are.
-    """
+    """Sizes around which a comparison of sizes changes; and those too large to try, if any."""
     definition = question.chain.definition
     found, beyond = [], ""
     formulas = [question.claimed, *(s.expression for s in definition.statements)]
@@ -213,7 +209,7 @@ def compared_sizes(e: Expr) -> list[Expr]:
 
 
 def changes_of_sign(e: Expr, definition, base: Sizes, axis: Axis) -> list[int]:
-    """The sizes of ``axis`` at which, or after which, ``e`` changes its sign."""
+    """The sizes of ``axis`` at or after which ``e`` changes sign."""
 
     def at(size) -> Expr:
         whole = definition.sizes_from({**base, axis: size})
@@ -228,7 +224,7 @@ def changes_of_sign(e: Expr, definition, base: Sizes, axis: Axis) -> list[int]:
 
 
 def _scanned(at) -> Iterator[int]:
-    """The places up to `FIRST`, then those between powers of 2, where a sign changes."""
+    """The sign changes up to `FIRST`, then those between powers of 2."""
 
     def side(size: int) -> int:
         value = at(size).evalf(DIGITS)

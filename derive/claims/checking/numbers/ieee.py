@@ -1,4 +1,4 @@
-"""The arithmetic that torch has: 1/0 is infinite, 0/0 and log(-1) are NaN, and both go on."""
+"""torch's arithmetic: 1/0 is infinite, 0/0 and log(-1) are NaN, and both propagate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sympy import Expr
 from derive.claims.checking.numbers.arithmetic import Arithmetic, Floating, Undefined, Unevaluable
 from derive.claims.reading.literal import BesideCancelled
 
-LARGEST_EXPONENT = 700  # exp(709.8) is more than float64 holds
-DIGITS = 17  # that tell every number of float64 from its neighbours
+LARGEST_EXPONENT = 700  # exp(709.8) exceeds float64
+DIGITS = 17  # enough to identify every float64
 
 NOT_COMPARABLE = 2  # neither less, nor equal, nor greater
 

@@ -1,8 +1,8 @@
-"""Find where a right formula has no value, although forward and gradient have one.
+"""Find where a right formula is undefined although forward and gradient are defined.
 
-What its operations need is known (``literal.py``); whether the forward's own domain gives it is
-decided by looking for data that have a gradient, and at which torch's arithmetic makes NaN of the
-formula. Nothing is named without such data.
+The conditions of its operations are known (``literal.py``); whether the forward's own domain
+implies them is decided by searching for data that have a gradient, but for which the formula is NaN
+in torch's arithmetic. A condition is reported only with such data.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ HOLDS = {NOT_ZERO: lambda a: a != 0, NOT_NEGATIVE: lambda a: a >= 0, POSITIVE: l
 CONSTANTS = tuple(map(Integer, (0, 1, -1)))
 TURNED = {POSITIVE: "<", NOT_NEGATIVE: "<="}
 NEAR = 1e-6  # relative to the gradient; of numbers of 16 digits
-MOST_ROOTS = 4  # that are tried
-LARGEST_DIVISOR = 10**4  # of a number that a root, found in floating point, is taken for
+MOST_ROOTS = 4  # roots tried
+LARGEST_DIVISOR = 10**4  # of the rational taken for a root found in floating point
 MOST_PLACES = 200  # along one axis
 
 
 @dataclass(frozen=True)
 class Narrowing:
-    """``where`` a formula has a value: ``x > 0``. ``is_thin`` where only single numbers are left
-    out, such as x = 0, which random data do not meet. ``needs`` are what it says, as conditions.
+    """The condition ``where`` a formula is defined: ``x > 0``. ``is_thin`` if only isolated values
+    are excluded, such as x = 0, which random data miss. ``needs`` are the same conditions as
+    records.
     """
 
     where: tuple[str, ...]
@@ -49,7 +50,7 @@ class Narrowing:
         return " and ".join(self.where)
 
     def leaves_out(self, values: Mapping[Expr, Expr]) -> bool:
-        """Whether the formula has no value wherever the tensors in ``values`` have these."""
+        """Whether the formula is undefined wherever the tensors in ``values`` have these values."""
         for need in self.needs:
             operand = need.operand
             bound = any(node.has(*values) for node in operand.atoms(ArrayNode))
@@ -62,8 +63,8 @@ class Narrowing:
 def narrowing(
     chain: Chain, of: Tensor, written: Expr, settled: Mapping[str, Expr] | None = None
 ) -> Narrowing | None:
-    """Conditions under which the formula ``written`` has a value; None if it has one wherever the
-    gradient of ``of`` does.
+    """The conditions under which the formula ``written`` is defined; None if it is wherever the
+    gradient of ``of`` is.
     """
     open_needs = needs(written)
     if not open_needs:
@@ -84,8 +85,8 @@ def narrowing(
 
 
 def _missing_at(evaluation: Evaluation, of: Tensor, e: Expr, need: Need) -> bool | None:
-    """Whether the operand is negative somewhere, if the formula has no value at a point at which
-    the forward has a gradient; else None.
+    """Whether the operand is negative somewhere, if the formula is undefined at a point where the
+    forward has a gradient; else None.
     """
     chain, point = evaluation.chain, evaluation.point
     try:
@@ -98,12 +99,12 @@ def _missing_at(evaluation: Evaluation, of: Tensor, e: Expr, need: Need) -> bool
             return None
         got = Evaluation(chain, point, Ieee()).entries_or_undefined(e, of.home)
         if all(_is_near(got[i], value) for i, value in expected.items()):
-            return None  # as 1/(1/x), which is 0 for an x of 0
+            return None  # such as 1/(1/x), which is 0 for x = 0
         operand = [v for v in evaluation.table(need.operand).entries.values() if v is not UNDEFINED]
     except Unevaluable:
         return None
     if all(HOLDS[need.kind](value) for value in operand):
-        return None  # it is another operation that has no value
+        return None  # another operation is undefined
     return any(value < 0 for value in operand) and need.kind != NOT_ZERO
 
 
@@ -112,7 +113,7 @@ def _is_near(got: float, expected) -> bool:
 
 
 def _points(chain: Chain, of: Tensor, open_needs, settled) -> Iterator[tuple[Point, bool]]:
-    """Data at which an operand may be 0 or negative, and whether they were drawn at random."""
+    """Data at which an operand may be 0 or negative, and whether they are random."""
     definition = chain.definition
     for number_of_sizes, sizes in enumerate(_sizes(chain, open_needs)):
         is_random = number_of_sizes == 0
@@ -132,7 +133,7 @@ def _points(chain: Chain, of: Tensor, open_needs, settled) -> Iterator[tuple[Poi
 
 
 def _sizes(chain: Chain, open_needs) -> Iterator[dict[Axis, int]]:
-    """Small sizes, and those at which an operand in sizes alone is 0."""
+    """Small sizes, and sizes at which an operand in sizes only is 0."""
     definition = chain.definition
     axes = definition.independent_axes
     small = definition.fitting({axis: 2 + i % 2 for i, axis in enumerate(axes)})
@@ -153,7 +154,7 @@ def _with_constant(point: Point, t: Tensor, number: Expr) -> Point:
 
 
 def _roots(chain: Chain, point: Point, t: Tensor, open_needs: Sequence[Need]) -> list[Expr]:
-    """Constants for ``t`` about which an operand changes its sign, as a polynomial of degree 2."""
+    """Constants for ``t`` around which an operand changes sign, as a polynomial of degree 2."""
     found: list[Expr] = []
     for need in open_needs:
         samples = []
@@ -188,7 +189,7 @@ def _of_polynomial(a, b, c) -> list[float]:
 
 
 def _conditions(found: Mapping[Need, bool]) -> tuple[str, ...]:
-    """Each condition once, and none that another one includes."""
+    """Each condition once, without those implied by another."""
     strict = {need.operand for need, is_thin in found.items() if need.kind == POSITIVE}
     kept = {n: thin for n, thin in found.items() if n.kind == POSITIVE or n.operand not in strict}
     return tuple(dict.fromkeys(_condition(need, is_thin) for need, is_thin in kept.items()))

@@ -1,4 +1,4 @@
-"""The numbers of an arithmetic under Python's operators, for formulas that are written in those."""
+"""Numbers of an arithmetic with Python's operators, for formulas written in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes and data at which a formula is tried: random ones, and the simplest ones.
+"""Sizes and data at which formulas are tested: random ones, and the simplest ones.
 
 In: a `Definition`. Out: `Point` records, the same on every run.
 """
@@ -23,29 +23,29 @@ from derive.language.symbols import Axis, Tensor
 
 Values = dict[str, dict[Index, Expr]]
 
-LARGEST = 12  # product of the sizes of the independent axes that are tried one after the other
-THREE_DIGITS = 997  # a prime, so that few fractions are shortened: data can be read
-LARGEST_DIVISOR = 10**9  # of a default: 1e-9 is still itself
-ONE_IGNORED_IN = 4  # labels, where labels may be ignored
-SEEDS_APART = 10  # of two lists of random points: each has fewer
-MOST_SINGLE = 4  # places at which a single upstream gradient is tried
-A_FRACTION, A_LOGARITHM, UNREADABLE = 5, 8, 200  # what `complexity` adds for each
-ROUNDED = (1, 2, 4, 10)  # denominators to which a number is rounded, to be shorter
-MOST_ENTRIES = 4000  # of all the data of a random point together, and of a sum over all axes
+LARGEST = 12  # largest product of independent sizes tried in order
+THREE_DIGITS = 997  # a prime, so that few fractions cancel and data stay readable
+LARGEST_DIVISOR = 10**9  # of a default: 1e-9 stays exact
+ONE_IGNORED_IN = 4  # labels, if labels may be ignored
+SEEDS_APART = 10  # offset between the seeds of two lists of random points, each shorter than this
+MOST_SINGLE = 4  # positions at which a single upstream gradient is tried
+A_FRACTION, A_LOGARITHM, UNREADABLE = 5, 8, 200  # cost in `complexity`
+ROUNDED = (1, 2, 4, 10)  # denominators used when rounding a number to shorten it
+MOST_ENTRIES = 4000  # in all data of a random point together, and for a sum over all axes
 
-# The ranges from which random data are drawn, so that logarithms, roots and arcs get a domain too:
-# any sign, positive, and between 0 and 1.
+# Ranges of random data, so that logarithms, roots and arcs are defined too: any sign, positive, and
+# between 0 and 1.
 RANGES = ((-2, 2), (Fraction(1, 4), 2), (Fraction(1, 20), Fraction(19, 20)))
 
 
 def data_of(definition: Definition) -> tuple[Tensor, ...]:
-    """Tensors whose values a point gives: inputs, labels, scalars and the upstream gradients."""
+    """The tensors that a point assigns: inputs, labels, scalars and upstream gradients."""
     upstreams = map(adjoint_of, definition.outputs)
     return (*definition.inputs, *(t for t, _ in definition.scalars), *upstreams)
 
 
 def indexed_axis(definition: Definition, label: Tensor) -> Axis | None:
-    """The axis that a label is an index of."""
+    """The axis that a label indexes."""
     for statement in definition.statements:
         for hot in sorted(statement.expression.atoms(OneHot), key=str):
             if isinstance(hot.operand, Tensor) and hot.operand.name == label.name:
@@ -63,7 +63,7 @@ def point_of(definition: Definition, sizes: Mapping[Axis, int], values: Values) 
 
 
 def smallest_sizes(definition: Definition, largest: int = LARGEST) -> Iterator[dict[Axis, int]]:
-    """Sizes by their product, then their sum: from 1 where the mathematics allows it."""
+    """Sizes ordered by product, then by sum: from 1 up if the forward allows it."""
     axes = definition.independent_axes
     for total in range(1, largest + 1):
         of_total = _factorisations(total, len(axes))
@@ -74,7 +74,7 @@ def smallest_sizes(definition: Definition, largest: int = LARGEST) -> Iterator[d
 
 
 def shrunk(definition: Definition, sizes: Mapping[Axis, int]) -> Iterator[dict[Axis, int]]:
-    """The sizes with all but the largest as small as is allowed, then less and less so."""
+    """The sizes with all but the largest as small as allowed, then increasingly less so."""
     largest = max(sizes, key=lambda axis: sizes[axis])
     for small in (1, 2, 3):
         chosen = {a: n if a == largest else min(n, small) for a, n in sizes.items()}
@@ -96,8 +96,8 @@ def _factorisations(total: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class RandomData:
-    """Settings for random data: drawn from the range ``kind`` of `RANGES`, each one of ``grain``
-    numbers in it.
+    """Settings for random data: drawn from the range ``kind`` of `RANGES`, as one of ``grain``
+    numbers.
     """
 
     seed: int
@@ -111,7 +111,7 @@ def generic_point(
     settled: Mapping[str, Expr],
     drawing: RandomData,
 ) -> Point:
-    """Random rationals, but for what is ``settled``."""
+    """Random rationals, except for ``settled`` values."""
     seed, kind, grain = drawing.seed, drawing.kind, drawing.grain
     draw = random.Random(f"{seed} {[sizes[axis] for axis in definition.independent_axes]}")
     low, high = RANGES[kind]
@@ -120,7 +120,7 @@ def generic_point(
     def entry(t: Tensor, i: Index) -> Expr:
         if t.name in settled:
             return settled[t.name]
-        if t.role == "kept":  # not one of them, and the mean over them would have no value
+        if t.role == "kept":  # not all ignored: the mean over the rest would be undefined
             return Integer(bool(draw.randrange(ONE_IGNORED_IN)) or not any(i))
         if t.role == "label":
             axis = indexed_axis(definition, t)
@@ -143,7 +143,7 @@ def generic_point(
 
 
 def _allowed(definition, sizes: Mapping[Axis, int], t: Tensor, number: Expr, share: Fraction):
-    """The number, or another one where it is outside of what ``t`` has to be."""
+    """The number, or another one if it is outside the domain of ``t``."""
 
     def at_sizes(limit: Expr) -> Expr:
         return limit.xreplace({a: Integer(n) for a, n in sizes.items()})
@@ -154,7 +154,7 @@ def _allowed(definition, sizes: Mapping[Axis, int], t: Tensor, number: Expr, sha
     return number
 
 
-# For each random point: the sizes of the axes in turn, and the range of the data.
+# For each random point: the sizes assigned to axes in turn, and the range of the data.
 RANDOM = (
     ((3, 2, 4, 5), 0),
     ((11, 3, 2, 4), 0),
@@ -164,7 +164,7 @@ RANDOM = (
 )
 
 
-# The same where a small size must not look like a number, as n - 1 does at 2.
+# The same, with sizes that cannot be mistaken for numbers, as n - 1 can at n = 2.
 UNLIKE_NUMBERS = tuple(((5, 4, 3, 6), kind) for kind in range(len(RANGES)))
 
 
@@ -174,8 +174,8 @@ def random_points(
     settled: Mapping[str, Expr] = {},
     patterns: Sequence[tuple[tuple[int, ...], int]] = RANDOM,
 ) -> list[Point]:
-    """A point for each of the patterns; else five of unequal sizes from 2 to 7, one with 11 along
-    the first axis.
+    """A point for each pattern; by default five of unequal sizes from 2 to 7, one with 11 along the
+    first axis.
     """
     found = []
     for number, (pattern, kind) in enumerate(patterns):
@@ -194,8 +194,8 @@ def random_points(
     return found
 
 
-# Vectors of a length, the simplest for each use first. A vector that is 0 but for one entry n has
-# the variance n (or n - 1), so with a simple scalar added its root is rational; exponentials of
+# Vectors of a given length, the simplest for each use first. A vector with a single nonzero entry n
+# has variance n (or n - 1), so with a simple scalar added its root is rational; exponentials of
 # logarithms are rational.
 VECTORS: tuple[Callable[[int], list[Expr]], ...] = (
     lambda n: [Integer(0)] * (n - 1) + [Integer(n)],
@@ -213,7 +213,7 @@ SCALARS = tuple(Rational(*n) for n in ((1,), (2,), (3,), (4,), (5,), (1, 2), (7,
 
 
 def fillings(t: Tensor, whole: Mapping[Axis, int]) -> Iterator[dict[Index, Expr]]:
-    """The simplest data for an input: along one axis a vector, turned on along the others, so that
+    """The simplest data for an input: a vector along one axis, rotated along the others, so that
     every line along that axis holds the same numbers in another order.
     """
     shape = [whole[axis] for axis in t.home]
@@ -234,7 +234,7 @@ def fillings(t: Tensor, whole: Mapping[Axis, int]) -> Iterator[dict[Index, Expr]
 
 
 def upstream_fillings(places: list[Index]) -> Iterator[dict[Index, Expr]]:
-    """A single 1 first, which is the easiest to read; then all different, and none at all."""
+    """A single 1 first, which is easiest to read; then all different, then all zero."""
     for one in places[:MOST_SINGLE]:
         yield {i: Integer(int(i == one)) for i in places}
     yield dict.fromkeys(places, Integer(0))
@@ -265,7 +265,7 @@ SIMPLE = (*map(Integer, (0, 1, 2, -1, 3)), Rational(1, 2), log(2), log(3))
 
 
 def simpler(e: Expr, t: Tensor) -> list[Expr]:
-    """Simpler numbers to put in place of ``e``, an entry of ``t``."""
+    """Simpler numbers to try in place of ``e``, an entry of ``t``."""
     if t.role == "label":
         return [Integer(k) for k in range(min(int(e), 2))]
     if t.role == "kept":

@@ -1,5 +1,5 @@
-"""Exact arithmetic modulo large primes, beside fifty digits: two formulas that are not equal differ
-here, except for one in some 2**60 draws of the data.
+"""Exact arithmetic modulo large primes, alongside fifty digits: two different formulas differ here,
+except with probability about 2**-60 over the random data.
 
 Rational operations are those of the field (``fields.py``). A root is one, and so is an exponential:
 a power whose exponent is counted modulo another prime. A logarithm, and every other function, is a
@@ -35,11 +35,11 @@ from derive.claims.checking.numbers.exact_numbers import IN_EXPONENTIALS, LARGES
 from derive.claims.checking.numbers.fields import LEVELS, PRIMES, Element, NoRoot
 from derive.claims.checking.numbers.operand import Operand
 
-TOLD_APART = CONTEXT.mpf(10) ** -40  # relative; less is no difference that fifty digits show
+TOLD_APART = CONTEXT.mpf(10) ** -40  # relative; smaller differences are not visible in fifty digits
 LARGEST_DEGREE = 10**4  # of a root, which is taken modulo every prime
-SHORT_POWER = 20  # of a short number that stays one
+SHORT_POWER = 20  # of a short number that is kept exact
 ODD = (sympy.erf, sympy.asin, sympy.atan, sympy.asinh, sympy.atanh, sympy.erfinv)
-ON_THE_CIRCLE = {  # by the tangent t of half the angle
+ON_THE_CIRCLE = {  # by t, the tangent of half the angle
     sympy.sin: lambda t: 2 * t / (1 + t**2),
     sympy.cos: lambda t: (1 - t**2) / (1 + t**2),
     sympy.tan: lambda t: 2 * t / (1 - t**2),
@@ -69,20 +69,19 @@ class Residue:
 
     @property
     def key(self) -> Element:
-        """The part that equal numbers share: the first. An exponential has no relation to others
-        modulo the last prime, and one whose exponent holds an exponential none modulo the last
-        but one.
+        """A key shared by equal numbers: the first residue. Exponentials are unrelated modulo the
+        last prime, and nested exponentials modulo the last two.
         """
         return self.parts[0]
 
     @property
     def rational(self) -> Fraction | None:
-        """The number, where it is a short one: of a formula or of sizes, and not of the data."""
+        """The exact value of a short number, from a formula or sizes; None for data."""
         return self.made[1] if self.made and self.made[0] == "number" else None
 
 
 class Residues(Arithmetic):
-    """The arithmetic. ``seed`` draws the numbers that stand for the values of functions."""
+    """The arithmetic. ``seed`` draws the random values of functions."""
 
     def __init__(self, seed: int = 0):
         self.floating = Floating()
@@ -114,7 +113,7 @@ class Residues(Arithmetic):
         if None not in numbers:
             return self._fraction(sum(numbers, Fraction(0)))
         values = [v for v, number in zip(values, numbers, strict=True) if number != 0]
-        if len(values) == 1:  # and what it is made of
+        if len(values) == 1:  # and its factors
             return values[0]
         parts = tuple(
             (
@@ -158,7 +157,7 @@ class Residues(Arithmetic):
         return self._product_of(self._scaled(self._form(base), share), real)
 
     def _general_power(self, base: Residue, exponent: Residue) -> Residue:
-        self.floating.power(base.real, exponent.real)  # is there a number?
+        self.floating.power(base.real, exponent.real)  # raises if there is no real value
         if base.real == 0:
             return self._fraction(Fraction(0))
         if base.real < 0:
@@ -201,7 +200,7 @@ class Residues(Arithmetic):
         return drawn if size is value else self._negative(drawn)
 
     def _random(self, what, share: Fraction = Fraction(1)) -> Parts:
-        """A number of its own for every ``what``, times ``share``."""
+        """A random number for every ``what``, times ``share``."""
         if what not in self.drawn:
             self.drawn[what] = tuple((self.draw.randrange(1, p), 0) for p in PRIMES)
         if share == 1:
@@ -209,10 +208,10 @@ class Residues(Arithmetic):
         pairs = zip(self.drawn[what], self._fraction(share).parts, PRIMES, strict=True)
         return tuple(fields.multiplied(a, b, p) for a, b, p in pairs)
 
-    # What a number is made of
+    # Decomposition
 
     def _form(self, value: Residue) -> tuple[Residue, Shares]:
-        """Its absolute value: ``exp(rest)`` times powers of numbers that are taken as they are."""
+        """The absolute value as ``exp(rest)`` times powers of atomic numbers."""
         if value.form is None:
             value.form = self._found_form(value)
         return value.form
@@ -291,7 +290,7 @@ class Residues(Arithmetic):
         return Residue(tuple(parts), real, ("exponential", rest, shares))
 
     def drawn_exponential(self, rest: Residue) -> Element:
-        """Modulo the last prime there is no next one: a number of its own for each exponent."""
+        """A random number per exponent: for the last prime there is no next one."""
         if not any(map(any, rest.parts)):
             return 1, 0
         return self._random(("exp", rest.key))[-1]

@@ -1,7 +1,6 @@
-"""Roots on a line, and numbers between and beyond them.
+"""Roots along a line, and numbers between and beyond them.
 
-In: a function of one number, or places that are known. Out: exact numbers, short ones where there
-are any.
+In: a function of one number, or known positions. Out: exact numbers, short ones if possible.
 """
 
 from __future__ import annotations
@@ -14,19 +13,18 @@ from sympy import Expr, Integer, Rational, ceiling, exp, floor, log, sqrt
 from derive.claims.checking.numbers.arithmetic import CONTEXT, DIGITS
 from derive.claims.checking.numbers.exact_numbers import Exact
 
-MOST_STEPS, NARROW = 24, Rational(1, 10**14)  # until a gap in which something changes is small
-ALIKE = 1000  # the ratio of two values between which a curve is taken for a line
-SEARCHED_DIGITS = 20  # of a place on the line: two more than float64 has
-SHORT = 1000  # the largest denominator of a number that is written as a fraction
-LARGEST_EXPONENT = 100  # of an exponential that is looked at
-FAR = 10**6  # from which on "beyond" is twice as far, and no longer one more
-MOST_DOUBLINGS = 1000  # about, in an exponential that is rational
+MOST_STEPS, NARROW = 24, Rational(1, 10**14)  # until the bracket of a sign change is small
+ALIKE = 1000  # largest ratio of two values between which a curve is treated as linear
+SEARCHED_DIGITS = 20  # of a position on the line: two more than float64
+SHORT = 1000  # the largest denominator of a number written as a fraction
+LARGEST_EXPONENT = 100  # of exponentials that are considered
+FAR = 10**6  # above it, "beyond" means twice as far instead of one more
+MOST_DOUBLINGS = 1000  # approximate, for a rational exponential
 
 
 def narrowed(at: Callable, low: Expr, high: Expr) -> tuple[Expr, Expr]:
-    """A small gap within a gap, in which the sign of ``at`` still changes: by the secant, where the
-    values at both ends are alike, and of these the one that stays is halved (Illinois); else by the
-    middle.
+    """Shrink a bracket in which ``at`` changes sign: by the secant method if the end values are of
+    similar size, halving the one that stays (Illinois), else by bisection.
     """
     at_low, at_high = at(low), at(high)
     for _ in range(MOST_STEPS):
@@ -52,7 +50,7 @@ def narrowed(at: Callable, low: Expr, high: Expr) -> tuple[Expr, Expr]:
 
 
 def _short(value) -> Expr:
-    """A number of the arithmetic, to as many digits as the search needs."""
+    """A number with as many digits as the search needs."""
     return Rational(str(CONTEXT.nstr(value, SEARCHED_DIGITS)))
 
 
@@ -61,19 +59,19 @@ def is_zero(value) -> bool:
 
 
 def known(low: Expr, high: Expr) -> list[Expr]:
-    """Numbers that a person would write, near a small gap."""
+    """Numbers that a person would write, near a small bracket."""
     near = Rational((low + high) / 2)
     found = [_fraction(near)]
     if near > 0:
         found.append(sqrt(_fraction(near**2)))
     if abs(near) < LARGEST_EXPONENT:
-        for n in (1, 2):  # where an exponential is rational, and a hyperbolic tangent
+        for n in (1, 2):  # for which exponentials and hyperbolic tangents are rational
             found.append(log(_fraction(Rational(str(exp(n * near.evalf(DIGITS)))))) / n)
     return found
 
 
 def _fraction(e: Expr) -> Expr:
-    """A short fraction near a number; near a small one, 1 over that."""
+    """A short fraction near a number, or for a small number the reciprocal of one."""
     if 0 < abs(e) < 1:
         return 1 / _fraction(1 / e)
     return Rational(Fraction(int(e.p), int(e.q)).limit_denominator(SHORT))
@@ -89,14 +87,14 @@ def _middle(low: Expr, high: Expr) -> Expr:
 
 
 def between(a: Expr, b: Expr) -> Expr:
-    """A number between two, a short one where there is one."""
+    """A number between two others, a short one if possible."""
     middle = _fraction((a + b) / 2) if a.is_Rational and b.is_Rational else (a + b) / 2
     return middle if a < middle < b else (a + b) / 2
 
 
 def beyond(root: Expr, side: int) -> list[Expr]:
-    """A whole number beyond ``root``, and far beyond where that is large; one of the sign of
-    ``root`` too.
+    """Integers beyond ``root`` and, if it is large, far beyond; also one with the sign
+    of ``root``.
     """
     if abs(root) > FAR:
         whole = 2 * root if root * side > 0 else Integer(0)
@@ -106,7 +104,7 @@ def beyond(root: Expr, side: int) -> list[Expr]:
 
 
 def logarithm_beyond(root: Expr, side: int) -> list[Expr]:
-    """A logarithm beyond ``root``, of which exponentials are rational."""
+    """A logarithm beyond ``root``, whose exponentials are rational."""
     if abs(root) > MOST_DOUBLINGS:
         return []
     return [(floor(root / log(2)) + 1 if side > 0 else ceiling(root / log(2)) - 1) * log(2)]

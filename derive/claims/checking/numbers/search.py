@@ -1,7 +1,7 @@
-"""The simplest data, at given sizes, at which a claimed gradient is seen to be wrong.
+"""The simplest data, at given sizes, that show a claimed gradient to be wrong.
 
-In: a `GradientQuestion`, sizes and an arithmetic. Out: data, or None. With exact arithmetic without
-irrational numbers the data are such that every root and exponential on the way is rational.
+In: a `GradientQuestion`, sizes and an arithmetic. Out: data, or None. For exact arithmetic without
+irrational numbers, the data make every root and exponential rational.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from derive.claims.checking.numbers.tables import Index
 from derive.language.symbols import Axis, Tensor, is_number_or_size, tensors_in
 
 MANY = 24  # entries of a tensor
-EACH = 10  # operations that a trial costs beside those that are counted
-UNEVALUABLE = 20  # operations, about, until an arithmetic refuses
-MOST_FILLINGS = 6  # of one input, with the others as they are
-NEAREST = 3  # inputs of which two are changed together
+EACH = 10  # cost of a trial in operations, in addition to those counted
+UNEVALUABLE = 20  # approximate operations before an arithmetic refuses
+MOST_FILLINGS = 6  # fillings of one input, with the others fixed
+NEAREST = 3  # inputs that are changed in pairs
 
 
 @dataclass
 class SearchBudget:
-    """A count of operations; when it is spent, what was found stands."""
+    """A budget of operations; when it is spent, the best result so far stands."""
 
     left: int
 
@@ -51,8 +51,8 @@ class SearchBudget:
 class DataSearch:
     """The simplest data at some sizes for which the claim differs.
 
-    ``of_claim`` is the arithmetic of the claim, where that is to be another one. With ``undefined``
-    the claim is to have no number instead, with ``kinks`` choices between equals are welcome.
+    ``of_claim`` is a separate arithmetic for the claim. With ``undefined``, search for data where
+    the claim is undefined; with ``kinks``, ties are allowed.
     """
 
     question: GradientQuestion
@@ -80,7 +80,7 @@ class DataSearch:
         return point_of(self.definition, self.sizes, {t.name: values[t.name] for t in self.data})
 
     def shows(self, values: Values) -> bool:
-        """Whether the claim is seen to be wrong on these data."""
+        """Whether these data show the claim to be wrong."""
         scalars = {t.name: values[t.name][()] for t, _ in self.definition.scalars}
         if not self.definition.permits(scalars, self.sizes):
             return False
@@ -97,7 +97,7 @@ class DataSearch:
             return False
 
     def rational_data(self) -> Values | None:
-        """Simple data on which everything is rational, or a logarithm, and the claim differs."""
+        """Simple data for which everything is rational, or a logarithm, and the claim differs."""
         if not self.is_possible():
             return None
         for number, values in enumerate(self.repaired(self.start())):
@@ -116,7 +116,7 @@ class DataSearch:
         return values
 
     def all_equal(self, number: Expr) -> Values:
-        """The data of `start`, with one number in place of every input."""
+        """The data of `start` with one number for every input."""
         values = self.start()
         inputs = [t for t in self.free if t.role in ("input", "given")]
         return values | {t.name: dict.fromkeys(values[t.name], number) for t in inputs}
@@ -143,7 +143,7 @@ class DataSearch:
         return fillings(t, self.whole) if t.role in ("input", "given", "kept") else iter(())
 
     def repaired(self, values: Values, reached: int | None = None) -> Iterator[Values]:
-        """The data, changed until every statement is rational on them, in one way after another."""
+        """The data, changed in several ways until every statement is rational."""
         if reached is None:
             reached = self.reached(values)
         if reached == len(self.statements):
@@ -170,8 +170,8 @@ class DataSearch:
         return count
 
     def changes(self, values: Values, statement: Tensor) -> Iterator[Values]:
-        """Other data for what ``statement`` is computed from: for one tensor or two of the nearest,
-        the simplest first.
+        """Other data for the dependencies of ``statement``: one tensor, or two of the nearest, the
+        simplest first.
         """
         sources = [t for t in self._sources(statement) if t in self.free and t.role != "label"]
         alone = [list(enumerate((t, filled) for filled in self._fillings(t))) for t in sources]
@@ -187,7 +187,7 @@ class DataSearch:
             yield values | {t.name: filled for t, filled in changed}
 
     def is_possible(self) -> bool:
-        """Whether the sizes leave rational numbers possible: the root of a size may not be one."""
+        """Whether the sizes allow rational values: the root of a size may be irrational."""
         evaluation = Evaluation(self.question.chain, self.point(self.start()), self.arithmetic)
         formulas = [self.definition.by_name[t.name].expression for t in self.statements]
         try:
@@ -199,7 +199,7 @@ class DataSearch:
         return True
 
     def _sources(self, statement: Tensor) -> list[Tensor]:
-        """The data that a statement is computed from, the nearest first."""
+        """The data that a statement depends on, the nearest first."""
         found, unread, by_name = [], [statement], self.definition.by_name
         while unread:
             t = unread.pop(0)
@@ -210,7 +210,7 @@ class DataSearch:
         return found
 
     def _of_one_entry(self, values: Values, t: Tensor) -> Values:
-        """Set all entries but one to 0, if that suffices: many are not tried one by one."""
+        """Set all entries but one to 0 if that works, instead of trying many one by one."""
         places = self.places(t)
         for kept in places[:2] if len(places) > MANY else ():
             trial = {i: n if i == kept else Integer(0) for i, n in values[t.name].items()}
@@ -219,7 +219,7 @@ class DataSearch:
         return values
 
     def shortened(self, values: Values) -> Values:
-        """The data with as little to read as is found, tensor by tensor, then entry by entry."""
+        """The data simplified as far as possible, tensor by tensor, then entry by entry."""
         for t in (t for t in self.free if t.role in ("input", "given", "adjoint")):
             trial = values | {t.name: dict.fromkeys(values[t.name], Integer(0))}
             values = trial if trial != values and self.shows(trial) else values

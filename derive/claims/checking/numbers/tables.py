@@ -1,4 +1,4 @@
-"""Tables of entries: an index for each, and from an index along some axes to one along fewer."""
+"""Tables of entries by index, and projections of indices to fewer axes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from derive.language.symbols import Axis
 
 Index = tuple[int, ...]
-UNDEFINED = None  # stands where a number would
-BELOW = "-oo"  # less than every number
+UNDEFINED = None  # in place of a number
+BELOW = "-oo"  # below every number
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""Data at which a condition comes out otherwise: on both sides of every number that something is
-compared with, at that number, and beyond all of them.
+"""Data for which a condition takes another value: on both sides of every threshold, at it, and far
+beyond.
 
-In: a `Question`, sizes, and what may be changed. Out: data, each with the claim and the gradient
-beside each other.
+In: a `Question`, sizes, and which data may change. Out: data, each with claim and gradient.
 
 A claim that adds ``relu(x - 50)``, or that asks for ``x > 1e-30`` in place of ``x > 0``, is the
 gradient at all simple data and at all random ones. What is compared, in the forward, in its
@@ -51,23 +50,23 @@ from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index
 from derive.language.choices import as_choices
 from derive.language.symbols import MINUS_INFINITY, Tensor, is_number_or_size
 
-# How far along a line is looked to both sides, and between, for what comes and goes.
+# How far along a line to look on both sides, and in between for sign changes that cancel.
 STEPS = (
     *map(Integer, (1, 2, 3, 10, 100, 10**4, 10**8, 10**16, 10**33)),
     *(Rational(1, n) for n in (10, 10**3, 10**8, 10**33)),
 )
 GRID = tuple(sorted((*STEPS, Integer(0), *(-s for s in STEPS))))
-MOST_ROOTS = 6  # of one line
-MOST_DEPTH = 3  # conditions that have to hold together, each for another tensor
+MOST_ROOTS = 6  # along one line
+MOST_DEPTH = 3  # conditions to satisfy jointly, each by another tensor
 
 SET, SHIFT, SCALE = "set", "shift", "scale"
-Place = tuple[int, Index]  # which of what is compared, and which entry of it
+Place = tuple[int, Index]  # (compared expression, entry)
 
 
 @dataclass(frozen=True)
 class Ray:
-    """Data in which the entries ``places`` of a tensor are ``s``, ``s`` more, or ``s`` times what
-    they were.
+    """A line of data: the entries ``places`` of a tensor are ``s``, increased by ``s``, or
+    multiplied by ``s``.
     """
 
     base: Values
@@ -84,7 +83,7 @@ class Ray:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """Data, and claim and gradient there in an arithmetic."""
+    """Data, with claim and gradient in an arithmetic."""
 
     values: Values
     arithmetic: Arithmetic
@@ -110,7 +109,7 @@ def compared(formulas: Iterable[Expr]) -> list[Expr]:
 
 
 class Thresholds:
-    """Looks for data at some sizes; ``search`` has these, and what is kept."""
+    """Searches for such data at some sizes; ``search`` has the sizes and the settled values."""
 
     def __init__(self, search: DataSearch):
         self.search, self.question = search, search.question
@@ -123,8 +122,8 @@ class Thresholds:
         self.met: set[frozenset] = set()
 
     def around(self, bases: Sequence[Values]) -> Iterator[Evaluated]:
-        """The data, from each of the ``bases`` on, and claim and gradient at them. Each of these,
-        and what they lead to, has a share of the budget.
+        """The data reached from each of ``bases``, with claim and gradient. Each base has an equal
+        share of the budget.
         """
         budget = self.search.budget
         share = budget.left // (len(bases) + 1)
@@ -139,8 +138,8 @@ class Thresholds:
                         open_bases.append((values, depth + 1, 0))
 
     def _data(self, base: Values, kept: int) -> Iterator[Values]:
-        """Data at which conditions change, on lines through ``base``, until ``kept`` of the budget
-        is left.
+        """Data at which conditions change, along lines through ``base``, until ``kept`` of the
+        budget is left.
         """
         for line in self._lines(base):
             if self.search.budget.left < kept:
@@ -161,7 +160,7 @@ class Thresholds:
                 yield Ray(base, t, places, SCALE)
 
     def _is_allowed(self, values: Values) -> bool:
-        """Whether scalars are what they are declared as, and positive where the default is."""
+        """Whether scalars are in their domains, and positive if their default is."""
         definition, sizes = self.search.definition, self.search.sizes
         scalars = {t.name: values[t.name][()] for t, _ in definition.scalars}
         defaults = definition.defaults_at(sizes)
@@ -169,7 +168,7 @@ class Thresholds:
         return meant and definition.permits(scalars, sizes)
 
     def _compared_at(self, values: Values) -> Evaluated | None:
-        """Exact where that is possible: a number that something is compared with is then met."""
+        """Evaluated exactly if possible, so that a threshold itself is hit."""
         budget = self.search.budget
         for arithmetic in (Exact(), Floating(FAR_EXPONENT)):
             try:
@@ -183,7 +182,7 @@ class Thresholds:
         return None
 
     def _is_new(self, values: Values) -> bool:
-        """Whether the conditions come out as they did in no data before."""
+        """Whether the conditions take a combination of values not seen before."""
         outcome = frozenset((place[0], side) for place, side in self._sides(values).items())
         is_new = outcome not in self.met
         self.met.add(outcome)
@@ -192,20 +191,20 @@ class Thresholds:
     # Along a line
 
     def _numbers(self, line: Ray) -> list[Expr]:
-        """Beyond the places on a line at which a condition changes, one number in each gap between
-        them, and those places.
+        """Numbers beyond the sign changes along a line, one in each gap between them, and the
+        changes themselves.
         """
         roots = sorted(self._roots(line))
         if not roots:
             return []
         gaps = [between(a, b) for a, b in pairwise(roots)]
         around = [*beyond(roots[-1], 1), *gaps, *beyond(roots[0], -1), *roots]
-        if self.is_exponential:  # 1 - tanh(100)**2 is 0 but for the 87th digit
+        if self.is_exponential:  # 1 - tanh(100)**2 is 0 up to the 87th digit
             around += [*logarithm_beyond(roots[-1], 1), *logarithm_beyond(roots[0], -1)]
         return around
 
     def _roots(self, line: Ray) -> list[Expr]:
-        """Roots of the compared expressions on a line: nearest to 0 first, one of each expression
+        """Roots of the compared expressions along a line: nearest to 0 first, one per expression
         before a second of any.
         """
         gaps = []
@@ -243,8 +242,8 @@ class Thresholds:
         return {place: (value > 0) - (value < 0) for place, value in found.items()}
 
     def _root(self, line: Ray, place: Place, low: Expr, high: Expr) -> Expr:
-        """Between two numbers on the line, where what is compared is 0: exactly if it is linear
-        there or 0 at a number that is known, else nearly.
+        """A root between two numbers on the line: exact if the expression is linear there or zero
+        at a known number, else approximate.
         """
 
         def at(s: Expr, arithmetic: Arithmetic):
@@ -263,7 +262,7 @@ class Thresholds:
         return next((s for s in known(low, high) if is_zero(at(s, irrational))), low)
 
     def _linear_root(self, at: Callable, low: Expr, high: Expr) -> Expr | None:
-        """The place at which ``at`` is 0, if it is linear between two others."""
+        """The root of ``at``, if it is linear between the two numbers."""
         ends = [at(low), at(high)]
         if any(type(value) is not Fraction for value in ends) or ends[0] == ends[1]:
             return None

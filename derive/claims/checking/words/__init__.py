@@ -1,4 +1,4 @@
-"""The words of a verdict: what the user calls what a reading had to name.
+"""The words of a verdict: the user's names for what a reading had to name.
 
-In: a formula, a name or an example. Out: the same in the words that are `speaking`.
+In: a formula, a name or an example. Out: the same in the current words (`speaking`).
 """

@@ -1,8 +1,8 @@
-"""The user's words instead of names that a reading invented: how verdicts speak.
+"""Print verdicts in the user's words instead of names that a reading invented.
 
-A Function has no names for what arrives, for the loss of several outputs, for axes that a view
-makes, nor for what stands between two operations of a line. Its reading needs them all; a verdict
-says none of them. All that explains a claim prints its formulas here.
+A Function has no names for its upstream gradients, the loss of several outputs, axes created by
+views, or values between two operations of a line. Reading it needs names for all of these; a
+verdict must not show them. Everything that explains a claim prints its formulas here.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from derive.language.nodes import OneHot, Position, Sum
 from derive.language.reshaping import Flatten, Unflatten
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 
-LONGEST = 24  # operations of an expression with all unnamed values written out
-MOST_PARTS = 8  # of an axis that are told apart
+LONGEST = 24  # operations of an expression with unnamed values written out
+MOST_PARTS = 8  # entries of an axis that are shown one by one
 WORD = re.compile(r"[^\W\d]\w*")
-SIZE = re.compile(r"\w+'*")  # that needs no brackets
+SIZE = re.compile(r"\w+'*")  # text that needs no brackets
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Spoken:
         return Tensor(f"{known.get(base, base)}{bracket}{index}", t.axes, t.home, t.role)
 
     def words(self, words: str) -> str:
-        """A text that has sizes in it, and labels that may not count."""
+        """A text with sizes and labels replaced."""
         for tensor, (label, number) in self.kept.items():
             test = f"{label} != {number}"
             words = words.replace(f"(Kept({label}), ", f"({test}, ")
@@ -84,7 +84,7 @@ class Spoken:
     # Axes and sizes
 
     def size(self, axis: str) -> str:
-        """An axis that nobody named, by its size; ``N'`` is a second one of the size N."""
+        """The size of an unnamed axis; ``N'`` is a second axis of size N."""
         own = self.axes[axis]
         before = [a for a, size in self.axes.items() if size == own]
         text = written(own)
@@ -107,7 +107,7 @@ class Spoken:
     # Data
 
     def rows(self, data: Mapping[str, object]) -> dict[str, object]:
-        """Names and numbers of an example."""
+        """The names and numbers of an example."""
         shown = {}
         for name, value in data.items():
             if name in self.ones or name in self.kept:
@@ -118,11 +118,11 @@ class Spoken:
             shown[self.arriving.get(name) or self.names.get(name, name)] = value
         return shown
 
-    # Parts of an axis that nobody named
+    # Entries of unnamed axes
 
     def _in_parts(self, e: Expr) -> Expr:
-        """With the entries of an axis of a view one by one, where they are told apart by number:
-        ``x[:, 0]``, ``cat`` and ``stack`` as torch has them.
+        """``e`` with the entries of a view's axis one by one, if they are addressed by number:
+        ``x[:, 0]``, ``cat`` and ``stack`` as in torch.
         """
         for axis in sorted({h.axis for h in e.atoms(OneHot) if self._is_part(h)}, key=str):
             e = _one_by_one(e, axis)
@@ -154,7 +154,7 @@ def _one_by_one(e: Expr, axis: Axis) -> Expr:
 
 
 def _tells(e: Expr, axis: Axis) -> bool:
-    """Whether the entries of ``e`` along an axis are told apart by number, and can be named."""
+    """Whether the entries of ``e`` along an axis are addressed by number and can be named."""
     found = any(h.axis == axis and h.operand.is_Integer for h in e.atoms(OneHot))
     return found and not any(axis in axes_of(part) for part in _parts(e, axis))
 
@@ -184,7 +184,7 @@ def _entry(t: Tensor, axis: Axis, place: int) -> Tensor:
 
 
 def _chunk(e: Unflatten, axis: Axis, place: int) -> Tensor:
-    """A half, a third, ... of a tensor, as a slice of it."""
+    """A half, a third, ... of a tensor, as a slice."""
     rest = prod(e.into[1:])
     ends = ("" if not n or n == axis.length else written(n * rest) for n in (place, place + 1))
     name = f"{e.operand.name}{_index(e.operand, e.axes[0], ':'.join(ends))}"
@@ -211,7 +211,7 @@ _spoken: ContextVar[Spoken] = ContextVar("spoken", default=AS_NAMED)
 
 @contextmanager
 def speaking(spoken: Spoken) -> Iterator[None]:
-    """Use these words for everything said in the block."""
+    """Use these words for all output inside the block."""
     before = _spoken.set(spoken)
     try:
         yield
@@ -224,12 +224,12 @@ def now_spoken() -> Spoken:
 
 
 def formula(e: Expr) -> str:
-    """Write an expression in the words spoken now."""
+    """An expression as text, in the current words."""
     return now_spoken().formula(e)
 
 
 def called(name: str, parts: Mapping[str, Expr] = {}) -> str:
-    """A value by its name, or what it is where nobody named it; ``parts`` are more of these."""
+    """The name of a value, or its formula if nobody named it; ``parts`` adds to these formulas."""
     spoken = now_spoken()
     made = {**spoken.made, **parts}
     if name in made:

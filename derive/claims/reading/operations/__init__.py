@@ -1,7 +1,6 @@
-"""Torch's operations, each as the formula that it is.
+"""Torch's operations as formulas.
 
-In: a `Space`, and what stood between the brackets of a call.
-Out: a `Value`, a view of one, or a `Refusal`.
+In: a `Space`, and the arguments of a call. Out: a `Value`, a view of one, or a `Refusal`.
 
 entries.py       what an entry of the tables is, how its arguments are bound
 functions.py     of entries, and arithmetic; choosing.py: which of two, entry by entry

@@ -1,4 +1,4 @@
-"""Torch's operations that go along a dimension, or read entries of it in other places."""
+"""Torch's operations along a dimension: scans, flips, shifts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from derive.language.symbols import Axis, axes_of, is_number_or_size
 
 
 def so_far(e: Expr, axis: Axis) -> Expr:
-    if axis not in axes_of(e):  # the same at every place
+    if axis not in axes_of(e):  # constant along it
         return e * (Position(axis) + 1)
     return KINDS[False, False].over(e, S.One, S.Zero, [axis])
 
@@ -22,8 +22,8 @@ def product_so_far(e: Expr, axis: Axis) -> Expr:
 
 
 def whole_number(value, what: str) -> Expr:
-    """A whole number or a size."""
+    """An integer or a size."""
     found = value if isinstance(value, TextValue) and value.kind == NUMBER else None
     if found is not None and found.dtype == INT and is_number_or_size(found.expression):
         return found.expression
-    raise Refusal(f"{what} is no whole number", "write a number, or x.shape[0]")
+    raise Refusal(f"{what} is not an integer", "write a number, or x.shape[0]")

@@ -1,4 +1,4 @@
-"""Torch's choices between entries: the larger, the smaller, and by a condition."""
+"""Torch's entrywise choices: maximum, minimum, where."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from derive.language.choices import Compared
 from derive.language.nodes import ArrayNode, OneHot
 
 ZERO, ONE = Integer(0), Integer(1)
-MOST_CHOICES, MOST_COMPARISONS = 24, 24  # in one choice: SymPy goes through their branches
+MOST_CHOICES, MOST_COMPARISONS = 24, 24  # in one choice: SymPy visits all branches
 
 
 def related(relation: Callable, a: Expr, b: Expr) -> Boolean:
-    """``relation(a, b)``, case by case where there is a choice in a side.
+    """``relation(a, b)``, case by case if a side contains a choice.
 
-    SymPy would do it by solving for a symbol, which is not the same symbol inside of a `Sum`. What
-    an array node chooses stays in it.
+    SymPy would solve for a symbol, which is a different one inside a `Sum`. Choices inside array
+    nodes stay there.
     """
     choice = _first_choice(a) or _first_choice(b)
     if choice is None:
         a, b = (Compared(side) if side.has(Piecewise) else side for side in (a, b))
-        if a.is_Add and b.is_Add:  # SymPy may go round in circles in bringing these to one form
+        if a.is_Add and b.is_Add:  # SymPy may loop forever when it normalizes these
             a, b = a - b, Integer(0)
         if any(side.is_extended_real is False for side in (a, b)):
             raise Refusal(
@@ -45,7 +45,7 @@ def related(relation: Callable, a: Expr, b: Expr) -> Boolean:
 
 
 def _first_choice(e: Expr) -> Piecewise | None:
-    """A choice in ``e``, outside of its array nodes."""
+    """A choice in ``e`` outside its array nodes."""
     if isinstance(e, (Piecewise, ArrayNode)):
         return e if isinstance(e, Piecewise) else None
     inside = (_first_choice(arg) for arg in e.args if arg.has(Piecewise))
@@ -53,8 +53,8 @@ def _first_choice(e: Expr) -> Piecewise | None:
 
 
 def _with_part(e: Expr, choice: Piecewise, part: Expr) -> Expr:
-    """``e`` with ``part`` instead of ``choice``, outside of its array nodes, where the same
-    symbols may be bound.
+    """``e`` with ``part`` instead of ``choice`` outside its array nodes, where the same symbols may
+    be bound.
     """
     if e == choice:
         return part
@@ -64,7 +64,7 @@ def _with_part(e: Expr, choice: Piecewise, part: Expr) -> Expr:
 
 
 def chosen(*choices) -> Expr:
-    """A `Piecewise` of (value, condition), of a bounded number of choices in all."""
+    """A `Piecewise` of (value, condition) pairs, limited in size."""
     count = sum(value.count(Piecewise) for value, _ in choices if isinstance(value, Expr))
     if count > MOST_CHOICES or sum(_comparisons(c) for _, c in choices) > MOST_COMPARISONS:
         raise Refusal("choices are nested too deeply", "check it in smaller parts")
@@ -109,7 +109,9 @@ def minimum(space: Space, input: TextValue, other: TextValue):
 
 def where(space: Space, condition: TextValue, input: TextValue, other: TextValue):
     if condition.kind != MASK:
-        raise Refusal("where chooses by a comparison", "write torch.where(x > 0, a, b)")
+        raise Refusal(
+            "the condition of torch.where must be a comparison", "write torch.where(x > 0, a, b)"
+        )
 
     def build(mask, a, b):
         if isinstance(mask, Piecewise) and [pair.expr for pair in mask.args] == [1, 0]:

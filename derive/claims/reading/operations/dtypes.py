@@ -1,8 +1,8 @@
-"""What entries are: bools, integers or floats, and what torch makes of them where they meet.
+"""Dtypes of entries: bool, integer or float, and torch's rules of promotion.
 
-The larger of two comes out (``promoted`` of ``values.py``); how many bits it has is not followed.
-Torch refuses some operations of integers and bools, and cuts off the fraction of what is written
-into a tensor of integers: the first is refused here too, the second is read as it is computed.
+Promotion takes the larger of two (``promoted`` of ``values.py``); bit widths are not tracked. Where
+torch rejects integers or bools, so does the reader; a value written into an integer tensor is read
+as truncated.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ AS_FLOATS = "make floats first: .float(), or a dtype"
 
 @dataclass(frozen=True)
 class Dtype:
-    """A dtype; of a device, which is without consequence, it is None."""
+    """A dtype, or a device, which has no effect and is None."""
 
     dtype: str | None = None
 
 
 def asked(dtype, default: str, device=None) -> str:
-    """The dtype that an argument names, else ``default``."""
-    for argument, kinds in ((dtype, Dtype), (device, (Dtype, str))):  # a device may be a word
+    """The dtype an argument asks for, else ``default``."""
+    for argument, kinds in ((dtype, Dtype), (device, (Dtype, str))):  # a device may be a string
         if argument is not None and not isinstance(argument, kinds):
             raise Refusal("this is not a dtype", "write dtype=torch.float32")
     return default if dtype is None or dtype.dtype is None else dtype.dtype
 
 
 def floats(x: TextValue, what: str) -> TextValue:
-    """``x``, if it holds floats: torch has no ``what`` of anything else."""
+    """``x``, if it holds floats: torch rejects other dtypes for ``what``."""
     if x.dtype != FLOAT:
         raise Refusal(f"torch does not support {what} of {WORDS[x.dtype]}", AS_FLOATS)
     return x
 
 
 def numbers(x: TextValue, what: str) -> TextValue:
-    """``x``, if it holds no bools."""
+    """``x``, if it does not hold bools."""
     if x.kind == MASK and not x.by_name:
         raise Refusal(
             f"torch does not support {what} of bools", "make them numbers: (x > 0).float()"
@@ -62,7 +62,7 @@ def numbers(x: TextValue, what: str) -> TextValue:
 
 
 def of_one_dtype(a: TextValue, b: TextValue, what: str) -> None:
-    """Raises `Refusal` unless both hold the same: torch does not promote here."""
+    """Raise `Refusal` unless both have one dtype: torch does not promote here."""
     if a.dtype != b.dtype:
         raise Refusal(
             f"{what} of {WORDS[a.dtype]} and {WORDS[b.dtype]}: torch raises an error",
@@ -71,7 +71,7 @@ def of_one_dtype(a: TextValue, b: TextValue, what: str) -> None:
 
 
 def in_place(into: TextValue, result: TextValue) -> TextValue:
-    """What an operation writes into its own tensor, which torch refuses where it would round."""
+    """The result of an in-place operation, refused, as in torch, if it would be truncated."""
     if DTYPES.index(result.dtype) > DTYPES.index(into.dtype):
         raise Refusal(
             f"the result is {WORDS[result.dtype]}, and the tensor that it is written into holds "
@@ -82,8 +82,8 @@ def in_place(into: TextValue, result: TextValue) -> TextValue:
 
 
 def converted(space: Space, x: TextValue, dtype: str) -> TextValue:
-    """``x`` as torch's ``copy_`` and ``to`` make it: a number is cut to an integer, which the space
-    remarks; of what else may have a fraction that is refused.
+    """``x`` as ``copy_`` and ``to`` convert it: a number is truncated to an integer, with a remark;
+    any other possible fraction is refused.
     """
     if x.dtype == dtype:
         return x
@@ -98,22 +98,22 @@ def _truth(space: Space, x: TextValue) -> TextValue:
     """1 where an entry is not 0."""
     e = chosen((1, related(Ne, x.expression, Integer(0))), (0, True))
     if x.expression.is_number and e != x.expression:
-        space.remark(f"torch makes True of {x.expression}, because it is a bool tensor here")
+        space.remark(f"torch converts {x.expression} to True, because the tensor holds bools")
     return space.made(e, x.dims, x.extent.inside())
 
 
 def _cut(space: Space, x: TextValue) -> TextValue:
     e = x.expression
     if not is_constant(e) or not e.is_number:
-        raise Refusal("torch cuts off the fractions of floats that become integers", AS_FLOATS)
+        raise Refusal("torch truncates floats that become integers", AS_FLOATS)
     whole = Integer(int(e))
-    space.remark(f"torch cuts {e} to {whole}, because it is an integer tensor here; {AS_FLOATS}")
+    space.remark(f"torch truncates {e} to {whole}, because the tensor holds integers; {AS_FLOATS}")
     return space.made(whole, x.dims, x.extent, kind=x.kind)
 
 
 def source_of(space: Space, into: TextValue, x: TextValue) -> TextValue:
-    """What is written at an index of ``into``: a number as ``copy_`` makes it, and a tensor of the
-    same dtype.
+    """The source of a write at an index of ``into``: a number is converted as by ``copy_``, a
+    tensor must have the same dtype.
     """
     if x.kind == NUMBER:
         return converted(space, x, into.dtype)

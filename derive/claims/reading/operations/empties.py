@@ -1,4 +1,4 @@
-"""Torch's tensors whose entries are what was in memory, until they are written."""
+"""Uninitialized tensors: ``torch.empty`` and the like."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from derive.claims.reading.values import Space
 
 
 def _empty(zeros: Operation) -> Operation:
-    """As another operation makes a tensor of zeros."""
+    """The uninitialized variant of an operation that creates zeros."""
 
     def compute(space: Space, *arguments, **keywords):
         x = zeros.compute(space, *arguments, **keywords)

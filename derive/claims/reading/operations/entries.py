@@ -1,4 +1,4 @@
-"""What is shared by the tables of torch's operations: an entry, its arguments, its dimensions.
+"""Shared parts of the operation tables: an entry, its arguments, its dimensions.
 
 The contract of an entry. It is a function of the `Space` and of torch's own arguments under torch's
 names, so that positional and keyword arguments are bound by Python's rules. It receives tensors and
@@ -34,7 +34,7 @@ LARGEST_INTEGER = 10**6  # of a dimension or another whole number among argument
 
 @dataclass(frozen=True)
 class Extremes:
-    """What ``x.max(dim)`` returns: the pair (values, indices)."""
+    """The result of ``x.max(dim)``: a pair (values, indices)."""
 
     values: TextValue
     indices: TextValue
@@ -42,7 +42,7 @@ class Extremes:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of torch's. ``forms`` are the ways to write it: 'method', 'torch', 'F'."""
+    """One torch operation. ``forms`` are the ways to call it: 'method', 'torch', 'F'."""
 
     compute: Callable[..., Any]
     forms: frozenset[str]
@@ -51,7 +51,7 @@ class Operation:
         signature = inspect.signature(self.compute)
         row = getattr(self.compute, "row", None)
         words = NUMPYS_WORDS | (dict(row.aten) if row else {})
-        keywords = {  # numpy's words, which torch takes too
+        keywords = {  # numpy's keywords, which torch accepts too
             own if own in signature.parameters else k: value
             for k, value in keywords.items()
             for own in [words.get(k, k)]
@@ -95,7 +95,7 @@ def usage(name: str, signature: inspect.Signature) -> str:
 
 
 def described(value) -> str:
-    """What kind of thing an argument is, for a message."""
+    """Describe an argument for a message."""
     if isinstance(value, TextValue):
         return f"a {value.kind} of shape {value.shape}" if value.kind != NUMBER else "a number"
     kinds = {Extremes: "a pair (values, indices)", tuple: "a tuple", str: "text"}
@@ -103,7 +103,7 @@ def described(value) -> str:
 
 
 def entry(table: dict[str, Operation], *names: str, forms: str = "method torch"):
-    """Enters the function below into ``table`` under ``names``."""
+    """Register the decorated function in ``table`` under ``names``."""
 
     def register(compute):
         for name in names:
@@ -114,7 +114,7 @@ def entry(table: dict[str, Operation], *names: str, forms: str = "method torch")
 
 
 def integer(value, what: str) -> int:
-    """A Python integer that is written out."""
+    """A Python integer written as a literal."""
     if isinstance(value, TextValue) and value.kind == NUMBER and value.expression.is_Integer:
         whole = int(value.expression)
         if abs(whole) <= LARGEST_INTEGER:
@@ -129,7 +129,9 @@ def truth(value, what: str) -> bool:
 
 
 def position(space: Space, x: TextValue, dim, what: str = "dim", extra: int = 0) -> int:
-    """The place of a dimension, counted from the front; ``extra`` dimensions are still to come."""
+    """The index of a dimension, counted from the front; ``extra`` dimensions are still to
+    be added.
+    """
     space.by_position = True
     place, rank = integer(dim, what), len(x.dims) + extra
     if not -rank <= place < rank:
@@ -143,7 +145,7 @@ def position(space: Space, x: TextValue, dim, what: str = "dim", extra: int = 0)
 
 
 def positions(space: Space, x: TextValue, dim) -> list[int]:
-    """The places that ``dim`` names: one, several, or all of them for None."""
+    """The indices that ``dim`` means: one, several, or all of them for None."""
     if dim is None:
         return list(range(len(x.dims)))
     places = [position(space, x, one) for one in (dim if isinstance(dim, tuple) else (dim,))]
@@ -153,7 +155,7 @@ def positions(space: Space, x: TextValue, dim) -> list[int]:
 
 
 def tensor(x: TextValue, what: str = "this") -> TextValue:
-    """``x``, if it can be calculated with and has torch's methods."""
+    """``x``, if arithmetic and torch's methods apply to it."""
     if x.kind not in (TENSOR, MASK):
         words = {NUMBER: "a Python number", "index": "an index", "count": "a range"}
         raise Refusal(f"{what} is {words[x.kind]}, not a tensor", "write the operation on a tensor")
@@ -169,9 +171,9 @@ def reduced(
     extent: Extent | None = None,
     dtype: str | None = None,
 ) -> TextValue:
-    """``build(expression, axes)`` without the dimensions ``dim``, or with size 1 in their place.
+    """``build(expression, axes)`` with the dimensions ``dim`` removed, or kept with size 1.
 
-    Long: torch's own arguments, and what is made of them.
+    Long: torch's own arguments, and their conversion.
     """
     keepdim = truth(keepdim, "keepdim")
     places = positions(space, tensor(x), dim)
@@ -187,7 +189,7 @@ def reduced(
 
 
 def same_shape(space: Space, x: TextValue, other: TextValue, what: str) -> None:
-    """Raises `Mismatch` unless both have the same dimensions."""
+    """Raise `Mismatch` unless both have the same dimensions."""
     sizes, others = ([space.size(axis) for axis in v.dims] for v in (x, other))
     if sizes != others:
         raise Mismatch(f"{what}: shape {other.shape} is not {x.shape}", "the shapes must be equal")

@@ -1,4 +1,4 @@
-"""Torch's functions of entries, by name, and the arithmetic of values."""
+"""Torch's entrywise functions, by name, and arithmetic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from derive.claims.reading.values import (
 )
 from derive.language.symbols import is_constant
 
-# Of an exponent: a power is multiplied out, and a root has digits.
+# Limits on exponents: powers are expanded, and roots have digits.
 LARGEST_EXPONENT, LARGEST_DENOMINATOR = 16, 10**9
 
 
@@ -43,7 +43,7 @@ functions: dict[str, Operation] = {}
 
 
 def power(space: Space, base: TextValue, exponent: TextValue) -> TextValue:
-    """``base ** exponent`` for an exponent that is a number, bounded, or a base that is one."""
+    """``base ** exponent`` where one of the two is a number within limits."""
     e = exponent.expression
     if base.kind == NUMBER and exponent.kind == TENSOR and base.expression.is_positive:
         extent = product_of([base.extent, exponent.extent]).inside()
@@ -54,7 +54,7 @@ def power(space: Space, base: TextValue, exponent: TextValue) -> TextValue:
             "exponents are numbers, sizes and scalars; else exp(p*log(x))",
         )
     if e.is_Rational and (abs(e) > LARGEST_EXPONENT or e.q > LARGEST_DENOMINATOR):
-        raise Refusal(f"the exponent {e} is too large", f"at most {LARGEST_EXPONENT} is read")
+        raise Refusal(f"the exponent {e} is too large", f"at most {LARGEST_EXPONENT} is supported")
     if base.expression == 0 and e.is_nonnegative is not True:
         raise Refusal("a power of 0 that is undefined", "it divides by 0")
     whole = e.is_Integer and e.is_nonnegative
@@ -99,7 +99,7 @@ def subtracted(space: Space, a: TextValue, b: TextValue) -> TextValue:
 
 
 def _times(space: Space, x: TextValue, alpha: TextValue | None, beside: TextValue) -> TextValue:
-    """``alpha*x``, which is added to what stands ``beside`` it."""
+    """``alpha*x``, to be added to ``beside``."""
     if alpha is None:
         return x
     if alpha.dtype == FLOAT and promoted([x, beside]) != FLOAT:

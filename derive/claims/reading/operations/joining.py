@@ -1,4 +1,4 @@
-"""Torch's operations that lay tensors side by side, and that take one apart."""
+"""Torch's operations that concatenate, stack and split tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from derive.language.symbols import Axis
 
 
 def cat(space: Space, values: Sequence[TextValue], place: int) -> TextValue:
-    """One after the other along a dimension."""
+    """Concatenate along a dimension."""
     if len({len(x.dims) for x in values}) > 1:
         raise Mismatch("cat of tensors with different numbers of dimensions", "unsqueeze one")
     rest = [i for i in range(len(values[0].dims)) if i != place]
@@ -44,14 +44,14 @@ def _same_elsewhere(space: Space, values: Sequence[TextValue], places, what: str
 
 
 def _laid_at(space: Space, e: Expr, own: Axis | None, axis: Axis, before: Expr) -> Expr:
-    """A part where its entries stand among all, and 0 elsewhere."""
+    """One part at its offset in the concatenation, and 0 elsewhere."""
     if own is None:
         return Piecewise((e, Eq(Position(axis), before)), (0, True))
     return space.read_at(e, own, Position(axis) - before)
 
 
 def stack(space: Space, values: Sequence[TextValue], place: int) -> TextValue:
-    """Side by side along a new dimension."""
+    """Stack along a new dimension."""
     if len({len(x.dims) for x in values}) > 1:
         raise Mismatch("stack of tensors with different numbers of dimensions", "unsqueeze one")
     places = range(len(values[0].dims))

@@ -1,4 +1,4 @@
-"""Torch's operations that give the same tensor once more, or make one of nothing."""
+"""Torch's operations that return their input, or create a tensor."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from derive.claims.reading.values import (
 making: dict[str, Operation] = {}
 
 
-# The same tensor once more
+# Identity operations
 
 
 @entry(making, "detach", forms="method torch F")
@@ -43,11 +43,11 @@ def _requires_grad(space: Space, input: TextValue):
 
 
 def _as_dtype(space: Space, x: TextValue, dtype: str) -> TextValue:
-    """``x.to(dtype)``: the same tensor, where it is of that dtype already."""
+    """``x.to(dtype)`` where x has that dtype already."""
     if x.kind == INDEX and dtype != INT:
         raise Refusal("an index must be an integer tensor", "leave this out")
     if x.dtype == FLOAT and dtype == INT:
-        raise Refusal("this cuts off the fraction of every entry", "leave it out")
+        raise Refusal("this truncates every entry", "leave it out")
     same = x.dtype == dtype
     return relaid(x, x.dims) if same else replace(converted(space, x, dtype), storage=None)
 
@@ -121,11 +121,11 @@ def _tensor(space: Space, data, dtype=None, device=None):
 
 
 def _laid_out(space: Space, data) -> TextValue:
-    """``[[1, 2], [3, 4]]`` along an axis for each pair of brackets."""
+    """``[[1, 2], [3, 4]]`` as a tensor, one axis for each level of brackets."""
     if isinstance(data, tuple) and data:
         return stack(space, [_laid_out(space, part) for part in data], 0)
     if not isinstance(data, TextValue):
-        raise Refusal("this is not made of numbers", "write torch.tensor([1.0, 2.0])")
+        raise Refusal("this is not a list of numbers", "write torch.tensor([1.0, 2.0])")
     return data
 
 

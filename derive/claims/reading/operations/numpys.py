@@ -1,8 +1,8 @@
-"""The words of numpy that are not torch's, or mean something else there.
+"""Functions that only numpy has, or that differ in numpy.
 
-A text is numpy's if it names numpy and not torch, or neither, but a method that numpy alone has:
-``dx = dy.copy()``. Then its methods are numpy's too: ``x.var(0)`` divides by the number of entries,
-and ``x.max(0)`` is no pair.
+A text is numpy if it names numpy and not torch, or names neither but calls a numpy-only method:
+``dx = dy.copy()``. Its methods are then numpy's too: ``x.var(0)`` divides by the number of entries,
+and ``x.max(0)`` is not a pair.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _array(space: Space, input, dtype=None, *, copy=True):
 
 @entry(numpys, "size", forms="torch")
 def size_of(space: Space, a: TextValue, axis=None):
-    """The number of entries, of a tensor or along one axis."""
+    """The number of entries of a tensor, or along one axis."""
     if axis is None:
         return shaping["numel"].compute(space, a)
     return shaping["size"].compute(space, a, axis)
@@ -90,4 +90,4 @@ def _shape(space: Space, a: TextValue):
     return shape_of(space, a)
 
 
-linalg: dict[str, Operation] = {}  # torch.linalg's and np.linalg's
+linalg: dict[str, Operation] = {}  # of torch.linalg and np.linalg

@@ -1,7 +1,7 @@
-"""What torch does with an index: picking entries and writing them.
+"""Indexing in torch: picking entries and writing them.
 
-An index is met as the `OneHot` it stands for: ``x[range(n), labels]`` is
-``Sum(OneHot(labels, C) * x, C)``.
+An index is read as the `OneHot` it stands for: ``x[range(n), labels]`` is ``Sum(OneHot(labels, C) *
+x, C)``.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ picking: dict[str, Operation] = {}
 
 
 def hot(index: Expr, axis: Axis) -> Expr:
-    """1 where the place along ``axis`` is the index."""
+    """1 where the position along ``axis`` equals the index."""
     return _of_labels(index, lambda label: OneHot.over(label, [axis]), axis)
 
 
 def _of_labels(index: Expr, make: Callable[[Expr], Expr], axis: Axis | None = None) -> Expr:
-    """What is made of labels, where these are read in parts or in other sizes: what is made of all
-    of them is, and is 0 where there is none.
+    """Apply ``make`` to labels inside slices or reshapes: it is applied to all labels, and is 0
+    where there is none.
     """
-    if isinstance(index, Add):  # parts, one after the other
+    if isinstance(index, Add):  # concatenated parts
         return Add(*(_of_labels(part, make, axis) for part in index.args))
     if not isinstance(index, Reindexing):
         return make(index)
     if axis in index.axes:
-        raise Refusal(f"a part of labels along {axis} indexes {axis}", "pick first, then slice")
+        raise Refusal(f"a slice of labels along {axis} indexes {axis}", "pick first, then slice")
     return index.through(lambda labels: _of_labels(labels, make, axis))
 
 
@@ -100,8 +100,8 @@ def _broadcast_labels(index: Sequence[TextValue]) -> list[list]:
 
 
 def _indexed(x: TextValue, index: Sequence[TextValue]):
-    """The operands and labels of ``x[i, j]``: a range walks along with its dimension, an index
-    stands for a one-hot along it.
+    """The operands and labels of ``x[i, j]``: a range shares the label of its dimension, an index
+    contributes a one-hot along it.
     """
     labels = _broadcast_labels(index)
     own: list = [("own", place) for place in range(len(x.dims))]
@@ -117,7 +117,7 @@ def _indexed(x: TextValue, index: Sequence[TextValue]):
 
 
 def picked(space: Space, x: TextValue, index: Sequence[TextValue]) -> TextValue:
-    """``x[range(n), labels]``, ``table[labels]``: the leading dimensions of ``x`` are indexed."""
+    """``x[range(n), labels]``, ``table[labels]``: index the leading dimensions of ``x``."""
     space.by_position = True
     own, labels = _indexed(x, index)
     operands = [(x, own), *zip(index, labels, strict=True)]
@@ -144,10 +144,10 @@ def written(
     accumulate: bool,
     repeats: bool = False,
 ) -> TextValue:
-    """``x`` with ``value`` at the entries ``x[index]``: put there, or added.
+    """``x`` with ``value`` written or added at ``x[index]``.
 
-    Where an entry may be met twice, unless ``repeats`` says that each counts, torch keeps one of
-    what is written: a `Mismatch` where these differ, else a `Refusal`.
+    If an index may repeat, torch keeps one of the values written, unless ``repeats`` says that all
+    count: a `Mismatch` if the values differ, else a `Refusal`.
     """
     space.by_position = True
     value = source_of(space, x, value)
@@ -183,7 +183,9 @@ def written(
 
 
 def _written_once(lost: set[Axis], remedy: str) -> Refusal | Mismatch:
-    """Entries with the same index, of which one counts; they differ along the axes ``lost``."""
+    """The error for repeated indices that overwrite each other; values differ along the axes
+    ``lost``.
+    """
     if lost:
         along = ", ".join(sorted(axis.name for axis in lost))
         problem = f"of entries along {along} with the same index torch keeps one and drops the rest"
@@ -191,11 +193,11 @@ def _written_once(lost: set[Axis], remedy: str) -> Refusal | Mismatch:
     return Refusal("entries with the same index are written once here, not added", remedy)
 
 
-# The methods that take an index
+# Methods that take an index
 
 
 def _beside(space: Space, x: TextValue, dim, index: TextValue) -> tuple[int, list, list]:
-    """Labels for ``gather`` and ``scatter``: all dimensions but ``dim`` go together."""
+    """Labels for ``gather`` and ``scatter``: all dimensions but ``dim`` are aligned."""
     place = position(space, x, dim)
     if len(index.dims) != len(x.dims):
         raise Mismatch(

@@ -30,7 +30,7 @@ def matmul(space: Space, input: TextValue, other: TextValue):
 
 
 def check_dtypes(operands: Sequence[TextValue], what: str) -> None:
-    """Torch multiplies matrices of one dtype, and none of bools."""
+    """Require one dtype, and not bool, as torch's matrix products do."""
     for x in operands:
         of_one_dtype(operands[0], numbers(x, what), what)
 

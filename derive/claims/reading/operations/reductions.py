@@ -1,6 +1,6 @@
-"""Torch's functions along dimensions, by name.
+"""Torch's reductions and normalizing functions, by name.
 
-They are read as mathematics: a softmax is ``exp(x)/Sum(exp(x))``, whatever torch does for accuracy.
+They are read as mathematics: a softmax is ``exp(x)/Sum(exp(x))``, however torch computes it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The entries of a tensor in their order, with other sizes: dimensions joined and taken apart.
+"""Reshape a tensor: merge and split dimensions.
 
-What the mathematics flattens is a `Flatten` there, and so are two dimensions of any size. Where one
-of them is a number it is said with reads alone, as of a stack of halves: its entries are laid one
-after the other, or between each other.
+A merge that the forward writes as `Flatten` is read as one, and so is that of two dimensions of
+variable size. If one of them is a number, the merge is written with reads alone, as for a stack of
+halves: entries are concatenated or interleaved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from derive.claims.reading.values import Space, TextValue
 from derive.language.nodes import Flatten, Position, Unflatten
 from derive.language.symbols import Axis
 
-MOST_ENTRIES = 16  # of a dimension that is taken apart into its entries
+MOST_ENTRIES = 16  # of a dimension that is split into its entries
 
 
 def reshaped(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> TextValue:
@@ -36,7 +36,7 @@ def reshaped(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> Te
 
 
 def _known(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> list[Expr]:
-    """The sizes, with the one that follows from the others."""
+    """The sizes, with -1 resolved."""
     if list(sizes).count(REST) > 1:
         raise Refusal(f"{what}: only one size can be -1", "write the others out")
     whole = _size_of(space, x.dims)
@@ -50,7 +50,9 @@ def _size_of(space: Space, axes: Sequence[Axis | None]) -> Expr:
 
 
 class _Dims:
-    """``x``, whose dimensions that are ``left`` become those that are ``found``, from the left."""
+    """Match the remaining dimensions of ``x`` (``left``) with the new ones (``found``), from the
+    left.
+    """
 
     def __init__(self, space: Space, x: TextValue, what: str, wanted: Sequence[Expr]):
         self.space, self.what, self.shape = space, what, x.shape
@@ -67,7 +69,7 @@ class _Dims:
         return self.x.axes[self.done :]
 
     def take(self, size: Expr) -> None:
-        """The next dimension: one that there is, several as one, or a part of one."""
+        """Produce the next dimension: an existing one, a merge, or a part of a split."""
         if self.space.same(size, Integer(1)):
             self.found.append(None)
             return
@@ -81,7 +83,7 @@ class _Dims:
         self.found.append(self.x.axes[self.done])
 
     def join(self, n: int) -> None:
-        """The next ``n`` as one."""
+        """Merge the next ``n`` dimensions."""
         place, group = self.done, self.left[:n]
         flat, fixed = self.space.flat_of(group), self.space.fixed_size
         pairs = (i for i in range(n - 1) if fixed(group[i]) or fixed(group[i + 1]))
@@ -96,7 +98,7 @@ class _Dims:
         self.x = replace(relaid(self.x, dims), expression=e, extent=self.x.extent.inside())
 
     def split(self, size: Expr) -> bool:
-        """The next axis, if it has parts of this size."""
+        """Split the next axis, if it has parts of this size."""
         if not self.left:
             return False
         space, x, place, axis = self.space, self.x, self.done, self.left[0]
@@ -126,7 +128,7 @@ class _Dims:
         return True
 
     def no_view(self) -> Refusal | Mismatch:
-        """Entries that are too many or too few; else a view that torch has and that is not read."""
+        """The error for a wrong number of entries, or for a view that is not supported."""
         shape = shape_text_of(self.wanted)
         known = not Mul(*self.wanted).has(floor)
         if known and not self.space.same(self.count, Mul(*self.wanted)):
@@ -149,20 +151,20 @@ def shape_text_of(sizes: Sequence[Expr]) -> str:
 def _entries(space: Space, x: TextValue, place: int) -> list[TextValue]:
     count = space.fixed_size(x.dims[place])
     if count > MOST_ENTRIES:
-        raise Refusal(f"{count} entries are joined", f"at most {MOST_ENTRIES} are read")
+        raise Refusal(f"{count} entries are merged", f"at most {MOST_ENTRIES} are supported")
     items = [":"] * place
     return [taken(space, x, [*items, EntryIndex(Integer(k))]) for k in range(count)]
 
 
 def _laid_in_order(space: Space, x: TextValue, place: int) -> TextValue:
-    """Two dimensions as one, of which the first has a known number of entries."""
+    """Merge two dimensions, the first of known length."""
     axis, count = x.dims[place + 1], space.fixed_size(x.dims[place])
     size = space.size(axis)
     return _together(space, x, place, lambda k, new: Position(new) - k * size, size * count)
 
 
 def _interleaved(space: Space, x: TextValue, place: int) -> TextValue:
-    """Two dimensions as one, of which the second has a known number of entries."""
+    """Merge two dimensions, the second of known length."""
     axis, count = x.dims[place], space.fixed_size(x.dims[place + 1])
     swapped = list(x.dims)
     swapped[place], swapped[place + 1] = swapped[place + 1], swapped[place]

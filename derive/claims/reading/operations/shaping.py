@@ -1,4 +1,4 @@
-"""Torch's operations that move, add and join dimensions."""
+"""Torch's operations that permute, insert and expand dimensions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from derive.language.symbols import Axis
 
 shaping: dict[str, Operation] = {}
 
-REST = -1  # the size that follows from the others
+REST = -1  # inferred from the other sizes
 
 
 def relaid(x: TextValue, dims: Iterable[Axis | None]) -> TextValue:
-    """The same entries with other dimensions; torch has no names."""
+    """The same entries along other dimensions; torch has no axis names."""
     return replace(x, dims=tuple(dims), by_name=False)
 
 
@@ -44,7 +44,7 @@ def matrix_transposed(space: Space, x: TextValue) -> TextValue:
 
 
 def flat(items: Sequence) -> Sequence:
-    """The arguments of ``f(1, 2)`` and of ``f((1, 2))``."""
+    """The arguments of ``f(1, 2)`` or ``f((1, 2))``, flattened."""
     return items[0] if len(items) == 1 and isinstance(items[0], tuple) else items
 
 
@@ -56,7 +56,7 @@ def shape_of(space: Space, x: TextValue) -> tuple[TextValue, ...]:
 
 
 def axis_of_size(space: Space, size: TextValue, taken: Iterable[Axis]) -> Axis | None:
-    """An axis of a size that is written in the sizes of the mathematics; None for 1."""
+    """The axis of a size given in the sizes of the forward; None for 1."""
     e = size.expression
     if e == 1:
         return None
@@ -69,7 +69,7 @@ def floor_divided(space: Space, above: TextValue, below: TextValue) -> TextValue
     """``n // 2`` of sizes."""
     pair = (above.expression, below.expression)
     if not all(v.kind == NUMBER and v.dtype == INT for v in (above, below)) or 0 in pair[1:]:
-        raise Refusal("// is supported of sizes alone", "write /, which does not round")
+        raise Refusal("// is supported for sizes only", "write /, which does not round")
     return number(space.rounded(pair[0] // pair[1]), whole=True)
 
 
@@ -99,7 +99,7 @@ def _dim(space: Space, input: TextValue):
 
 
 def expanded(space: Space, x: TextValue, dims: Sequence[Axis | None], what: str) -> TextValue:
-    """``x`` repeated where ``dims`` has axes and it has size 1, or lacks leading dimensions."""
+    """``x`` expanded to ``dims`` where it has size 1 or lacks leading dimensions."""
     space.by_position = True
     own = (*(None,) * (len(dims) - len(x.dims)), *x.dims)
     if len(own) > len(dims) or any(
@@ -108,14 +108,14 @@ def expanded(space: Space, x: TextValue, dims: Sequence[Axis | None], what: str)
     ):
         raise Mismatch(
             f"{what}: shape {x.shape} cannot be expanded to {shape_text(tuple(dims))}",
-            "only dimensions of size 1 are repeated, and new ones come in front",
+            "only dimensions of size 1 can be expanded; new ones are added in front",
         )
     mapping = {a: b for a, b in zip(own, dims, strict=True) if a is not None}
     return relaid(replace(x, expression=placed(space, x.expression, mapping)), dims)
 
 
 def expanded_to(space: Space, x: TextValue, sizes: Sequence[Expr], what: str) -> TextValue:
-    """The same of sizes; -1 is that of the dimension."""
+    """``x`` expanded to sizes; -1 keeps a size."""
     new = len(sizes) - len(x.dims)
     dims: list[Axis | None] = []
     for i, size in enumerate(sizes):

@@ -1,6 +1,6 @@
-"""The words of torch that are read: operations, attributes, modules and dtypes, as tables.
+"""The vocabulary of torch that is read: operations, attributes, modules and dtypes, as tables.
 
-A word that is in none of them is refused; nothing is looked up in torch or in Python.
+A word in none of them is refused; nothing is looked up in torch or in Python.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OPERATIONS: dict[str, Operation] = {
     **shared,
     **empties,
 }
-# What means something else, or nothing, elsewhere.
+# Functions with another meaning in F or as methods, or only defined there.
 IN_F, OF_TENSORS = within("F"), within("Tensor")
 IN_MODULES = {NUMPY: {**OPERATIONS, **numpys}, LINALG: {**within(LINALG), **linalg}}
 IN_MODULES |= {SPECIAL: within(SPECIAL), "fft": {}}
@@ -99,13 +99,13 @@ ATTRIBUTES: dict[str, Callable[[Space, TextValue], Any]] = {
 
 
 def attribute(space: Space, name: str) -> Callable[[Space, TextValue], Any] | None:
-    """What ``x.name`` is, in torch or numpy."""
+    """The attribute ``x.name``, in torch or numpy."""
     found = NUMPYS_ATTRIBUTES.get(name) if space.numpy else None
     return found or ATTRIBUTES.get(name)
 
 
 def filled_with(space: Space, x: TextValue, filler: TextValue | None = None) -> TextValue:
-    """``x`` with other entries, which become what it holds."""
+    """``x.fill_(...)`` and the like: ``x`` with other entries, converted to its dtype."""
     filler = converted(space, filler or number(0), x.dtype)
     return entries(added(space, TextValue(Integer(0), x.dims), filler), x.dtype)
 
@@ -118,7 +118,7 @@ MOST_COUNTED = 16  # dimensions
 
 @dataclass(frozen=True)
 class Builtin:
-    """A function of Python's, of one argument."""
+    """A Python builtin of one argument."""
 
     apply: Callable[[Space, Any], TextValue]
     usage: str
@@ -128,7 +128,7 @@ INFINITE = {"inf": 1, "infinity": 1, "-inf": -1, "-infinity": -1}
 
 
 def _counted(space: Space, end) -> Any:
-    """``range(3)`` is three numbers, ``range(n)`` the places along an axis."""
+    """``range(3)`` as three numbers, ``range(n)`` as the positions along an axis."""
     end = tensor_or_number(end, BUILTINS["range"].usage)
     if end.kind == NUMBER and end.expression.is_Integer and 0 <= end.expression <= MOST_COUNTED:
         return tuple(map(number, range(int(end.expression))))
@@ -143,7 +143,7 @@ def _as_tuple(space: Space, items) -> tuple:
 
 def _length(space: Space, x) -> TextValue:
     if not isinstance(x, TextValue) or not x.dims:
-        raise Refusal("this has no length", "write len(x) of a tensor")
+        raise Refusal("only tensors have a length here", "write len(x) of a tensor")
     return number(space.size(x.dims[0]))
 
 
@@ -172,7 +172,7 @@ BUILTINS = {
 
 
 def operation(module: str, name: str, node: ast.AST | None = None) -> Operation:
-    """The entry of a module's function."""
+    """The entry for a function of a module."""
     form = "F" if module == "F" else "torch"
     known = IN_MODULES.get(module, OPERATIONS)
     found = (IN_F.get(name) if form == "F" else None) or known.get(name)
@@ -193,6 +193,6 @@ def allowed(name: str, form: str, operations: Mapping[str, Operation] = OPERATIO
 
 
 def meant(name: str, known: list[str]) -> str:
-    """The word that is likely meant; else all that are read."""
+    """The likely intended word, or all known words."""
     close = difflib.get_close_matches(name[:SHOWN_NAME], known, n=1, cutoff=SIMILAR)
     return f"did you mean {close[0]}?" if close else f"supported: {', '.join(known)}"

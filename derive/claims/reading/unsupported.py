@@ -1,4 +1,4 @@
-"""Python's syntax that is not read: what is said of it, and what to write in its place."""
+"""Unsupported Python syntax: the message, and the replacement to suggest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOREIGN = {
     ast.Lambda: ("a function definition is not supported", "write the expression itself"),
     ast.NamedExpr: (":= is not supported", "give it a line of its own"),
     ast.IfExp: ("if is not supported in an expression", "write torch.where(x > 0, a, b)"),
-    ast.BoolOp: ("and, or are not supported", "write (x > 0) & (x < 1)"),
+    ast.BoolOp: ("and/or are not supported", "write (x > 0) & (x < 1)"),
     ast.ListComp: ("a comprehension is not supported", "write it with tensors"),
     ast.SetComp: ("a comprehension is not supported", "write it with tensors"),
     ast.DictComp: ("a comprehension is not supported", "write it with tensors"),
@@ -32,8 +32,8 @@ STATEMENTS = {
     ast.If: ("if is not supported", "write torch.where(x > 0, a, b), or the case that you mean"),
     ast.Import: ("imports are not supported", "leave the line out: torch and F are known"),
     ast.ImportFrom: ("imports are not supported", "leave the line out: torch and F are known"),
-    ast.FunctionDef: ("a function is supported only around all other lines", LINES),
-    ast.With: ("with is supported only around all other lines", LINES),
+    ast.FunctionDef: ("a function is supported only if it contains all other lines", LINES),
+    ast.With: ("with is supported only if it contains all other lines", LINES),
     ast.ClassDef: ("a class is not supported", LINES),
     ast.Try: ("try is not supported", LINES),
     ast.Assert: ("assert is not supported", "leave the line out"),

@@ -1,5 +1,5 @@
-"""Sizes that are made of others, in the order in which they are tried, and the refusal of what a
-function needs to be equal though it was said to be different.
+"""Candidate relations between sizes, in the order they are tried, and the refusal of a function
+that needs sizes to be equal though the user named them differently.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from codegen.importing.subjects import Subject
 from codegen.importing.trace import quiet, untraceable
 from derive.language.errors import QuestionError
 
-MULTIPLES = (2, 3, 4, 8)  # of another size, that a size is tried to be
-NEAR = (-1, 1, -2, 2)  # more than another size
-MOST_WAYS = 600  # of which each is a run, if only of shapes
+MULTIPLES = (2, 3, 4, 8)  # of another size
+NEAR = (-1, 1, -2, 2)  # offsets from another size
+MOST_WAYS = 600  # each costs a run on meta tensors
 OF_VALUES = (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -36,8 +36,8 @@ OF_VALUES = (
 
 
 @dataclass(frozen=True)
-class Made:
-    """A size that is made of others, or this number."""
+class DependentSize:
+    """A size defined by an expression of others, or a number."""
 
     formula: Expr
 
@@ -45,47 +45,50 @@ class Made:
         return int(self.formula.subs({s: sizes[s.name] for s in self.formula.free_symbols}))
 
 
-Recipe = Mapping[str, Made]
+Recipe = Mapping[str, DependentSize]
 
 
 def with_made(sizes: Mapping[str, int], recipe: Recipe) -> dict[str, int]:
-    """These sizes, with what is made of them."""
+    """These sizes, with dependent sizes computed."""
     found = dict(sizes)
-    for _ in recipe:  # one may be made of another that is made
+    for _ in recipe:  # dependent sizes may depend on each other
         found |= {axis: size(found) for axis, size in recipe.items()}
     return found
 
 
-def ways(
+def candidate_relations(
     free: Sequence[str],
     axes: Sequence[str],
     arguments: Sequence[Argument],
     numbers: Collection[int],
 ) -> Iterator[Recipe]:
-    """None, then one of the ``free`` sizes that is made of others or one of the ``numbers``, then
-    two. That two sizes are equal, which they were not said to be, comes after what is no less
+    """Yield None, then one dependent size (an expression of others or one of ``numbers``), then
+    two. Equality of two sizes that the user named differently comes after everything equally
     simple.
     """
     known = [Integer(n) for n in sorted(numbers)]
     lengths = [length_of(axis) for axis in axes_of(arguments) if is_made(axis)]
-    fixed = [(axis, Made(n)) for axis in free for n in known]
+    fixed = [(axis, DependentSize(n)) for axis in free for n in known]
     fixed += _solved(free, lengths, known)
-    of_numbers = [(axis, Made(k * n)) for axis in free for n in known for k in MULTIPLES]
+    of_numbers = [(axis, DependentSize(k * n)) for axis in free for n in known for k in MULTIPLES]
     multiples, near = (
-        [(axis, Made(of(a, k))) for axis in free for k in each for a in axes if a != axis]
+        [(axis, DependentSize(of(a, k))) for axis in free for k in each for a in axes if a != axis]
         for of, each in ((_times, MULTIPLES), (_plus, NEAR))
     )
     others = {axis: [a for a in axes if a != axis] for axis in free}
     products = [
-        (axis, Made(Symbol(a) * Symbol(b)))
+        (axis, DependentSize(Symbol(a) * Symbol(b)))
         for axis in free
         for a, b in itertools.combinations_with_replacement(others[axis], 2)
     ]
     equal = [
-        (axis, Made(Symbol(a))) for axis in free for a in axes if axes.index(a) < axes.index(axis)
+        (axis, DependentSize(Symbol(a)))
+        for axis in free
+        for a in axes
+        if axes.index(a) < axes.index(axis)
     ]
     unnamed = [(axis, made) for axis, made in equal if not is_merged(axis, made)]
-    # a module's parameters have the sizes that they have; a literal size is the user's
+    # a module's parameters have fixed sizes; a literal size is the user's
     of_module = any(axis.startswith(GUESSED) for axis in axes)
     single = [*fixed * of_module, *multiples, *of_numbers, *products, *unnamed, *near]
     single += _solved(free, lengths, [*lengths, *(Symbol(a) for a in axes if a not in free)])
@@ -104,10 +107,10 @@ def ways(
 
 def _solved(
     free: Sequence[str], lengths: Sequence[Expr], others: Sequence[Expr]
-) -> list[tuple[str, Made]]:
-    """The sizes at which lengths that are made of them are others."""
+) -> list[tuple[str, DependentSize]]:
+    """Solve for sizes at which these lengths equal others."""
     return [
-        (str(name), Made(found))
+        (str(name), DependentSize(found))
         for length, other in itertools.product(lengths, others)
         for name in sorted(length.free_symbols - other.free_symbols, key=str)
         if str(name) in free
@@ -124,8 +127,8 @@ def _plus(axis: str, k: int) -> Expr:
     return k + Symbol(axis)
 
 
-def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
-    """Two of these, none of which is made of the other."""
+def _pairs(single: Sequence[tuple[str, DependentSize]]) -> Iterator[Recipe]:
+    """Pairs of independent relations."""
     for (a, one), (b, other) in itertools.combinations(single, 2):
         apart = Symbol(a) not in other.formula.free_symbols
         if a != b and apart and Symbol(b) not in one.formula.free_symbols:
@@ -133,18 +136,20 @@ def _pairs(single: Sequence[tuple[str, Made]]) -> Iterator[Recipe]:
 
 
 def _by_position(free: Sequence[str], arguments: Sequence[Argument]) -> Iterator[Recipe]:
-    """Axes that stand at the same place of all tensors, as torch broadcasts them, are equal."""
-    found: dict[str, Made] = {}
+    """Equate axes at the same broadcast position in all tensors."""
+    found: dict[str, DependentSize] = {}
     for place in range(max((a.rank for a in arguments), default=0)):
         there = [a.axes[-1 - place] for a in arguments if a.rank > place]
         there = list(dict.fromkeys(axis for axis in there if axis.isidentifier()))
-        found |= {a: Made(Symbol(there[0])) for a in there[1:] if a in free and a not in found}
+        found |= {
+            a: DependentSize(Symbol(there[0])) for a in there[1:] if a in free and a not in found
+        }
     if len(found) > 1:
         yield found
 
 
-def is_merged(axis: str, made: Made) -> bool:
-    """Whether an axis that the user named is another one of these, or a number."""
+def is_merged(axis: str, made: DependentSize) -> bool:
+    """Whether a relation merges an axis the user named with another one or a number."""
     if axis.startswith(GUESSED):
         return False
     return made.formula.is_Integer or (
@@ -152,8 +157,8 @@ def is_merged(axis: str, made: Made) -> bool:
     )
 
 
-class OnlyEqual(QuestionError):
-    """A function runs only where sizes are equal that were not said to be."""
+class SizesMustBeEqual(QuestionError):
+    """A function runs only if sizes are equal that the user named differently."""
 
     def __init__(
         self,
@@ -167,12 +172,12 @@ class OnlyEqual(QuestionError):
         self.raised = raised.problem
         super().__init__(
             f"{subject.name} runs only where {self.equal}; at other sizes: {raised.problem}",
-            f"mend that line, or, if they are one axis, say so: {said(arguments, merged)}",
+            f"fix that line, or, if they are one axis, say so: {said(arguments, merged)}",
             raised.place or subject.place,
         )
 
     def verdict(self, name: str) -> str:
-        """Of a Function that has a backward."""
+        """The same refusal for a Function that has a backward."""
         place = self.place
         return (
             f"wrong: the axes of {name}: it runs only where {self.equal}, line {place.line}\n"
@@ -182,7 +187,7 @@ class OnlyEqual(QuestionError):
 
 
 def said(arguments: Sequence[Argument], merged: Recipe) -> str:
-    """The axes as they are typed, with one name for those that are equal."""
+    """The axes as typed, with one name for equal ones."""
     names = {axis: str(made.formula) for axis, made in merged.items()}
     renamed = [NAME.sub(lambda m: names.get(m[0], m[0]), " ".join(a.axes)) for a in arguments]
     named = [" ".join(axis_said(axis, "") for axis in axes.split()) for axes in renamed]
@@ -192,9 +197,7 @@ def said(arguments: Sequence[Argument], merged: Recipe) -> str:
 
 
 def shaped(subject: Subject, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> None:
-    """Raises what the function raises at these sizes, as far as shapes alone tell, and computes
-    nothing.
-    """
+    """Run on meta tensors only, and raise what the function raises at these sizes."""
     try:
         with quiet(), FakeTensorMode(allow_non_fake_inputs=True), run_in_double():
             subject.module(arguments)(*(_empty(a, sizes) for a in arguments))

@@ -1,4 +1,4 @@
-"""A value laid along the axes of what it is the gradient of."""
+"""Lay a value out along the axes of the tensor whose gradient it is."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from derive.claims.reading.values import Dims, Space, TextValue, shape_text
 from derive.language.symbols import Tensor, axes_of
 
 
-def laid_on(
+def laid_out(
     space: Space, value: TextValue, of: Tensor, dims: Dims, columns: bool = False
 ) -> tuple[Expr, str]:
-    """``value`` along the axes of ``of``, whose gradient it is and which lies as ``dims``; where
-    examples are ``columns`` a vector may be one, too.
+    """``value`` along the axes of ``of``, whose layout is ``dims``; with ``columns`` (examples as
+    columns), a vector may be a column.
 
-    It may have leading dimensions of size 1, and lack axes: then it is broadcast, and a note says
-    so. Raises `Mismatch` where an axis is too many, or replaces another.
+    It may have leading dimensions of size 1, and lack axes; it is then broadcast, and a note says
+    so. Raises `Mismatch` if it has an extra axis or a wrong one.
     """
     if value.by_name:
         extra = axes_of(value.expression) - set(of.home)
@@ -42,7 +42,7 @@ def laid_on(
 
 
 def _beside(space: Space, value: TextValue, dims: Dims, of: Tensor):
-    """The dimensions of a value beside those of the gradient, from the right."""
+    """Pair the dimensions of a value with those of the gradient, from the right."""
     name, whole = f"d{of.name}", shape_text(dims)
     missing = len(dims) - len(value.dims)
     leading = value.dims[: max(-missing, 0)]

@@ -1,7 +1,7 @@
-"""Dictionaries and tuples of a pasted text: by which name each of their entries goes.
+"""Dictionaries and tuples of a pasted text: the name of each entry.
 
-``cache = {"A": A}`` holds ``A`` under "A"; what a dictionary that comes from outside holds goes by
-its keys. Entries of ``grads`` are gradients, whether the key says so or not.
+``cache = {"A": A}`` holds ``A`` under "A"; entries of a dictionary from outside are known by their
+keys. Entries of ``grads`` are gradients, whether the key says so or not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_none(node: ast.expr | None) -> bool:
 
 
 def placed_at(node: ast.AST, at: ast.AST) -> ast.AST:
-    """``node`` with all that is in it, at the place of ``at``."""
+    """``node`` and its children at the position of ``at``."""
     for new in ast.walk(node):
         if not hasattr(new, "lineno"):
             ast.copy_location(new, at)
@@ -34,7 +34,7 @@ def placed_at(node: ast.AST, at: ast.AST) -> ast.AST:
 
 
 def copied(node: ast.expr) -> ast.expr:
-    """The same names once more, to stand at another place."""
+    """A copy of an expression, to be placed elsewhere."""
     if isinstance(node, ast.Name):
         return ast.Name(node.id, ast.Load())
     if isinstance(node, ast.Tuple):
@@ -45,7 +45,9 @@ def copied(node: ast.expr) -> ast.expr:
 
 
 def key_of(node: ast.expr | None) -> str | None:
-    """``"W1"``, ``"W" + str(1)`` and ``f"W{1}"`` are W1; None for what is no text."""
+    """The constant key of ``"W1"``, ``"W" + str(1)`` or ``f"W{1}"``, here W1; None for any other
+    expression.
+    """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -68,7 +70,7 @@ def _digits(node: ast.expr) -> str | None:
 
 
 def shown_as_dictionary(node: ast.expr) -> dict[str, ast.expr] | None:
-    """The entries of ``{"A": a}`` and ``dict(A=a)`` as they are written; None for what is none."""
+    """The entries of ``{"A": a}`` or ``dict(A=a)`` as written; None for any other expression."""
     if isinstance(node, ast.Dict):
         keys = [key_of(key) for key in node.keys]
         values = node.values
@@ -78,7 +80,7 @@ def shown_as_dictionary(node: ast.expr) -> dict[str, ast.expr] | None:
     else:
         return None
     if None in keys:
-        raise Refusal("a key of this dictionary is not a text", 'write {"W1": W1, ...}', node)
+        raise Refusal("a key of this dictionary is not a string", 'write {"W1": W1, ...}', node)
     return dict(zip(keys, values, strict=True))
 
 
@@ -98,12 +100,12 @@ def with_entry(held: ast.Dict, key: str, value: ast.expr) -> None:
 
 
 def name_of_entry(place: str, key: str) -> str:
-    """What a new entry of a dictionary goes by: the gradient that it is, or what it stands in."""
+    """The name for a new dictionary entry: a gradient, or one made of dictionary and key."""
     if GRADIENT.fullmatch(key):
         return key
     return f"d{key}" if OF_GRADIENTS.fullmatch(place) else f'{place}["{key}"]'
 
 
 def is_cache(name: str) -> bool:
-    """Whether a name says that it is what a forward saved."""
+    """Whether a name is one for saved values of a forward."""
     return bool(CACHE.fullmatch(name))

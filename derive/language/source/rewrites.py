@@ -1,5 +1,5 @@
-"""Rewrites of calls that the notation does not have: of a function of torch's or numpy's, of a
-method of a tensor, of a module such as ``nn.Tanh()(x)``, of an undefined name.
+"""Rewrites of calls that the notation lacks: torch and numpy functions, tensor methods, modules
+such as ``nn.Tanh()(x)``, undefined names.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from derive.language.source.spellings import (
 
 RANDOM, CREATES, SIDE_BY_SIDE = (spellings[name] for name in ("rand", "tensor", "stack"))
 DERIVATIVE = spellings["diff"]
-OPERANDS = 2  # of a derivative: of what, and by what
+OPERANDS = 2  # of a derivative: function and variable
 ARRAYS = (CREATES, spellings["arange"], spellings["eye"])
-ALIKE = ("inplace", "training")  # arguments that change no value
+ALIKE = ("inplace", "training")  # arguments that do not change the value
 DRAWS = ("random", "numpy.random")
 
 
-def instead(call: ast.Call, function: object, reader: LineReader) -> str:
-    """The line, or the words where no line is known; '' for a call that the notation has.
-    ``function`` is `MISSING` for a method, and for an undefined name.
+def rewrite_of(call: ast.Call, function: object, reader: LineReader) -> str:
+    """The replacement line, or an explanation; '' for a call that the notation supports.
+    ``function`` is `MISSING` for a method or an undefined name.
     """
     call = as_plain(call)
     name = name_of(call, function)
@@ -70,14 +70,16 @@ def instead(call: ast.Call, function: object, reader: LineReader) -> str:
 
 
 def _gradient(of: ast.AST, by: ast.AST) -> str:
-    """The ``Gradient`` for torch's gradient of a sum, or SymPy's of each entry."""
+    """The ``Gradient`` equivalent to torch's gradient of a sum, or to SymPy's
+    entrywise derivative.
+    """
     each = by.elts if isinstance(by, (ast.List, ast.Tuple)) else [by]
     written = (f"Gradient({ast.unparse(of)}, {ast.unparse(x)})" for x in each)
     return f"write {' and '.join(written)}"
 
 
 def in_sympy(name: str, operands: str, reader: LineReader) -> str:
-    """The call of a function of SymPy's, and its import where that is missing."""
+    """The equivalent SymPy call, with its import if missing."""
     known = package_of(reader.value_of(name)) == "sympy"
     return f"write {name}({operands})" + ("" if known else f", with: from sympy import {name}")
 
@@ -106,7 +108,7 @@ def as_plain(call: ast.Call) -> ast.Call:
         else ast.Attribute(inner.func.value, snake, ast.Load())
     )
     parameters = [a for a in inner.args if isinstance(getattr(a, "value", None), float)]
-    dims = inner.args if goes_along(snake) else parameters  # others are sizes
+    dims = inner.args if goes_along(snake) else parameters  # other parameters are sizes
     return ast.Call(function, [*call.args, *dims], [*call.keywords, *inner.keywords])
 
 
@@ -118,7 +120,7 @@ def name_of(call: ast.Call, function: object) -> str:
 
 
 def works_on(function: object) -> str:
-    """The reason why a library's function cannot be called with tensors."""
+    """Why a library function cannot be called with tensors."""
     package = package_of(function)
     if package == "sympy":
         return "that works on how a formula is written, and a statement is a name in it"
@@ -128,7 +130,7 @@ def works_on(function: object) -> str:
 
 
 def works_on_numbers(node: ast.Call, function: object, reader: LineReader) -> bool:
-    """Whether a function of numbers alone is called with formulas, alone or in a list."""
+    """Whether a function for plain numbers is called with formulas, directly or in a list."""
     if makes_formulas(function, reader.body.file):
         return False
     package = package_of(function)
@@ -139,8 +141,8 @@ def works_on_numbers(node: ast.Call, function: object, reader: LineReader) -> bo
 
 
 def no_formula(function: object, call: ast.Call, reader: LineReader) -> tuple[str, str] | None:
-    """The problem and the remedy for a library call without mathematics: it draws a number, or
-    makes an array. None for any other call.
+    """The problem and remedy for a library call without mathematics, which draws a number or makes
+    an array. None for any other call.
     """
     if function is MISSING or not is_library(function, reader.body.file):
         return None
