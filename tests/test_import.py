@@ -389,9 +389,19 @@ def running(x, mean, avg):
     ("name", "axes", "options", "said"),
     [
         ("scaled", "x: N C", "temperature=0.07, how=sum", "temperature = Scalar(0.07)"),
-        ("Normed", "x: N C", "dim=8, k=2.5", "bn.running_var, bn.num_batches_tracked: no part"),
+        (
+            "Normed",
+            "x: N C",
+            "dim=8, k=2.5",
+            "bn.running_var, bn.num_batches_tracked; the forward has no state",
+        ),
         ("evaluated", "x: N C", "", "bn_running_var = Given("),
-        ("running", "x: N C, mean: C given, avg: C given", "", "writes into avg: no part"),
+        (
+            "running",
+            "x: N C, mean: C given, avg: C given",
+            "",
+            "writes into avg; the forward has no state",
+        ),
     ],
 )
 def test_numbers_are_given_and_what_is_written_is_said(tmp_path, name, axes, options, said):
