@@ -529,7 +529,7 @@ STAYS = "# {} stays {}: line {} of floats.py needs its value."
         ("by_numpy", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 42)]),
         ("close", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 46)]),
         ("typed", "x: N C", ["y = 2 * x", STAYS.format("a", 2.0, 50)]),
-        ("keyed", "x: N C", ["y = 3 * x", "# a stays 2.0: what is computed with it was not"]),
+        ("keyed", "x: N C", ["y = 3 * x", "# a stays 2.0: a value computed from it was not"]),
         (
             "Attributes",
             "x: N C",
