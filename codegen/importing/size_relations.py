@@ -81,12 +81,7 @@ def candidate_relations(
         for axis in free
         for a, b in itertools.combinations_with_replacement(others[axis], 2)
     ]
-    equal = [
-        (axis, DependentSize(Symbol(a)))
-        for axis in free
-        for a in axes
-        if axes.index(a) < axes.index(axis)
-    ]
+    equal = [(axis, DependentSize(Symbol(a))) for axis in free for a in axes[: axes.index(axis)]]
     unnamed = [(axis, made) for axis, made in equal if not is_merged(axis, made)]
     # a module's parameters have fixed sizes; a literal size is the user's
     of_module = any(axis.startswith(GUESSED) for axis in axes)

@@ -101,8 +101,8 @@ def one_hot(index: Tensor, count: int, dtype: torch.dtype) -> Tensor:
 
 
 def uncast(tensor: Tensor) -> torch.autocast:
-    """A context without autocast, which would change the dtype of matrix products; no-op for a meta
-    tensor.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 

@@ -65,7 +65,9 @@ class Shapes:
         return {axis.name: Integer(1) for axis, axes in self.bound.items() if not axes}
 
     def same(self, claimed: Expr, other: Shapes, also: Expr) -> bool:
-        """Whether the claim is the same in other shapes; None if the text created axes."""
+        """Whether the claim is the same in other shapes; False if that is undecided because the
+        text created axes.
+        """
         bound = _for_all(self.definition, other.bound)
         sizes = {_flat(axis): Mul(*axes) for axis, axes in other.bound.items()}
         try:

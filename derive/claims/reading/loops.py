@@ -190,8 +190,7 @@ def written_at(
     """``x`` after all rounds have written or added ``value`` at ``x[items]``."""
     space = loops.space
     space.by_position = True
-    items = _by_dimension(x, items)
-    own = list(range(len(x.dims)))
+    items, own = _by_dimension(x, items), list(range(len(x.dims)))
     kept = [label for label, item in zip(own, items, strict=True) if isinstance(item, str)]
     if len(value.dims) > len(kept):
         raise Mismatch(
@@ -204,9 +203,7 @@ def written_at(
     for label, item in zip(own, items, strict=True):
         if isinstance(item, str):
             if x.dims[label] is None and chosen[label] is not None:
-                raise Mismatch(
-                    f"{value.shape} cannot be written into shape {x.shape}", "sum it first"
-                )
+                raise Mismatch(f"{value.shape} cannot be written into {x.shape}", "sum it first")
             continue
         axis = _place_in(space, chosen[label], item)
         if item.kind == INDEX:

@@ -44,7 +44,7 @@ def spoken(lines: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _is_silent(line: ast.stmt) -> bool:
-    """A docstring, ``print(...)``, ``raise``, or ``if __name__ == "__main__":``."""
+    """Whether it is a docstring, ``print(...)``, ``raise`` or ``if __name__ == "__main__":``."""
     if isinstance(line, ast.If):
         return any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(line.test))
     value = line.value if isinstance(line, ast.Expr) else None

@@ -214,7 +214,7 @@ class Space:
         return self.rounded(length)
 
     def _divides(self, multiples: Mapping[Axis, int] | None) -> bool:
-        """Assume from here on that sizes are multiples, if any are given."""
+        """Assume from here on that sizes are multiples; False if none are given."""
         self._check_blocks(multiples or ())
         if not {*(multiples or ())} <= {*self.definition.axes}:
             return False

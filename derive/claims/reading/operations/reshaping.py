@@ -98,7 +98,7 @@ class _Dims:
         self.x = replace(relaid(self.x, dims), expression=e, extent=self.x.extent.inside())
 
     def split(self, size: Expr) -> bool:
-        """Split the next axis, if it has parts of this size."""
+        """Split the next axis; False if it has no parts of this size."""
         if not self.left:
             return False
         space, x, place, axis = self.space, self.x, self.done, self.left[0]
