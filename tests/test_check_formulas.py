@@ -297,13 +297,14 @@ def test_the_label_is_confirmed_numerically(formula):
 
 
 def sample_and_rest(formulas):
-    """Every other formula that is right, and that is wrong, of every gradient; the rest is for
-    ``make test-thorough``.
+    """Every fourth formula that is right, and that is wrong, of every gradient; every other one is
+    for ``make test-all``, the rest for ``make test-thorough``.
     """
     met = Counter()
     for formula in formulas:
         kind = formula.forward, formula.of, formula.right
-        yield pytest.param(formula, marks=pytest.mark.thorough) if met[kind] % 2 else formula
+        slow = pytest.mark.thorough if met[kind] % 2 else pytest.mark.slow
+        yield pytest.param(formula, marks=slow) if met[kind] % 4 else formula
         met[kind] += 1
 
 

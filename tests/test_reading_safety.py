@@ -334,7 +334,7 @@ def calls(draw):
     return form.format(call=call, index=index, name=name, arguments=arguments)
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @example("torch.full(0, 0, 'nc,nc->n')")
 @example("binary_cross_entropy(n, 0)")
 @given(calls())
