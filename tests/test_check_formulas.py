@@ -181,7 +181,7 @@ def values(forward: str, n: int, c: int) -> dict[str, Tensor | float]:
 
 
 def in_torch(formula: Formula, n: int, c: int) -> Tensor:
-    """What torch says, where a number times a one-hot is of float64 too."""
+    """Evaluate in torch, where a number times a one-hot is float64 too."""
     known = values(formula.forward, n, c)
     named = {own: known[name] for own, name in formula.let.items()}
     tools = {"torch": torch, "F": F, "n": n, "N": n, "C": c}
@@ -193,7 +193,7 @@ def in_torch(formula: Formula, n: int, c: int) -> Tensor:
 
 
 def by_name(formula: Formula, n: int, c: int) -> Tensor:
-    """What the notation says: every tensor has both dimensions, of size 1 without the axis."""
+    """Shapes of the notation: every tensor has both dimensions, of size 1 without the axis."""
     known = values(formula.forward, n, c)
     layouts = layouts_of(FORWARDS[formula.forward].definition)
 

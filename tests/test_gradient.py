@@ -32,7 +32,7 @@ def definition_of(folder, *lines):
 
 
 def made(reference, folder):
-    """What is generated and torch's, of the inputs that have a gradient, and these."""
+    """The generated function, torch's, and the inputs that have a gradient."""
     body, inputs = FORWARDS[reference]
     name = reference.__name__.title().replace("_", "")
     function, _, result = generated(forward_file(folder, name, IMPORTS + body), folder)

@@ -1,4 +1,4 @@
-"""What people paste is read as it stands: nothing is stripped by hand, and nothing of it is run."""
+"""Pasted code is read as it stands: nothing is stripped by hand, and nothing is run."""
 
 import pytest
 from sampling import every

@@ -148,7 +148,7 @@ CONVOLUTIONS = [
 
 
 def as_torch(definition, text):
-    """What is read, in numbers, and the names of the mathematics as torch has them."""
+    """The value of the text that is read, and the tensors of the forward by name."""
     torch.manual_seed(1)
     sizes = {"N": 2, "E": 6, "T": 7, "C": 4, "D": 3, "K": 2}
     sizes = definition.sizes_from({a: sizes[a.name] for a in definition.independent_axes})

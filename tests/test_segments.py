@@ -1,4 +1,4 @@
-"""What is read and added up by label: equal to torch's own index operations, proved for every size,
+"""Gathers and sums by label: equal to torch's own index operations, proved for every size,
 safe where the segments are far apart, and without a one-hot of full size.
 """
 

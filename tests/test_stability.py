@@ -337,7 +337,7 @@ def test_a_line_that_is_not_proved_equal_stays_as_it_is(made, monkeypatch):
 
 @pytest.mark.parametrize("name", every(2, FORWARDS))
 def test_every_value_is_its_factor_times_its_exponential(made, name):
-    """What the rewriting relies on, proved of each value by itself."""
+    """The rewriting relies on it; proved of each value by itself."""
     from sympy import exp
 
     from derive.proof.proving.line_proof import in_statements_and_peaks, vanishes
@@ -397,7 +397,7 @@ def test_quotients_of_what_is_too_small_are_found(quotient, tmp_path):
 
 
 def test_a_choice_by_something_else_is_no_bound(tmp_path):
-    """What is subtracted may be the smaller of the two here."""
+    """The value that is subtracted may be the smaller one here."""
     body = (
         "    z = Input(N, C)\n    w = Input(N, C)\n    k = Given(N)\n"
         "    d = z - Piecewise((z, k > 0), (w, True))\n    p = exp(d) / Sum(exp(d), C)\n"
