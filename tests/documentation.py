@@ -49,7 +49,7 @@ FILE = re.compile(r"# ([\w/]+\.py)\n")
 
 @dataclass(frozen=True)
 class Example:
-    """What stands between two fences, and from where to where in the text of its page."""
+    """The text between two fences, and its span in the page."""
 
     language: str
     text: str
@@ -68,7 +68,7 @@ class Example:
 
     @property
     def parts(self) -> list[str]:
-        """What stands between ``# ...``."""
+        """The pieces between ``# ...``."""
         return re.split(r"^ *# \.\.\.\n", self.body, flags=re.M)
 
     @property
@@ -99,7 +99,7 @@ def answered(page: str, folder: Path) -> Iterator[tuple[Example, str]]:
 
 
 def printed(command: str, folder: Path) -> str:
-    """What a command prints: ``gradform`` in this process, where a pipe does the rest."""
+    """The output of a command: ``gradform`` runs in this process, a pipe in a shell."""
     first, _, rest = command.partition(" | ")
     program, *arguments = shlex.split(first)
     if program != "gradform":
@@ -133,7 +133,7 @@ def program_of(page: str) -> str:
 
 
 def ran(program: str, folder: Path) -> str:
-    """What it said when it failed; nothing where it did not."""
+    """The error output if it failed, else nothing."""
     (folder / "program_of_the_page.py").write_text(program)
     program = [sys.executable, "program_of_the_page.py"]
     run = _run(program, folder, run=warm.run)
@@ -141,7 +141,7 @@ def ran(program: str, folder: Path) -> str:
 
 
 def conversed(page: str, folder: Path) -> str:
-    """What is wrong in the answers of Python on a page; nothing where nothing is."""
+    """Differences from the answers of Python that a page shows."""
     said: list[str] = []
     test = doctest.DocTestParser().get_doctest(
         "\n".join(e.text for e in examples(page) if e.language == "pycon"), {}, "page", None, 0
@@ -186,6 +186,6 @@ def links(page: str) -> list[str]:
 
 
 def anchors(page: str) -> set[str]:
-    """What a link may name on a page: its headings, as they are spelt in an address."""
+    """Anchors of a page: its headings as an address has them."""
     headings = re.findall(r"^#+ (.+)$", FENCED.sub("", page), re.M)
     return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}

@@ -60,3 +60,15 @@ def sampled(values: Iterable, named: Callable[[object], str] = str) -> list:
         pytest.param(value, marks=pytest.mark.slow) if named(value) in left else value
         for value in values
     ]
+
+
+def every(count: int, cases: Iterable) -> list:
+    """Parameters, of which every ``count``-th is in the suite and the others in ``make test-all``:
+    for tables whose cases take seconds and mostly the same rules.
+    """
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else [case]), marks=pytest.mark.slow)
+        if i % count
+        else case
+        for i, case in enumerate(cases)
+    ]

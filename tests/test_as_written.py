@@ -1,4 +1,4 @@
-"""What is emitted is what the class body says: it is run once more with numbers, and a forward that
+"""Emitted code does what the class body says: it is run again with numbers, and a forward that
 was taken for another one is refused. What is read inside of what is read comes out right.
 """
 
@@ -55,7 +55,7 @@ def read(folder, *lines: str):
 
 
 def arguments(definition):
-    """What `difference_from_body` asks of a program, without one."""
+    """The parts of a program that `difference_from_body` reads."""
     labels = [
         (tensor.name, hot.axis.name)
         for s in definition.statements

@@ -181,7 +181,7 @@ def values(forward: str, n: int, c: int) -> dict[str, Tensor | float]:
 
 
 def in_torch(formula: Formula, n: int, c: int) -> Tensor:
-    """What torch says, where a number times a one-hot is of float64 too."""
+    """Evaluate in torch, where a number times a one-hot is float64 too."""
     known = values(formula.forward, n, c)
     named = {own: known[name] for own, name in formula.let.items()}
     tools = {"torch": torch, "F": F, "n": n, "N": n, "C": c}
@@ -193,7 +193,7 @@ def in_torch(formula: Formula, n: int, c: int) -> Tensor:
 
 
 def by_name(formula: Formula, n: int, c: int) -> Tensor:
-    """What the notation says: every tensor has both dimensions, of size 1 without the axis."""
+    """Shapes of the notation: every tensor has both dimensions, of size 1 without the axis."""
     known = values(formula.forward, n, c)
     layouts = layouts_of(FORWARDS[formula.forward].definition)
 
@@ -297,13 +297,14 @@ def test_the_label_is_confirmed_numerically(formula):
 
 
 def sample_and_rest(formulas):
-    """Every other formula that is right, and that is wrong, of every gradient; the rest is for
-    ``make test-thorough``.
+    """Every fourth formula that is right, and that is wrong, of every gradient; every other one is
+    for ``make test-all``, the rest for ``make test-thorough``.
     """
     met = Counter()
     for formula in formulas:
         kind = formula.forward, formula.of, formula.right
-        yield pytest.param(formula, marks=pytest.mark.thorough) if met[kind] % 2 else formula
+        slow = pytest.mark.thorough if met[kind] % 2 else pytest.mark.slow
+        yield pytest.param(formula, marks=slow) if met[kind] % 4 else formula
         met[kind] += 1
 
 

@@ -239,7 +239,7 @@ def test_the_comparison_sees_every_gradient(old, new, monkeypatch):
 
 
 def of_batch_norm():
-    """What its module prints."""
+    """The text of its module."""
     forward = forward_from("batch_norm")
     outside = outside_of(forward.definition)
     return written(forward, outside, derive.derive(forward))[0]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 import derive
 import gradform
@@ -24,10 +25,10 @@ class Centred(Forward):
 """
 
 
-def said(program: str, folder: Path, *path: Path) -> str:
-    """What a fresh Python prints that is run in ``folder``, with these folders to import from."""
+def said(program: str, folder: Path, *path: Path, run=warm.run) -> str:
+    """The output of a program run in ``folder``, with these folders to import from."""
     places = os.pathsep.join(map(str, (*path, ROOT)))
-    done = subprocess.run(
+    done = run(
         [sys.executable, *([] if program.startswith("-") else ["-c"]), *program.split("\0")],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": places},
@@ -54,7 +55,8 @@ def test_its_import_is_light_and_a_star_brings_no_torch(tmp_path):
         "import sys, gradform; heavy = {'sympy', 'torch', 'numpy', 'rich', 'jinja2'};"
         "print(heavy & {*sys.modules}); from gradform import *; print('torch' in sys.modules, Sum)"
     )
-    assert said(program, tmp_path) == "set()\nFalse <class 'derive.language.nodes.Sum'>\n"
+    found = said(program, tmp_path, run=subprocess.run)
+    assert found == "set()\nFalse <class 'derive.language.nodes.Sum'>\n"
 
 
 def test_it_is_a_command(tmp_path):

@@ -68,7 +68,7 @@ def lines(text: str) -> list[str]:
     ids=lambda part: part if part in SAMPLE else "",
 )
 def test_a_sample_is_read(file, name, axes):
-    """What is compared at the end is the function itself, at several sizes."""
+    """The function itself is compared at the end, at several sizes."""
     agreement = of(file, name, axes).agreement
     assert agreement.values <= 1e-12 and agreement.gradients <= 1e-10
     assert len(agreement.sizes) > 1

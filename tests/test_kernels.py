@@ -258,7 +258,7 @@ def test_transforms_and_tensors_without_data():
 
 @pytest.fixture
 def given(monkeypatch):
-    """What kernels were called with, by their names."""
+    """Arguments of the kernels that were called, by name."""
     found, call = [], _running.Kernel.__call__
 
     def seen(kernel, *arguments):

@@ -56,7 +56,7 @@ def started(program: str, folder: Path, cache: Path) -> subprocess.Popen:
 
 
 def run(program: str, folder: Path, cache: Path):
-    """What a process prints as JSON; a failure with what it says where it does not end well."""
+    """The JSON that a process prints; if it fails, its error output."""
     process = started(program, folder, cache)
     out, said = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, (process.returncode, said)

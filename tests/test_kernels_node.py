@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def launchers(name: str = "") -> list:
-    """What asks for a node: of all Functions, or of a module's."""
+    """Launchers that use a node: of all Functions, or of one module."""
     found = []
     for module, served in kernels._served.items():
         for own, _ in served.places.values() if name in ("", module) else ():

@@ -595,6 +595,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow  # three processes that start cold, and two more
 def test_two_processes_derive_at_once_and_a_third_one_imports_no_sympy(tmp_path):
     """And a process that is spawned finds the function by its name."""
     (tmp_path / "program.py").write_text(PROGRAM)

@@ -743,7 +743,7 @@ def test_a_resumed_run_can_go_to_another_folder(tmp_path, monkeypatch, capsys, w
 
 
 class Payload:
-    """What a pickle may hold: a call that is made when it is read."""
+    """A pickle with a call that is made when it is read."""
 
     def __init__(self, file):
         self.file = file

@@ -7,7 +7,6 @@ runs them and writes the new outputs into the files.
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +14,7 @@ from unittest.mock import patch
 
 import nbformat
 import pytest
+import warm
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,7 +126,7 @@ def test_the_file_holds_nothing_of_the_machine_that_wrote_it(file, stored):
 @pytest.mark.parametrize("folder", (ROOT, ROOT / "examples"), ids=("root", "examples"))
 def test_the_first_cell_finds_the_root_from(folder, stored):
     source = code_cells(stored)[0].source + "\nprint(root)"
-    ran = subprocess.run(
+    ran = warm.run(
         [sys.executable, "-P", "-c", source],
         cwd=folder,
         capture_output=True,

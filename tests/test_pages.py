@@ -46,7 +46,7 @@ def parsed(text: str) -> ElementTree.Element:
 
 
 class Tags(HTMLParser):
-    """What a browser reads: the elements with their attributes, and those left open."""
+    """The elements of a page with their attributes, and those left open."""
 
     EMPTY = ("meta", "link")
 

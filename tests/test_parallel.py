@@ -92,7 +92,7 @@ def test_a_few_forwards_need_no_other_process(tmp_path, monkeypatch):
 
 
 def test_processes_are_handed_little(tmp_path, monkeypatch):
-    """What a pipe does not hold at once would keep a pool from ending after an error."""
+    """More than a pipe holds would keep a pool from ending after an error."""
     sizes = []
 
     class Here:

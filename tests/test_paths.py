@@ -1,4 +1,4 @@
-"""What arrives on the paths to a tensor adds up to its gradient: evaluated on random rationals."""
+"""Contributions on all paths to a tensor add up to its gradient, on random rationals."""
 
 import pytest
 from evaluate import Numbers, close

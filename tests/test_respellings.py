@@ -45,6 +45,7 @@ def test_the_record_is_one_of_these_forwards_spellings_and_counts():
         assert ERROR in RECORD[name] or list(RECORD[name]) == FIELDS, f"{name}: {ANEW}"
 
 
+@pytest.mark.slow
 def test_no_count_of_the_gallery_is_worse():
     for forward in list_forwards():
         found = counts(forward.definition, proving=False)

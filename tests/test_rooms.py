@@ -131,7 +131,7 @@ def test_a_room_says_what_comes_in_and_what_goes_out():
 
 
 def _imported_with(module: str) -> set[str]:
-    """What a fresh Python has imported after it imported a module."""
+    """Packages that a fresh Python has imported after it imported a module."""
     code = f"import sys, derive, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {*found.stdout.split()}

@@ -25,12 +25,12 @@ from codegen.schedule.flattening import flat
 from codegen.schedule.merging import merged
 from codegen.schedule.nodes import Array, Flat, LibraryNode, Node
 from codegen.schedule.planning import planned
+from codegen.schedule.shape import shape_of
+from codegen.schedule.walks import parts_of
 from codegen.targets.cpp.kernels import kernels_of
 from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.triton.alive import alive
-from codegen.targets.triton.shape import shape_of
 from codegen.targets.triton.values import Values, inlined_in
-from codegen.targets.triton.walking import parts_of
 from derive import derive
 from derive.language.notation.library import as_forward
 

@@ -1,4 +1,4 @@
-"""What `show` prints: the record that was proved, in the order in which a person reads it."""
+"""The output of `show`: the record that was proved, in the order in which a person reads it."""
 
 import os
 import re
@@ -238,7 +238,7 @@ def test_lines_that_are_not_those_of_the_module_are_not_shown(capsys, monkeypatc
 
 
 def test_what_has_passed_before_is_not_compared_again(tmp_path, capsys, monkeypatch):
-    """What comes with gradform, and what is in the cache; all else is compared."""
+    """Forwards of the gallery, and cached ones; all others are compared."""
     compared, right = [], codegen.driver.lean.lean_tried
 
     def comparing(forward, *of):

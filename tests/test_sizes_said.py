@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from sampling import every
 from torch.autograd import Function
 
 from codegen.backwards.checking import check_function
@@ -94,7 +95,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize(
-    ("function", "axes"), ACCEPTED, ids=lambda part: getattr(part, "__name__", part)
+    ("function", "axes"), every(2, ACCEPTED), ids=lambda part: getattr(part, "__name__", part)
 )
 def test_an_expression_is_one_axis_of_that_size(function, axes):
     found = imported(function, axes)

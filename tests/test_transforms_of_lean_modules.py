@@ -106,6 +106,7 @@ def test_compiled_it_is_what_it_was(name):
 
 
 @everything
+@pytest.mark.slow
 def test_it_is_compiled_twice_for_all_lengths(name):
     """Once for the first, and once for all others."""
     lean = Lean(name)

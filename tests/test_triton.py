@@ -32,7 +32,7 @@ def test_the_command_compares_what_it_writes(tmp_path):
 
 
 def run(file: str, chosen: str, **variables: str) -> str:
-    """What pytest says of some tests that only `make test-triton` runs as a whole."""
+    """Run some of the tests of `make test-triton`; returns pytest's output."""
     command = [sys.executable, "-m", "pytest", "-m", "triton", f"tests/{file}", "-k", chosen]
     known = {n: v for n, v in os.environ.items() if n != "GRADFORM_TARGET"}
     done = subprocess.run(

@@ -235,7 +235,7 @@ class Watcher:
             self.lines.append(line.rstrip("\n"))
 
     def until(self, words: str) -> list[str]:
-        """What it says up to a line with ``words``; that is then forgotten."""
+        """Return and forget its output up to a line with ``words``."""
         end = time.monotonic() + LONGEST
         while time.monotonic() < end:
             for i, line in enumerate(self.lines):

@@ -1,4 +1,4 @@
-"""What pip installs is whole, and works away from the repository: the archive of the sources is
+"""The installed package is whole, and works away from the repository: the archive of the sources is
 built, the wheel from it, and that is installed where nothing else is but what gradform needs.
 """
 

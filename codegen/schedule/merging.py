@@ -50,6 +50,11 @@ class JoinedAxes:
         return replace(e, args=tuple(arg.replaced(self.changed) for arg in args))
 
 
+def short(axis: str) -> str:
+    """A merged axis, N*C, as one word."""
+    return axis.replace("*", "")
+
+
 def is_met(e: Element, axes: Axes, pair: Pair) -> bool:
     """True if an entry of an array with both axes is read at the current indices of both."""
     at = axes.index(pair[0])

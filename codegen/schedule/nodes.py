@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codegen.program.values import Value
-from codegen.schedule.elements import Axes, Element
+from codegen.schedule.elements import Axes, Element, index
 from derive.language.notation.layout import Layout
 
 
@@ -30,6 +30,11 @@ class Node:
     @property
     def reads(self) -> frozenset[str]:
         return frozenset(e.name for e in self.value.entries)
+
+
+def own(node: Node) -> Element:
+    """The value of a node at its own place."""
+    return Element("entry", tuple(map(index, node.axes)), node.name)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ BY_HAND: dict[tuple[str, str], Changes] = {
     ),
     ("derive.proof.zero.exact", "ZeroTest._reduced"): (
         ("and s.group not in groups", ""),
-        ("powers[i] % 2 if s in self.signs else 1", "1"),
+        ("powers[i] % 2 if s in self.met.signs else 1", "1"),
     ),
     ("derive.proof.zero.cases", "vanishes_by_cases"): (
         ("return False  # a case", "pass  # a case"),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from codegen.schedule.merging import short
 from codegen.schedule.nodes import Flat
 
 
@@ -25,11 +26,6 @@ class Taken:
         plain = name.rstrip("_")
         taken = plain in self.words or plain.startswith(self.prefixes)
         return f"{name}_" if taken or plain.endswith(self.suffixes) else name
-
-
-def short(axis: str) -> str:
-    """A merged axis, N*C, as one word."""
-    return axis.replace("*", "")
 
 
 def with_joined(codes: Mapping[str, str], flat: Flat) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from codegen.schedule.elements import Element, axes_in, is_whole
 from codegen.schedule.nodes import Node
 from codegen.schedule.plan import Sweep
-from codegen.targets.triton.shape import Shape
+from codegen.schedule.shape import Shape
 from codegen.targets.triton.values import Values
 
 WITHOUT_REDUCTION = 2 / 3  # of the values alive: compilers compute some of them entry by entry

@@ -8,28 +8,24 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element, is_whole, scalars_of
 from codegen.schedule.inlining import needed
-from codegen.schedule.moments import in_one_pass
+from codegen.schedule.merging import short
 from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.schedule.plan import Sweep
-from codegen.schedule.planning import planned
+from codegen.schedule.shape import Shape, shape_of
+from codegen.schedule.walks import Walk, planned_for_gpu, walks
 from codegen.targets.tables import kernel as tables
 from codegen.targets.tables.kernel import Computed
-from codegen.targets.tables.names import short, with_joined
+from codegen.targets.tables.names import with_joined
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.wrapping import wrapped
 from codegen.targets.triton.alive import alive
-from codegen.targets.triton.apart import apart
 from codegen.targets.triton.expressions import TritonExpressions, named
-from codegen.targets.triton.gathered import gathered
-from codegen.targets.triton.names import TritonNames
+from codegen.targets.triton.names import TritonNames, block_of
 from codegen.targets.triton.scopes import INDENT
-from codegen.targets.triton.shape import Shape, shape_of
 from codegen.targets.triton.sweeps import Sweeps
 from codegen.targets.triton.values import Values, inlined_in
-from codegen.targets.triton.walking import Walk, walks
 
 CONSTANTS = ("REAL", "ALIGN", "ROWS", "BLOCK")
 CONDITIONS = ("compare", "and", "or", "not")
@@ -84,7 +80,7 @@ def kernels_of(
 
 class _Kernels:
     def __init__(self, name: str, flat: Flat, codes: Mapping[str, str], left_out: Sequence[str]):
-        self.plan = gathered(apart(planned(in_one_pass(flat, GPU), GPU)))
+        self.plan = planned_for_gpu(flat)
         self.name, self.flat, self.left_out = name, self.plan.flat, left_out
         self.codes = with_joined(codes, self.flat)
         self.inlined = inlined_in(self.flat, self.plan)
@@ -204,7 +200,9 @@ class _Kernels:
         given = [a for a in dict.fromkeys((*arrays, *sizes, *numbers)) if a in used]
         blocks = [c for c in CONSTANTS if c in used]
         blocks += [
-            block for block in map(shape.block, shape.inner) if block in used and block != "BLOCK"
+            block
+            for block in (block_of(shape, a) for a in shape.inner)
+            if block in used and block != "BLOCK"
         ]
         return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from codegen.schedule.merging import short
+from codegen.schedule.shape import Shape
 from codegen.targets.tables import names
 from codegen.targets.triton.vocabulary import TRITON
 
@@ -26,3 +28,9 @@ class TritonNames(names.Names):
         """
         plain = name.rstrip("_")
         return TRITON.named(plain if self.plain[plain] < 2 else name)
+
+
+def block_of(shape: Shape, axis: str) -> str:
+    """The name of the block size along an inner axis."""
+    one = shape.chunked or len(shape.inner) == 1
+    return "BLOCK" if one else f"BLOCK_{short(axis)}"

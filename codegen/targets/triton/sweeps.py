@@ -13,14 +13,14 @@ from dataclasses import replace
 from itertools import chain
 
 from codegen.schedule.elements import ZERO, Axes, Element, index, is_number
-from codegen.schedule.nodes import Node
+from codegen.schedule.merging import short
+from codegen.schedule.nodes import Node, own
 from codegen.schedule.plan import Nest, Sweep
-from codegen.targets.tables.names import short
+from codegen.schedule.shape import Shape
 from codegen.targets.triton.expressions import TritonExpressions, is_known_before, named
-from codegen.targets.triton.names import TritonNames
+from codegen.targets.triton.names import TritonNames, block_of
 from codegen.targets.triton.scopes import INDENT, Scopes
-from codegen.targets.triton.shape import Shape
-from codegen.targets.triton.values import Values, own
+from codegen.targets.triton.values import Values
 
 REDUCED = {"sum": "total", "max": "largest"}  # functions that reduce a block along an axis
 MOST_ALONE = 3  # see `Sweeps.apart`
@@ -90,7 +90,7 @@ class Sweeps(TritonExpressions):
             return self.scopes.variable(name, name, [axis], lambda: self.part_of_kept(axis))
         if axis in shape.rows:
             return self.scopes.variable(name, name, shape.rows, lambda: self.part_of_row(axis))
-        block, first = shape.block(axis), ""
+        block, first = block_of(shape, axis), ""
         if axis == shape.tile:
             walked = shape.looped and not shape.rows
             program = f"tl.program_id({int(bool(shape.rows))}).to(tl.int64)"
@@ -293,7 +293,9 @@ class Sweeps(TritonExpressions):
         if self.shape.chunked:
             return f"for {self.row_name()} in range(program, {self.count()}, {programs}):"
         rows, tile = self.shape.rows, self.shape.tile
-        block, stop = ("ROWS", self.count()) if rows else (self.shape.block(tile), self.size(tile))
+        block, stop = (
+            ("ROWS", self.count()) if rows else (block_of(self.shape, tile), self.size(tile))
+        )
         return f"for start in range(program * {block}, {stop}, {programs} * {block}):"
 
     def body(self) -> None:
@@ -376,7 +378,7 @@ class Sweeps(TritonExpressions):
         shape = self.shape
         lengths = ["ROWS" if {*node.space} & {*shape.rows} else "1"] * shape.several
         lengths += [
-            shape.block(a) if a in {*node.space} - {*self.within(node)} else "1"
+            block_of(shape, a) if a in {*node.space} - {*self.within(node)} else "1"
             for a in shape.inner
         ]
         lengths = [length for length in lengths if length != "1" or not shape.chunked]

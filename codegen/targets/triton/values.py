@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 
-from codegen.schedule.elements import ZERO, Element, axes_in, index, is_number, with_indices
-from codegen.schedule.nodes import Flat, Node
+from codegen.schedule.elements import ZERO, Element, axes_in, is_number, with_indices
+from codegen.schedule.nodes import Flat, Node, own
 from codegen.schedule.plan import Plan, Sweep
 from derive.language.errors import QuestionError
 
@@ -48,11 +48,6 @@ def simplified(e: Element) -> Element:
         return simplified(part.args[1])
 
     return e.replaced(change)
-
-
-def own(node: Node) -> Element:
-    """The value of a node at its own place."""
-    return Element("entry", tuple(map(index, node.axes)), node.name)
 
 
 def _along(test: Element, axes: frozenset[str]) -> Iterator[Element]:

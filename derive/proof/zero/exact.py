@@ -59,14 +59,14 @@ def symbols_of(e: Expr) -> set[Symbol]:
     return {part for part in parts_of(e) if part.is_Symbol}
 
 
-class ZeroTest(Indeterminates):
+class ZeroTest:
     """One instance serves many expressions over the same values: indeterminates are shared.
 
     With ``most`` no more than so many products of terms are made for one question: `TooLarge`.
     """
 
     def __init__(self):
-        super().__init__()
+        self.met = Indeterminates(self._vanishes)
         self.most: int | None = None
         self.budget = TermBudget()
         self.zeros: set[Expr] = set()
@@ -78,10 +78,10 @@ class ZeroTest(Indeterminates):
         e = without_masks(e)
         if e == 0:
             return True
-        if not self._note_shares(e):
+        if not self.met.note_shares(e):
             return False
         self.budget = TermBudget(self.most)
-        rational = self.rational(e)
+        rational = self.met.rational(e)
         if rational in self.zeros or self._vanishes_in_one_way(e, rational):
             self.zeros.add(rational)
             return True
@@ -122,23 +122,25 @@ class ZeroTest(Indeterminates):
         return self._vanishes_as_it_stands(e) or self._vanishes_in_full(e)
 
     def _vanishes_in_full(self, e: Expr) -> bool:
-        return bool(self.definitions) and self._vanishes_as_it_stands(
+        return bool(self.met.definitions) and self._vanishes_as_it_stands(
             self._in_full(e), self._in_full
         )
 
     def _vanishes_by_solutions(self, e: Expr) -> bool:
-        return bool(self.definitions) and self._vanishes_as_it_stands(self._solved(e), self._solved)
+        return bool(self.met.definitions) and self._vanishes_as_it_stands(
+            self._solved(e), self._solved
+        )
 
     def _vanishes_apart(self, e: Expr) -> bool:
         """Whether every part with its own upstream gradients vanishes: their sums need not be
         brought over one denominator.
         """
-        if not self.definitions:
+        if not self.met.definitions:
             return False
         self.budget.spend(TERMS_OF_SYMPY * count_of_terms(e))
         parts = independent(e)
         return parts not in ([], [e]) and all(
-            self._vanishes_in_full(self.rational(part)) for part in parts
+            self._vanishes_in_full(self.met.rational(part)) for part in parts
         )
 
     def _vanishes_by_index(self, e: Expr) -> bool:
@@ -152,7 +154,7 @@ class ZeroTest(Indeterminates):
         if e in INFINITE or e.has(*INFINITE):
             return False
         if not groups:
-            return self._vanishes_as_it_stands(self._in_full(self.rational(e)))
+            return self._vanishes_as_it_stands(self._in_full(self.met.rational(e)))
         group = min(groups)
         alike = [s for s in symbols_of(e) if isinstance(s, Indicator) and s.group == group]
         self.budget.spend(TERMS_OF_SYMPY * (1 + len(alike)))
@@ -164,10 +166,10 @@ class ZeroTest(Indeterminates):
         out: what is divided by stays one symbol. From ``v = 1 + g`` follows ``g = v - 1``, and from
         ``v = 1/a + 1/b`` follows ``a = 1/(v - 1/b)``.
         """
-        for value, inside in list(self.definitions.items())[self.count_solved :]:
+        for value, inside in list(self.met.definitions.items())[self.count_solved :]:
             found = self._solution(value, self._by_solutions(inside))
             self.solutions = {s: e.xreplace(found) for s, e in self.solutions.items()} | found
-        self.count_solved = len(self.definitions)
+        self.count_solved = len(self.met.definitions)
         return self._by_solutions(e)
 
     def _solution(self, value: Symbol, inside: Expr) -> dict[Symbol, Expr]:
@@ -176,11 +178,11 @@ class ZeroTest(Indeterminates):
         """
         for term in Add.make_args(inside):
             rest = inside - term
-            if any(map(self._is_one_of_two, symbols_of(term))):
+            if any(map(self.met.is_one_of_two, symbols_of(term))):
                 continue
             for symbol, power in term.as_powers_dict().items():
                 usable = symbol.is_Symbol and power in (1, -1) and not rest.has(symbol)
-                if usable and symbol not in self.roots:
+                if usable and symbol not in self.met.roots:
                     return {symbol: ((value - rest) / term * symbol**power) ** power}
         return {}
 
@@ -188,7 +190,9 @@ class ZeroTest(Indeterminates):
         return e.xreplace(self.solutions) if self.solutions else e
 
     def _in_full(self, e: Expr) -> Expr:
-        while known := {s: self.definitions[s] for s in symbols_of(e) if s in self.definitions}:
+        while known := {
+            s: self.met.definitions[s] for s in symbols_of(e) if s in self.met.definitions
+        }:
             e = e.xreplace(known)
         return e
 
@@ -203,7 +207,7 @@ class ZeroTest(Indeterminates):
             return expand(e) == 0
         fractions = Fractions(symbols, self.budget)
         numerator = self._reduced(fractions.of(e).numerator)
-        for _ in range(2 + len(self.roots)):
+        for _ in range(2 + len(self.met.roots)):
             if numerator == 0:
                 return True
             root = self._root_with_power(numerator)
@@ -217,7 +221,7 @@ class ZeroTest(Indeterminates):
 
         Most expressions asked about are not zero, and need no common denominator.
         """
-        return bool(self.fingerprints.of(e)) and self.roots.keys().isdisjoint(symbols_of(e))
+        return bool(self.met.fingerprints.of(e)) and self.met.roots.keys().isdisjoint(symbols_of(e))
 
     def _reduced(self, polynomial):
         """The polynomial modulo s**2 = 1, c**2 = c, k*u = u where k is 1 unless u is 0, and the
@@ -225,7 +229,7 @@ class ZeroTest(Indeterminates):
         """
         symbols = polynomial.ring.symbols
         beside = self._factors_beside(symbols)
-        special = [(i, s) for i, s in enumerate(symbols) if self._is_one_of_two(s)]
+        special = [(i, s) for i, s in enumerate(symbols) if self.met.is_one_of_two(s)]
         if not special:
             return polynomial
         result = polynomial.ring.zero
@@ -235,7 +239,7 @@ class ZeroTest(Indeterminates):
             for i, s in special:
                 if not powers[i]:
                     continue
-                powers[i] = powers[i] % 2 if s in self.signs else 1
+                powers[i] = powers[i] % 2 if s in self.met.signs else 1
                 if i in beside and all(map(monomial.__getitem__, beside[i])):
                     powers[i] = 0
                 if isinstance(s, Indicator):
@@ -253,8 +257,8 @@ class ZeroTest(Indeterminates):
         """By the place of a symbol that is 1 unless a product is 0: the places of its factors."""
         place = {s: i for i, s in enumerate(symbols)}
         found = {}
-        for mark in place.keys() & self.nonzero.keys():
-            factors = Mul.make_args(self.nonzero[mark])
+        for mark in place.keys() & self.met.nonzero.keys():
+            factors = Mul.make_args(self.met.nonzero[mark])
             bases = [factor.as_base_exp()[0] for factor in factors if not factor.is_number]
             if bases and all(base in place for base in bases):
                 found[place[mark]] = [place[base] for base in bases]
@@ -262,14 +266,14 @@ class ZeroTest(Indeterminates):
 
     def _root_with_power(self, polynomial) -> Symbol | None:
         """The last root R that the polynomial has to a power of R**q or more."""
-        places = {s: i for i, s in enumerate(polynomial.ring.symbols) if s in self.roots}
+        places = {s: i for i, s in enumerate(polynomial.ring.symbols) if s in self.met.roots}
         most = {s: max(p[i] for p in polynomial.itermonoms()) for s, i in places.items()}
-        met = (r for r in reversed(self.order) if r in most and most[r] >= self.roots[r][0])
+        met = (r for r in reversed(self.met.order) if r in most and most[r] >= self.met.roots[r][0])
         return next(met, None)
 
     def _root_resolved(self, polynomial, root: Symbol, written, fractions: Fractions):
         """The polynomial with R**q replaced by its base, up to a factor that is not zero."""
-        share, base = self.roots[root]
+        share, base = self.met.roots[root]
         base = written(base)
         fractions = fractions.with_symbols({*polynomial.ring.symbols, *base.free_symbols})
         return self._reduced(fractions.replaced(polynomial, root, share, base))

@@ -66,13 +66,12 @@ def _without_squares(e: Expr) -> tuple[Expr, Expr]:
 
 
 class Indeterminates:
-    """The indeterminates met so far, by their expressions. ``_vanishes``, of the subclass, decides
-    whether two arguments are equal.
+    """The indeterminates met so far, by their expressions. ``vanishes`` decides whether two
+    arguments are equal, by their difference.
     """
 
-    _vanishes: Callable[[Expr], bool]
-
-    def __init__(self):
+    def __init__(self, vanishes: Callable[[Expr], bool]):
+        self.vanishes = vanishes
         self.known: dict[Expr, Expr] = {}
         self.seen: set[Expr] = set()
         self.generators: dict[tuple, list[tuple[tuple, tuple, Symbol]]] = {}
@@ -88,7 +87,7 @@ class Indeterminates:
             self.definitions, self.signs, self.conditions, self.nonzero
         )
 
-    def _note_shares(self, e: Expr) -> bool:
+    def note_shares(self, e: Expr) -> bool:
         """The common denominator of the powers in which every base, and every term of an
         exponent, is met. False, and nothing noted, where ``e`` holds an infinity.
         """
@@ -270,7 +269,7 @@ class Indeterminates:
                 return symbol
         for known, known_mark, symbol in candidates:
             if self.fingerprints.may_be_equal(mark, known_mark) and all(
-                isinstance(a, Expr) and isinstance(b, Expr) and self._vanishes(a - b)
+                isinstance(a, Expr) and isinstance(b, Expr) and self.vanishes(a - b)
                 for a, b in zip(known, args, strict=True)
             ):
                 return symbol
@@ -279,7 +278,7 @@ class Indeterminates:
         self.order.append(symbol)
         return symbol
 
-    def _is_one_of_two(self, symbol: Symbol) -> bool:
+    def is_one_of_two(self, symbol: Symbol) -> bool:
         """Whether a symbol stands for a sign, a condition or an indicator: of two numbers one."""
         kinds = (self.signs, self.conditions, self.nonzero)
         return isinstance(symbol, Indicator) or any(symbol in kind for kind in kinds)

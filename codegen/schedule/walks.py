@@ -11,16 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
+from codegen.schedule.apart import apart, divided
+from codegen.schedule.costs import GPU
 from codegen.schedule.elements import Axes, Element, with_indices
+from codegen.schedule.gathered import gathered
 from codegen.schedule.inlining import needed
-from codegen.schedule.merging import JoinedAxes, is_met
+from codegen.schedule.merging import JoinedAxes, is_met, short
+from codegen.schedule.moments import in_one_pass
+from codegen.schedule.nodes import Flat
 from codegen.schedule.online import computed_again
 from codegen.schedule.online import in_chunks as read_in_chunks
-from codegen.schedule.plan import Nest, Sweep
+from codegen.schedule.plan import Nest, Plan, Sweep
+from codegen.schedule.planning import planned
 from codegen.schedule.rows import sweep_of
-from codegen.targets.tables.names import short
-from codegen.targets.triton.apart import divided
-from codegen.targets.triton.shape import Shape, in_chunks, in_rows, shape_of
+from codegen.schedule.shape import Shape, in_chunks, in_rows, shape_of
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,11 @@ class Walk:
     inlined: Mapping[Element, str]
     codes: Mapping[str, str]
     joined: Mapping[str, Axes]
+
+
+def planned_for_gpu(flat: Flat) -> Plan:
+    """Sweeps of which each is one kernel."""
+    return gathered(apart(planned(in_one_pass(flat, GPU), GPU)))
 
 
 def walks(whole: Walk) -> list[Walk]:
@@ -152,8 +161,8 @@ def parts_of(sweep: Sweep) -> list[Sweep]:
     """
     of = {node.name: node for node in sweep.nodes}
     inner = {*shape_of(sweep).inner}
-    apart = [of[name] for name in sweep.partial if {*of[name].axes} & inner]
-    if not apart:
+    alone = [of[name] for name in sweep.partial if {*of[name].axes} & inner]
+    if not alone:
         return [read_in_chunks(sweep)]
     needed: set[str] = set()
 
@@ -166,8 +175,8 @@ def parts_of(sweep: Sweep) -> list[Sweep]:
             return None
         return with_indices(node.value, dict(zip(node.axes, e.args, strict=True))).replaced(again)
 
-    apart = [replace(node, value=node.value.replaced(again)) for node in apart]
-    names = [node.name for node in apart]
+    alone = [replace(node, value=node.value.replaced(again)) for node in alone]
+    names = [node.name for node in alone]
     main = replace(
         sweep,
         nests=tuple(rest for nest in sweep.nests if (rest := _without(nest, names)).nodes),
@@ -176,7 +185,7 @@ def parts_of(sweep: Sweep) -> list[Sweep]:
         ),
         partial=tuple(name for name in sweep.partial if name not in names),
     )
-    nest = Nest(apart[0].axes, tuple(apart))
+    nest = Nest(alone[0].axes, tuple(alone))
     columns = replace(sweep, nests=(nest,), stored=tuple(names), partial=tuple(names), kept=())
     return [read_in_chunks(main), columns] if main.nests else [columns]
 

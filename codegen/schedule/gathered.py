@@ -11,7 +11,7 @@ from dataclasses import replace
 from codegen.schedule.elements import Element, entry, index
 from codegen.schedule.nodes import LibraryNode, Node
 from codegen.schedule.plan import Nest, Plan, Sweep
-from codegen.targets.triton.shape import shape_of
+from codegen.schedule.shape import shape_of
 
 
 def gathered(plan: Plan) -> Plan:

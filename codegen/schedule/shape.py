@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from codegen.schedule.elements import Axes
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Sweep
-from codegen.targets.tables.names import short
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,6 @@ class Shape:
 
     def dim(self, axis: str) -> int:
         return 0 if axis in self.rows else self.several + self.inner.index(axis)
-
-    def block(self, axis: str) -> str:
-        """The name of the block size along an inner axis."""
-        one = self.chunked or len(self.inner) == 1
-        return "BLOCK" if one else f"BLOCK_{short(axis)}"
 
 
 def shape_of(sweep: Sweep) -> Shape:

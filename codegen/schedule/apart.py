@@ -10,12 +10,11 @@ from dataclasses import replace
 
 from codegen.schedule.elements import Element
 from codegen.schedule.inlining import needed
-from codegen.schedule.nodes import LibraryNode, Node
+from codegen.schedule.nodes import LibraryNode, Node, own
 from codegen.schedule.online import computed_again
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import sweep_of
-from codegen.targets.triton.shape import in_rows
-from codegen.targets.triton.values import own
+from codegen.schedule.shape import in_rows
 
 
 def apart(plan: Plan) -> Plan:
