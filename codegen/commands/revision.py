@@ -12,12 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import codegen.driver
 from derive.language.errors import MATH, QuestionError
 from derive.language.nearest import did_you_mean
 
 TREE, INDEX, OVERLAY = "tree", "index", "gradform"
-PACKAGES = (MATH.parent, Path(codegen.driver.__file__).parents[1])
+PACKAGES = (MATH.parent, Path(__file__).parents[1])
 
 
 class Revision:

@@ -16,7 +16,7 @@ from derive.language.source.spellings import (
     is_pointwise,
 )
 
-MODULES = {"sympy": "sympy", "sp": "sympy", "math": "math", "derive": "derive"}
+MODULES = {"sympy": "sympy", "sp": "sympy", "math": "math", "derive": "gradform"}
 SIMILAR_OWN = 0.6  # of a name of the user's own: there are few, and one is likely meant
 
 
