@@ -11,7 +11,7 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
 
 WHOLE := not browser and not engine and not gpu and not triton and not names and not thorough
 
-.PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu clean
+.PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu package clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -162,6 +162,15 @@ bench: $(READY)  ## ratios against torch, side by side in one run
 bench-gpu: $(READY)  ## kernels in Triton beside torch's, torch.compile's and Liger's; installs Triton and Liger's
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]' liger-kernel==0.8.5
 	PYTHONPATH=.:tests $(BIN)/python benchmarks/gpu.py
+
+# Built from a copy of what git knows, so that nothing of a run is in it.
+package: $(READY)  ## build the wheel and the sources in build/dist/, and check them; uploads nothing
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	rm -rf build/package build/dist && mkdir -p build/package
+	git ls-files -z | tar --null --files-from=- --create | tar --extract --directory build/package
+	$(BIN)/python -m build --outdir build/dist build/package
+	$(BIN)/python -m twine check --strict build/dist/*
+	test "$$(stat --format=%s build/dist/*.whl)" -lt 3000000
 
 clean:
 	rm -rf $(VENV) build playground/node_modules *.egg-info .pytest_cache .ruff_cache .hypothesis .gradform_cache

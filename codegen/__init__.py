@@ -3,7 +3,7 @@
 Public names are imported at first use, as those of ``derive`` are.
 """
 
-import derive as derive  # before SymPy, to which it says how much to remember
+from derive import version as version  # derive before SymPy, to which it says how much to keep
 
 __all__ = ["Generated", "generate"]
 
@@ -11,6 +11,6 @@ __all__ = ["Generated", "generate"]
 def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import codegen.driver.lean
+    from codegen.driver import lean
 
-    return getattr(codegen.driver.lean, name)
+    return getattr(lean, name)

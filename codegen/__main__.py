@@ -5,8 +5,8 @@ from derive.running.starting import run
 
 def gradform() -> None:
     """The console script ``gradform``."""
-    run("codegen.commands.cli", "gradform")
+    run(f"{__package__}.commands.cli", "gradform")
 
 
 if __name__ == "__main__":  # the processes that derive in parallel import this file
-    run("codegen.commands.cli", "main")
+    run(f"{__package__}.commands.cli", "main")

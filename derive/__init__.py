@@ -68,13 +68,14 @@ BESIDE = {
     "from_torch": "codegen.importing",
     "function": "codegen.called.functions",
 }
+_AROUND = __name__.removesuffix("derive")  # installed, they are all in the package gradform
 __all__ = ["check", *PUBLIC]  # a star brings no torch: check does when it needs it
 
 
 def __getattr__(name: str):
     if name not in PUBLIC and name not in BESIDE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = BESIDE.get(name) or f"derive.{PUBLIC[name]}"
+    module = f"{__name__}.{PUBLIC[name]}" if name in PUBLIC else f"{_AROUND}{BESIDE[name]}"
     value = globals()[name] = getattr(import_module(module), name)
     return value
 

@@ -3,4 +3,4 @@
 from derive.running.starting import run
 
 if __name__ == "__main__":
-    run("derive.commands.main", "main")
+    run(f"{__package__}.commands.main", "main")

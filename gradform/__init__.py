@@ -8,27 +8,31 @@ What is public is imported when it is first asked for, as that of ``derive`` is.
 
 import sys as _sys
 from importlib import import_module as _import_module
-from pathlib import Path as _Path
 
-import derive as _derive
+from derive import BESIDE as _BESIDE
+from derive import PUBLIC as _PUBLIC
+from derive import __all__ as _all
 from derive.version import VERSION as __version__  # noqa: F401
 
-__all__ = list(_derive.__all__)
+__all__ = list(_all)
 
-if not (_Path(__file__).parent / "generated").is_dir():  # a checkout
-    from gradform._checkout import Gallery as _Gallery
+if f"{__name__}.derive" not in _sys.modules:  # a checkout
+    from gradform._checkout import Folders as _Folders
 
-    _sys.meta_path.insert(0, _Gallery())
+    _sys.meta_path.insert(0, _Folders())
+
+_derive = _sys.modules[f"{__name__}.derive"]
+globals().pop("derive", None)  # the package: the name is that of its function
 
 
 def __getattr__(name: str):
     if name == "generated":
         return _import_module("gradform.generated")
-    if name not in _derive.PUBLIC and name not in _derive.BESIDE:
+    if name not in _PUBLIC and name not in _BESIDE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(_derive, name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_derive.PUBLIC, *_derive.BESIDE, "generated"})
+    return sorted({*globals(), *_PUBLIC, *_BESIDE, "generated"})

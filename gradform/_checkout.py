@@ -1,8 +1,9 @@
-"""``gradform.generated`` in a checkout, where the gallery is the folder ``generated/`` beside this
-package; in a wheel it is inside.
+"""The packages inside of ``gradform`` in a checkout, where they are folders beside this one;
+in a wheel they are inside.
 
-Run from the root of the checkout, the same files are ``generated`` too. Then both names mean the
-same modules, or `use` would choose a target for one of two copies alone.
+``gradform.derive`` is the package ``derive`` by another name, and so is every module in it. Run
+from the root of the checkout, the gallery is ``generated`` too: then both names mean the same
+modules, or `use` would choose a target for one of two copies alone.
 """
 
 import sys
@@ -12,23 +13,26 @@ from importlib.util import find_spec, spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-NAME, BESIDE = "gradform.generated", "generated"
-FILE = Path(__file__).resolve().parents[1] / BESIDE / "__init__.py"
+BESIDE = ("derive", "codegen", "generated")
+GALLERY = Path(__file__).resolve().parents[1] / "generated" / "__init__.py"
+sys.modules["gradform.derive"] = sys.modules["derive"]  # as the attribute, there is its function
 
 
-class Gallery:
-    """Finds ``gradform.generated`` and the modules in it, as a finder of ``sys.meta_path``."""
+class Folders:
+    """Finds the packages inside of ``gradform`` and their modules, on ``sys.meta_path``."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
-        if name == NAME and FILE.is_file():
-            if _is_the_gallery(find_spec(BESIDE)):
-                return spec_from_loader(name, self)
-            return spec_from_file_location(name, FILE)
-        same = name.startswith(f"{NAME}.") and sys.modules[NAME].__name__ == BESIDE
-        return spec_from_loader(name, self) if same else None
+        around, _, own = name.partition(".")
+        top = own.partition(".")[0]
+        if around != "gradform" or top not in BESIDE:
+            return None
+        if own == "generated" and not _is_the_gallery(find_spec(own)):
+            return spec_from_file_location(name, GALLERY) if GALLERY.is_file() else None
+        known = sys.modules.get(f"{around}.{top}")
+        return spec_from_loader(name, self) if known is None or known.__name__ == top else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = import_module(BESIDE + spec.name.removeprefix(NAME))
+        module = import_module(spec.name.partition(".")[2])
         spec.loader_state = module.__spec__
         return module
 
@@ -39,4 +43,4 @@ class Gallery:
 
 def _is_the_gallery(spec: ModuleSpec | None) -> bool:
     """Whether a module is that of the checkout, and not a folder of the user's own."""
-    return bool(spec and spec.origin) and Path(spec.origin).resolve() == FILE
+    return bool(spec and spec.origin) and Path(spec.origin).resolve() == GALLERY

@@ -13,12 +13,12 @@ import { FOLDER } from "./place.js";
 const [library, out] = process.argv.slice(2);
 
 // Files that are read when they are not imported: forwards by their text, templates.
-const READ = /^derive\/math\/|\.jinja$/;
+const READ = /^gradform\/derive\/math\/|\.jinja$/;
 
 const started = `
 import gc, json, sys
 sys.path.insert(0, "${FOLDER}")
-from codegen.playground import answer, gallery
+from gradform.codegen.playground import answer, gallery
 shelf = {forward["called"]: forward["text"] for forward in gallery()}
 def asked(**question):
     answer(json.dumps(question), lambda message: None)

@@ -162,7 +162,7 @@ DECIDED = {
     "y = x * 1e-400": "1e-400 is 0.0 to Python",
     "y = cumsum(x, N)": "CumSum(x, N)",
     "y = Concat(x, w)": "write Concat((a, N), (b, M), into=K)",
-    "y = Softmax(x)": "from derive.math.softmax import Softmax",
+    "y = Softmax(x)": "from gradform.derive.math.softmax import Softmax",
     "y = TopK(x, 3)": "cannot be written in the notation",
     "y = Sort(x)": "cannot be written in the notation",
     "y = Unheard(x)": "the notation has At, Broadcast",

@@ -18,6 +18,7 @@ from codegen.commands.generate import TARGETS
 from codegen.commands.verbs import VERBS
 from codegen.targets.languages import kernels
 from derive.commands.show import FORMATS
+from derive.language.errors import MATH
 from derive.language.notation.gallery import gallery
 from derive.language.notation.library import forward_from, list_forwards
 from derive.show import formats
@@ -225,7 +226,7 @@ def test_a_new_forward_is_derived_at_once(name, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRADFORM_CACHE", "")
     status, out, _ = said(capsys, "new", name)
-    file = re.match(r"written to (\w+\.py)\n", out)[1]
+    file = re.match(r"written to (\w+\.py): a template", out)[1]
     assert status == 0 and f"gradform {file}" in out
     (own,) = tmp_path.iterdir()
     assert own.name == file and forward_from(file).definition.snake == file.removesuffix(".py")
@@ -235,6 +236,17 @@ def test_a_new_forward_is_derived_at_once(name, capsys, tmp_path, monkeypatch):
     assert said(capsys, "new", name, "--force")[0] == 0
     status, out, _ = said(capsys, file)
     assert status == 0 and "every size" in out
+
+
+@pytest.mark.parametrize(("name", "file"), [("logsumexp", "softmax"), ("layer_norm", "layer_norm")])
+def test_a_forward_of_the_gallery_is_copied_to_be_edited(name, file, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = said(capsys, "new", name)
+    assert status == 0 and f"written to {file}.py: the gallery's {file}" in out
+    text, theirs = (tmp_path / f"{file}.py").read_text(), (MATH / f"{file}.py").read_text()
+    assert not re.search("^from derive", text, re.M) and "\nfrom gradform import" in text
+    assert text.split("\nclass ")[1:] == theirs.split("\nclass ")[1:]
+    assert forward_from(f"{file}.py:{name}").definition.place.file == str(tmp_path / f"{file}.py")
 
 
 def completed(shell: str, *words: str) -> list[str]:

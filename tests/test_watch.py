@@ -195,9 +195,25 @@ def test_diff_outside_of_git_says_so(tmp_path, capfd, monkeypatch):
     (tmp_path / "square.py").write_text(SQUARE)
     status, _, error = diff(capfd, "square.py")
     assert status == 2 and "is not in a git repository" in error
+    assert "gradform square.py writes it" in error
+    status, _, error = diff(capfd, "square.py", "--against", "HEAD")
+    assert status == 2 and "diff compares a file with what git knows of it" in error
     monkeypatch.setenv("PATH", str(tmp_path))
-    status, _, error = diff(capfd, "square.py")
+    status, _, error = diff(capfd, "square.py", "--against", "main")
     assert status == 2 and "install git" in error
+
+
+def test_diff_outside_of_git_compares_with_what_was_written(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    (tmp_path / "square.py").write_text(SQUARE)
+    assert gradform(["square.py"]) == 0
+    capfd.readouterr()
+    status, out, _ = diff(capfd, "square.py")
+    assert (status, out) == (0, "square: nothing changed since generated/square.py was written\n")
+    (tmp_path / "square.py").write_text(SQUARE.replace("x**2", "x**3"))
+    status, out, _ = diff(capfd, "square.py")
+    assert status == 1 and "\n-    a = x**2\n+    a = x**3\n" in out
 
 
 def test_diff_takes_the_gallery_as_it_was(capfd, tmp_path, monkeypatch):

@@ -2,9 +2,11 @@
 built, the wheel from it, and that is installed where nothing else is but what gradform needs.
 """
 
+import ast
 import email
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import derive
 from codegen.commands.cli import gradform
 from codegen.files.dependencies import files_behind
 from derive.language.distributions import NONE, distribution_of
@@ -26,6 +29,8 @@ from derive.version import VERSION
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("derive", "codegen", "gradform")
 GALLERY = "generated"
+INSIDE = ("derive", "codegen", GALLERY)  # of the one package that a wheel holds
+LARGEST = 3_000_000  # bytes of a wheel
 COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))
 pytestmark = pytest.mark.xdist_group("wheel")  # it is built once
 
@@ -39,7 +44,7 @@ class Centred(Forward):
     y = tanh(x - mean(x, N))
 """
 HELPER = """
-from derive import Sum
+from gradform import Sum
 def mean(x, axis):
     return Sum(x, axis) / axis
 """
@@ -58,8 +63,7 @@ SAID = {
 }
 COMMANDS = f"""
 import contextlib, io, json, shlex, sys
-import codegen.commands.cli
-from codegen.commands.cli import gradform
+from gradform.codegen.commands.cli import gradform
 if __name__ == "__main__":
     for command in {list(SAID)!r}:
         out, err = io.StringIO(), io.StringIO()
@@ -101,8 +105,8 @@ def repository(*folders: str, new: bool = False) -> set[str]:
 
 
 def in_wheel(names: set[str]) -> set[str]:
-    """Where a wheel has files of the repository: the gallery in the package ``gradform``."""
-    return {f"gradform/{n}" if n.startswith(f"{GALLERY}/") else n for n in names}
+    """Where a wheel has files of the repository: all in the package ``gradform``."""
+    return {f"gradform/{n}" if n.split("/")[0] in INSIDE else n for n in names}
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +171,22 @@ def test_the_wheel_and_the_sources_hold_every_file_of_the_repository(built):
     about = email.message_from_bytes(_of_distribution(wheel, "METADATA"))
     assert about["License-Expression"] == "MIT" and about["Version"] == VERSION
     assert about["Author"] == "The gradform developers" and len(about.get_all("Project-URL")) > 2
-    assert {*_of_distribution(wheel, "top_level.txt").decode().split()} == {*PACKAGES}
+    assert {*_of_distribution(wheel, "top_level.txt").decode().split()} == {"gradform"}
+    assert wheel.stat().st_size < LARGEST
+    with zipfile.ZipFile(wheel) as packed:
+        for name in (n for n in names if n.endswith((".py", ".pyi")) and GALLERY not in n):
+            assert elsewhere(ast.parse(packed.read(name))) == [], name
+
+
+def elsewhere(tree: ast.Module) -> list[str]:
+    """The modules that a file imports, or names, by what they are called in the repository."""
+    nodes = [*ast.walk(tree)]
+    found = [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names]
+    found += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom) and not n.level]
+    strings = (n.value for n in nodes if isinstance(n, ast.Constant))
+    found += [text for text in strings if re.fullmatch(r"(derive|codegen)(\.\w+)+", str(text))]
+    beside = {f"codegen.{of.partition('.')[2]}" for of in derive.BESIDE.values()}
+    return [name for name in found if name.split(".")[0] in INSIDE and name not in beside]
 
 
 def _of_distribution(wheel: Path, name: str) -> bytes:
@@ -202,7 +221,7 @@ def test_every_verb_works_away_from_the_repository(installed, work):
     for command, status, out, err in found:
         assert status == 0 and SAID[command] in out + err, f"{command}\n{out}{err}"
     assert {f for f in installed.rglob("*") if "__pycache__" not in f.parts} == before
-    assert str(ROOT) not in ran(python, "-c", "import derive; print(derive.__path__)", cwd=work)
+    assert str(ROOT) not in ran(python, "-c", "import gradform; print(gradform.__path__)", cwd=work)
 
 
 def test_the_gallery_is_in_the_way_of_no_folder_of_ones_own(installed, work):
@@ -216,6 +235,21 @@ def test_the_gallery_is_in_the_way_of_no_folder_of_ones_own(installed, work):
     assert Path(theirs).parent.parts[-3:] == ("site-packages", "gradform", "generated")
     assert modules == ["generated.batch_norm", "gradform.generated.batch_norm"]
     assert not COMPILED or list((work / "libraries").glob("softmax-*.so"))
+
+
+def test_a_module_of_ones_own_may_be_called_as_a_folder_of_the_repository(installed, work):
+    """And a file that imports from that folder is told where it is now."""
+    script, python = str(installed / "bin" / "gradform"), str(installed / "bin" / "python")
+    (work / "checkout.py").write_text(OWN.replace("gradform", "derive"))
+    told = subprocess.run([script, "checkout.py"], cwd=work, capture_output=True, text=True)
+    assert "write from gradform import Axis, Forward, Input" in told.stderr
+    (work / "derive.py").write_text(HELPER)
+    (work / "codegen.py").write_text("from gradform.derive.math.tanh import Tanh as tanh\n")
+    own = OWN.replace("helper", "derive").replace("sympy", "codegen")
+    own = own.replace("tanh(x - mean(x, N))", "x - mean(x, N)") + "    z = tanh(y)\n"
+    (work / "own.py").write_text(own)
+    ran(script, "own.py", cwd=work)
+    ran(python, "-c", "import own, derive; assert derive.mean", cwd=work)
 
 
 def recorded(folder: Path, name: str, *files: str, record: bool = True) -> None:

@@ -16,10 +16,11 @@ from sympy import Basic
 from codegen.as_written.entries import NumberEntries, Unreadable
 from codegen.as_written.functions import of_sympy
 from derive.language.declarations import Declaration
+from derive.language.errors import NOTATION
 from derive.language.source.class_source import names_in
 from derive.language.symbols import Axis
 
-OURS = ("sympy", "derive", "gradform")
+OURS = ("sympy", NOTATION.partition(".")[0], "gradform")
 
 
 class Meanings:
@@ -107,7 +108,7 @@ BUILTINS = {
 
 def _is_ours(value: object) -> bool:
     module = getattr(value, "__module__", None) or type(value).__module__
-    return module.partition(".")[0] in OURS and not module.startswith("derive.math")
+    return module.partition(".")[0] in OURS and not module.startswith(f"{NOTATION}.math")
 
 
 def _hashable(value: object) -> bool:

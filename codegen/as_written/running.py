@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import builtins
 import functools
+import sys
 from collections.abc import Mapping
 from types import CellType, FunctionType
 
 import torch
 from sympy import Basic
 
-import derive
 from codegen.as_written.entries import NumberEntries, Unreadable, entries_of, number_of
 from codegen.as_written.meanings import BUILTINS, Meanings
 from codegen.as_written.words import Words
+from derive import PUBLIC
 from derive.language.declarations import Declaration, Scalar, Size
+from derive.language.errors import NOTATION
 from derive.language.extremes import SYMPYS
 from derive.language.notation.call_arguments import bound, bound_axes
 from derive.language.notation.definition import REDUCTION, Definition
@@ -73,7 +75,8 @@ class RunNamespace(dict):
         self.given, self.before, self.sizes = given, before, dict(sizes)
         self.words = Words(self.sizes)
         table = self.words.table()
-        own = {getattr(derive, name): word for name, word in table.items() if name in derive.PUBLIC}
+        public = sys.modules[NOTATION]
+        own = {getattr(public, name): word for name, word in table.items() if name in PUBLIC}
         own |= {sympys: own[word] for sympys, word in SYMPYS.items()}
         own |= {Outputs: _Outputs, Ordered: _Ordered, Reduced: _Reduced}
         self.translated = Meanings(own, self.called, self.sizes)

@@ -23,7 +23,7 @@ from codegen.importing.asked import GIVEN, LABELS, MASK, Argument
 from codegen.importing.double import run_in_double
 from codegen.importing.trace import quiet
 
-NOT_THE_USERS = tuple(str(Path(m.__file__).parent) for m in (torch, sys.modules["codegen"]))
+NOT_THE_USERS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 WITHIN = 1e-9  # between two runs: the order of a sum may differ
 Tensors = Sequence[torch.Tensor]
 Gradients = tuple[torch.Tensor | None, ...]

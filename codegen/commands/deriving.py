@@ -23,12 +23,12 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
-import codegen.driver
 from codegen.commands.comparison import ForwardFacts, derivation_of
 from derive.running.command import WRONG, guarded, say
 
-ROOT = Path(codegen.driver.__file__).parents[2]
-NEEDED = ("codegen.commands.facts", "codegen.commands.generating", "codegen.targets.torch.check")
+MODULE = f"{__package__}.deriving"  # run as a program, it is called __main__
+ROOT = Path(__file__).parents[MODULE.count(".")]  # of Python's path
+NEEDED = (".facts", ".generating", "..targets.torch.check")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Deriver:
         paths = [*map(str, folders), str(ROOT), os.environ.get("PYTHONPATH", "")]
         path = os.pathsep.join(filter(None, paths))
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "codegen.commands.deriving"],
+            [sys.executable, "-P", "-m", MODULE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if shown else None,
@@ -145,7 +145,7 @@ def main() -> None:
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for module in NEEDED:
-        import_module(module)
+        import_module(module, __package__)
     line = sys.stdin.readline()
     if line:
         threading.Thread(target=_end_with_input, daemon=True).start()

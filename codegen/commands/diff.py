@@ -1,4 +1,6 @@
-"""``gradform diff``: effects of a change of a forward, since a revision of git."""
+"""``gradform diff``: effects of a change of a forward, since a revision of git or since its module
+was written.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ from tempfile import TemporaryDirectory
 from codegen.commands.comparison import as_json, by_name, changes, described
 from codegen.commands.deriving import Deriver, Outcome
 from codegen.commands.generate import OUT
-from codegen.commands.revision import TREE, Revision
+from codegen.commands.revision import TREE, NotInGitError, Revision
 from codegen.targets import TORCH
+from derive.language.errors import QuestionError
 from derive.language.notation.gallery import file_of
 from derive.running.command import DONE, WRONG, add_limit, add_name, guarded
 from derive.running.limits import seconds_of
@@ -34,9 +37,10 @@ def diff_parser(program: str) -> Parser:
     add_name(parser)
     parser.add_argument(
         "--against",
-        default=HEAD,
+        default=None,
         metavar="REV",
-        help=f"a commit, branch or tag, or REV:PATH where the file had another name ({HEAD})",
+        help="a commit, branch or tag, or REV:PATH where the file had another name "
+        f"({HEAD}; outside of git the module in {OUT}/)",
     )
     parser.add_argument("--json", action="store_true", help="print the changes as JSON")
     parser.add_argument(
@@ -49,7 +53,8 @@ def diff_parser(program: str) -> Parser:
 def diff_command(arguments: Sequence[str], program: str) -> int:
     """Print what changed in the mathematics of a file since a revision of git.
 
-    Both are derived by the gradform that runs now: the file as it is, and as it was.
+    Both are derived by the gradform that runs now: the file as it is, and as it was. A file that is
+    not in git is compared with the module that was written for it, line by line.
     """
     options = diff_parser(program).parse_args(arguments)
     return guarded(lambda: _diff(options))
@@ -58,13 +63,18 @@ def diff_command(arguments: Sequence[str], program: str) -> int:
 def _diff(options: argparse.Namespace) -> int:
     seconds_of(options.limit)
     file, wanted = file_of(options.name)
-    with TemporaryDirectory(prefix="gradform-") as folder:
-        answers = _both(options, file, wanted, Path(folder))
+    try:
+        with TemporaryDirectory(prefix="gradform-") as folder:
+            answers = _both(options, file, wanted, Path(folder))
+    except NotInGitError as error:
+        if options.against is not None or options.json:
+            raise
+        return _since_written(options, error)
     if status := max(answer.status for answer in answers):
         return status
     before, after = (answer.derivations for answer in answers)
     if options.json:
-        found = {"against": options.against, "forwards": as_json(before, after)}
+        found = {"against": options.against or HEAD, "forwards": as_json(before, after)}
         sys.stdout.write(f"{json.dumps(found, indent=2)}\n")
     else:
         for each in by_name(before, after):
@@ -77,7 +87,7 @@ def _both(options: argparse.Namespace, file: Path, wanted: str, folder: Path) ->
     now = Deriver()
     asked = [now]
     try:
-        revision = Revision(file, options.against, folder)
+        revision = Revision(file, options.against or HEAD, folder)
         then = Deriver(revision.folders, {f"{folder.resolve() / TREE}/": revision.named})
         asked = [then, now]
         for deriver, path in ((then, revision.file), (now, file)):
@@ -86,6 +96,21 @@ def _both(options: argparse.Namespace, file: Path, wanted: str, folder: Path) ->
     finally:
         for deriver in asked:
             deriver.end()
+
+
+def _since_written(options: argparse.Namespace, error: NotInGitError) -> int:
+    """Compare modules with those in the folder of modules, where git has no earlier version."""
+    from codegen.commands.generating import changed_modules
+
+    texts = changed_modules(_asked(options, options.name))
+    if not all(path.exists() for path in texts):
+        names = ", ".join(str(path) for path in texts if not path.exists())
+        instead = f"outside of git, it is compared with {names}: gradform {options.name} writes it"
+        raise QuestionError(error.problem, instead)
+    for path, same in texts.items():
+        if same:
+            sys.stdout.write(f"{path.stem}: nothing changed since {path} was written\n")
+    return DONE if all(texts.values()) else WRONG
 
 
 def _asked(options: argparse.Namespace, name: str) -> argparse.Namespace:

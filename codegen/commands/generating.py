@@ -53,6 +53,17 @@ def generate(options: argparse.Namespace) -> int:
     return _ended(options, texts_of(options, derived), results, table(shown) if shown else "")
 
 
+def changed_modules(options: argparse.Namespace) -> dict[Path, bool]:
+    """The modules of the requested forwards, each with whether it reads as it was written; the
+    differences of those that are there are printed.
+    """
+    texts = {
+        options.out / each.file: sealed(each.text) for each in derive_modules(options, False)[1]
+    }
+    there = {path: text for path, text in texts.items() if path.exists()}
+    return dict.fromkeys(texts, True) | dict.fromkeys(outdated(there), False)
+
+
 def derive_modules(options: argparse.Namespace, writes: bool) -> Derived:
     """Derive the modules that are asked for, ready to be written. If the caller ``writes``, a file
     that must not be overwritten raises at once.

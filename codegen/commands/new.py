@@ -1,8 +1,9 @@
-"""``gradform new NAME``: a small forward of the user's own, to be changed."""
+"""``gradform new NAME``: a forward of the gallery, copied to be edited, or a template."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -10,22 +11,27 @@ from pathlib import Path
 
 from derive.language.errors import QuestionError
 from derive.language.names import checked_name, snake_case
+from derive.language.notation.gallery import files_that_define
 from derive.running.command import DONE, guarded
 from derive.running.parser import Parser
 from derive.running.writing import refuse, write_all
 
 REMEDY = "choose another name, or another folder with --out"
 EXAMPLES = """\
-  gradform new MyNorm
-  gradform new my_norm --out forwards
+  gradform new huber
+  gradform new MyLoss --out forwards
 """
 NEXT = {
     "": "derive its backward pass, and write it to generated/",
     "show ": "see how it is derived",
-    "watch ": "change the file, and see what that changes",
+    "watch ": "edit the file, and see what each save changes",
+    "diff ": "see what changed since generated/ was written, or in git since HEAD",
 }
 TEXT = '''\
-"""A forward of your own: change it, and `gradform watch {file}` says what follows."""
+"""A template: RMS norm, to be replaced by your own mathematics.
+
+`gradform watch {file}` derives the backward pass on every save.
+"""
 
 from sympy import sqrt
 
@@ -53,7 +59,11 @@ class {name}(Forward):
 def new_parser(program: str) -> Parser:
     """The parser of ``new``."""
     parser = Parser(program, new_command.__doc__, EXAMPLES)
-    parser.add_argument("name", metavar="NAME", help="of the class, such as MyNorm")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="a forward of the gallery, or the name of a class, such as MyNorm",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path(), metavar="DIR", help="the folder (the current one)"
     )
@@ -62,23 +72,40 @@ def new_parser(program: str) -> Parser:
 
 
 def new_command(arguments: Sequence[str], program: str) -> int:
-    """Write a small forward of your own, ready to be derived and to be changed."""
+    """Copy a forward of the gallery to edit it, or begin one of your own with a template."""
     options = new_parser(program).parse_args(arguments)
     return guarded(lambda: _new(options))
 
 
 def _new(options: argparse.Namespace) -> int:
-    name = _class_name(options.name)
-    path = options.out / f"{snake_case(name)}.py"
+    if copied := files_that_define(options.name):
+        path, text = options.out / copied[0].name, _imports_gradform(copied[0].read_text("utf-8"))
+        what = f"the gallery's {copied[0].stem}, to be edited"
+    else:
+        name = _class_name(options.name)
+        path = options.out / f"{snake_case(name)}.py"
+        text = TEXT.format(name=name, file=path)
+        what = "a template, RMS norm, to be replaced by your own mathematics"
     if path.exists() and not path.is_dir() and not options.force:
         raise QuestionError(f"{path} is there already", f"{REMEDY}, or replace it with --force")
     refuse([path], REMEDY, force=options.force)
-    write_all({path: TEXT.format(name=name, file=path)}, REMEDY, force=options.force)
-    width = len(f"gradform watch {path}")
-    sys.stdout.write(f"written to {path}\n\n")
-    for verb, about in NEXT.items():
-        sys.stdout.write(f"  {f'gradform {verb}{path}':{width}}   {about}\n")
+    write_all({path: text}, REMEDY, force=options.force)
+    shown = f"{path}:{options.name}" if len(_CLASSES.findall(text)) > 1 else path
+    commands = {f"gradform {verb}{shown if verb else path}": NEXT[verb] for verb in NEXT}
+    width = max(map(len, commands))
+    sys.stdout.write(f"written to {path}: {what}\n\n")
+    for command, about in commands.items():
+        sys.stdout.write(f"  {command:{width}}   {about}\n")
     return DONE
+
+
+_CLASSES = re.compile(r"^class \w+\(Forward\)", re.M)
+
+
+def _imports_gradform(text: str) -> str:
+    """The text of a file of the gallery, with the imports of a user's file."""
+    text = re.sub(r"^from derive import", "from gradform import", text, flags=re.M)
+    return re.sub(r"^from derive\.", "from gradform.derive.", text, flags=re.M)
 
 
 def _class_name(name: str) -> str:

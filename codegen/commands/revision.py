@@ -12,12 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import codegen.driver
 from derive.language.errors import MATH, QuestionError
 from derive.language.nearest import did_you_mean
 
 TREE, INDEX, OVERLAY = "tree", "index", "gradform"
-PACKAGES = (MATH.parent, Path(codegen.driver.__file__).parents[1])
+PACKAGES = (MATH.parent, Path(__file__).parents[1])
+
+
+class NotInGitError(QuestionError):
+    """Git has no earlier version of a file."""
 
 
 class Revision:
@@ -46,7 +49,7 @@ class Revision:
         found = self._git("rev-parse", "--show-toplevel", cwd=self.path.parent)
         if found.returncode:
             said = found.stderr.strip().removeprefix("fatal: ").splitlines() or ["no repository"]
-            raise QuestionError(
+            raise NotInGitError(
                 f"{self.path.parent} is not in a git repository: {said[0]}",
                 "diff compares a file with what git knows of it",
             )
@@ -58,7 +61,7 @@ class Revision:
         if found.returncode:
             names = self._git("for-each-ref", "--format=%(refname:short)").stdout.split()
             remedy = "git log --oneline lists the commits, git branch and git tag the names"
-            raise QuestionError(
+            raise NotInGitError(
                 f"git has no revision {revision!r} in {self.top}",
                 did_you_mean(revision, names, remedy),
             )
@@ -66,7 +69,7 @@ class Revision:
 
     def _check_there(self, revision: str) -> None:
         if self._git("cat-file", "-e", f"{self.commit}:{self.relative}").returncode:
-            raise QuestionError(
+            raise NotInGitError(
                 f"{self.relative} is not in {revision}",
                 "git log --follow --oneline FILE lists the revisions with it; where it had another "
                 f"name, write --against {revision}:OLD/PATH.py",
@@ -101,7 +104,7 @@ class Revision:
                 env={**os.environ, "GIT_INDEX_FILE": str(self.index), "LC_ALL": "C"},
             )
         except FileNotFoundError:
-            raise QuestionError("there is no git here", "install git: diff asks it") from None
+            raise NotInGitError("there is no git here", "install git: diff asks it") from None
 
     def _folders(self) -> list[Path]:
         """The folders on Python's path inside the repository, as they are in the revision."""

@@ -94,7 +94,7 @@ VERBS: dict[str, Verb] = {
         "prove or refute a gradient that you wrote", _check, (check_parser, check_function_parser)
     ),
     "diff": Verb(
-        "what changed in the mathematics since a git revision",
+        "what changed since a git revision, or since it was written",
         diff_command,
         (diff_parser,),
     ),

@@ -21,6 +21,7 @@ from functools import cache as remembered
 from importlib import import_module
 from pathlib import Path
 
+from codegen import targets
 from codegen.driver import lean
 from codegen.driver.cache import TORCH, Cache
 from codegen.driver.chain import keep_chain, recalled_chain
@@ -34,7 +35,7 @@ from derive.language.notation.forward import Forward
 from derive.language.notation.library import load, source_hash
 
 FEWEST = 4  # forwards for which a pool pays: a process takes two seconds to begin
-PRELOADED = ["codegen.driver.gate", "codegen.targets.torch.check"]
+PRELOADED = [f"{__package__}.gate", f"{targets.__package__}.torch.check"]
 
 # Called with a forward's name and its current stage; and with one that is done.
 Working = Callable[[str, str], None]

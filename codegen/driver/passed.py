@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-import codegen.driver.gate
+from codegen.driver import gate
 from codegen.driver.cache import Cache, cache_folder
 from codegen.driver.gate import file_of
 from codegen.targets.lean.held import with_arguments_held
 from codegen.targets.lean.outside import Outside, outside_of, proved_inside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import backward_lines, lean_program, module_text
-from derive.language.errors import QuestionError, UnprovedError
+from derive.language.errors import FACE, QuestionError, UnprovedError
 from derive.language.notation.forward import Forward
 from derive.proof.proving.proved import Proved
 from derive.running.writing import current
@@ -20,8 +19,7 @@ from derive.show.document import ProgramLines
 
 # The modules that come with gradform, in a wheel inside its package, in a checkout beside it; none
 # is written before it was compared.
-PACKAGE = Path(codegen.driver.gate.__file__).parents[2] / "gradform"
-INSIDE, BESIDE = PACKAGE / "generated", PACKAGE.with_name("generated")
+INSIDE, BESIDE = FACE / "generated", FACE.with_name("generated")
 SHIPPED = INSIDE if INSIDE.is_dir() else BESIDE
 
 
@@ -43,7 +41,7 @@ def lines_of_code(forward: type[Forward], proved: Proved) -> ProgramLines:
     words = (
         f"These lines are from {pair.program.backward.name}. Its module was compared with autograd "
         "on random data in float64; every gradient agrees within "
-        f"{codegen.driver.gate.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
+        f"{gate.TOLERANCE:.0e} of its largest entry, beyond autograd's own rounding."
     )
     if outside.reductions:
         words += " It is the gradient of every entry; torch takes the sum or the mean."

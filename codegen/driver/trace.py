@@ -106,7 +106,7 @@ def _door(maker: object, record: object, blocks: Iterable[Block]) -> Section:
 
 def _path(made: object) -> str:
     """The module and the name of a function or a class."""
-    return f"{made.__module__}.{made.__qualname__}"
+    return f"{made.__module__.removeprefix('gradform.')}.{made.__qualname__}"
 
 
 # -- derive: one function for each record --------------------------------------------

@@ -90,8 +90,8 @@ def _show_difference(path: Path, text: str) -> bool:
     lines = difflib.unified_diff(
         (old or "").splitlines(),
         text.splitlines(),
-        f"{path} (current)",
-        f"{path} (expected)",
+        f"{path} (as written)",
+        f"{path} (now)",
         lineterm="",
     )
     sys.stdout.write("\n".join(lines) + "\n")

@@ -19,13 +19,13 @@ from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import derive
 from codegen.files.digest import digest
 from derive.language.distributions import NONE, distribution_of, installed_into
-from derive.language.errors import MATH
+from derive.language.errors import FACE, MATH, NOTATION, OURS
 
-MACHINERY = (Path(derive.__file__).parent, Path(__file__).parents[1])
-FACE = Path(derive.__file__).parents[1] / "gradform"  # which only re-exports theirs
+MACHINERY = (OURS, Path(__file__).parents[1])
+# The names of the notation: in a checkout both.
+NAMED = (NOTATION.split("."), ["gradform", "derive"])
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 MADE_BY = ("sympy", "torch", "numpy", "jinja2")
 
@@ -138,8 +138,9 @@ def _imported(file: Path) -> Iterator[Path]:
 
 def _located(parts: list[str], base: list[str]) -> Iterator[Path]:
     search, name = base, ""
-    if parts[0] == "derive":
-        search, parts, name = list(derive.__path__), parts[1:], "derive."
+    for own in NAMED:
+        if parts[: len(own)] == own:
+            search, parts, name = [str(OURS)], parts[len(own) :], f"{NOTATION}."
     for part in parts:
         spec = PathFinder.find_spec(f"{name}{part}", search)
         if spec is None:

@@ -16,4 +16,4 @@ __all__ = list(PUBLIC)
 def __getattr__(name: str):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"codegen.importing.{PUBLIC[name]}"), name)
+    return getattr(import_module(f"{__name__}.{PUBLIC[name]}"), name)

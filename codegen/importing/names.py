@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import sympy
 import torch
 
-import derive
 from codegen.importing.trace import lines_of
+from derive import PUBLIC
 from derive.language.names import RESERVED
 
 ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
@@ -22,7 +22,7 @@ OF_SYMPY = ("Abs", "And", "E", "Eq", "I", "N", "Ne", "Not", "O", "Or", "Piecewis
 OF_SYMPY += ("S", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin", "sinh", "sqrt")
 OF_SYMPY += ("acos", "acosh", "asin", "asinh", "atan", "atanh", "tan", "tanh", "Mod", "atan2")
 OF_SYMPY += ("besseli", "ceiling", "digamma", "erfinv", "floor", "loggamma", "polygamma")
-TAKEN = {*OF_SYMPY, *derive.PUBLIC, *RESERVED, *keyword.kwlist, "lambda"}
+TAKEN = {*OF_SYMPY, *PUBLIC, *RESERVED, *keyword.kwlist, "lambda"}
 
 
 def assigned_names(nodes: Sequence[torch.fx.Node], file: str) -> dict[torch.fx.Node, str]:

@@ -13,7 +13,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-import codegen.program as whole
+from codegen import program as whole
 from codegen.program import Program, arrays, loops, reads, steps, values
 from derive.language.notation.layout import Dim
 from derive.language.symbols import Axes, Axis

@@ -80,7 +80,7 @@ class _Languages(Mapping[str, KernelLanguage]):
 
 @cache
 def _kernels(language: str, target: str) -> KernelLanguage:
-    return getattr(import_module(f"codegen.targets.{language}.target"), target)()
+    return getattr(import_module(f"{__package__}.{language}.target"), target)()
 
 
 kernels = _Languages()

@@ -20,6 +20,7 @@ from sympy.sets.sets import Set
 from derive.language.array_node import ArrayNode
 from derive.language.declarations import Declaration
 from derive.language.distributions import NONE, distribution_of
+from derive.language.errors import NOTATION
 from derive.language.source.class_source import MISSING, children
 from derive.language.symbols import Tensor, tensors_in
 
@@ -159,13 +160,13 @@ def makes_formulas(function: object, file: str) -> bool:
         return name in HARMLESS
     if package == "sympy":
         return name in MAKERS
-    return package == "derive" or not is_library(function, file)
+    return package == NOTATION or not is_library(function, file)
 
 
 def is_library(function: object, file: str) -> bool:
     """Whether a function belongs to a library, not to the distribution of ``file``."""
     package = package_of(function)
-    if package in ("derive", "sympy") or package in sys.stdlib_module_names:
+    if package in (NOTATION, "sympy") or package in sys.stdlib_module_names:
         return package != "__main__"
     if isinstance(function, BuiltinFunctionType):
         return True
@@ -174,7 +175,11 @@ def is_library(function: object, file: str) -> bool:
 
 
 def package_of(function: object) -> str:
-    return module_of(function).partition(".")[0]
+    """The package that is imported for a function; `NOTATION` for what gradform has to write with,
+    wherever that package is.
+    """
+    module = module_of(function)
+    return NOTATION if module.startswith(f"{NOTATION}.") else module.partition(".")[0]
 
 
 def module_of(function: object) -> str:

@@ -20,12 +20,12 @@ from sympy.logic.boolalg import Boolean
 
 from derive.language.array_node import ArrayNode
 from derive.language.at_numbers import needs_of_sizes, sizes_for, truth_at, value_at
-from derive.language.errors import NotationError
+from derive.language.errors import NOTATION, NotationError
 from derive.language.float_range import exact_number
 from derive.language.formulas.text import formula
 from derive.language.nodes import Broadcast, Max, Min, Rename, Sum
 from derive.language.source.class_source import MISSING, children, nodes_in
-from derive.language.source.line_reader import LineReader
+from derive.language.source.line_reader import LineReader, package_of
 from derive.language.symbols import Axis, Tensor
 
 NUMBERS = (S(0), S(-1), S.Half, S(2), -S.Half, S(1))
@@ -120,10 +120,7 @@ class TypedLine:
     def _function(self, node: ast.Call) -> str:
         """The name of a called SymPy or notation function."""
         function = self.reader.value(node.func)
-        module = getattr(function, "__module__", None) or ""
-        ours = module.partition(".")[0] in ("sympy", "derive") and not hasattr(
-            function, "definition"
-        )
+        ours = package_of(function) in ("sympy", NOTATION) and not hasattr(function, "definition")
         return getattr(function, "__name__", "") if ours else ""
 
     def _value(self, node: ast.AST) -> Basic | None:

@@ -17,6 +17,7 @@ from derive.language.source.spellings import DECLARATIONS, NODES, closest, in_th
 SYMPYS = "that works on numbers; use SymPy's: from sympy import exp"
 TORCHS = ("Module", "Function")  # torch base classes, by the end of their names
 LIBRARIES = ("derive", "gradform", "sympy", "torch", "numpy")
+INSIDE = ("derive", "codegen")  # folders of a checkout that an installed gradform has inside
 TYPED = {
     "\u2212": "-",
     "\u00d7": "*",
@@ -44,7 +45,7 @@ def remedy_of(error: BaseException, module: ModuleType, place: Place) -> str:
     text = str(error)
     if getattr(module, "Sum", None) is sympy.Sum and isinstance(error, (TypeError, ValueError)):
         return "Sum is SymPy's here: import Sum from gradform, after SymPy"
-    if isinstance(error, ImportError) and (found := _imported(error)):
+    if isinstance(error, ImportError) and (found := _imported(error, place)):
         return found
     called = re.match(r"(\w+): \w+ must be a tensor, got Tensor", text)
     if called:  # a generated function, which computes with numbers
@@ -55,11 +56,14 @@ def remedy_of(error: BaseException, module: ModuleType, place: Place) -> str:
     return known or (f"fix that line: {line}" if line else "fix that line")
 
 
-def _imported(error: ImportError) -> str:
+def _imported(error: ImportError, place: Place) -> str:
     """The remedy for a failed import."""
     name = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
     if name is None:
         top = (error.name or "").partition(".")[0]
+        if top in INSIDE:
+            line = re.sub(rf"\b{top}\b", f"gradform.{top}", place.text, count=1)
+            return f"write {line.replace('gradform.derive import', 'gradform import')}"
         if top in LIBRARIES:  # not installed, as in the playground
             return "leave the import out: a forward is written with SymPy's functions"
         meant = closest(top, LIBRARIES)

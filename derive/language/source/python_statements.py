@@ -7,14 +7,14 @@ from __future__ import annotations
 import ast
 
 from derive.language.declarations import Declaration
-from derive.language.errors import NotationError
+from derive.language.errors import NOTATION, NotationError
 from derive.language.source.class_source import MISSING
 from derive.language.source.dimensions import axis_gone_through
 from derive.language.source.entrywise import beside
 from derive.language.source.line_reader import LineReader, package_of
 from derive.language.source.python_operators import as_condition, written
 
-OURS = ("derive", "sympy")
+OURS = (NOTATION, "sympy")
 METHODS = ("self", "ctx", "cls")  # names of a method's receiver
 TORCHS = ("forward", "backward", "__init__", "__call__", "setup_context")
 SHAPES = ("shape", "ndim", "dtype", "device")

@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 
+from derive.language.errors import NOTATION
 from derive.language.source.class_source import MISSING
 from derive.language.source.dimensions import dimensions_named, goes_along, unmoved
 from derive.language.source.entrywise import beside, entrywise
@@ -149,7 +150,7 @@ def no_formula(function: object, call: ast.Call, reader: LineReader) -> tuple[st
     name, package = name_of(call, function), package_of(function)
     homes = (getattr(function, "__module__", None), type(_owner(function)).__module__)
     drawn = any(f"{home}.".startswith(f"{draws}.") for home in homes for draws in DRAWS)
-    if drawn or (package not in ("sympy", "derive", "builtins") and spellings.get(name) == RANDOM):
+    if drawn or (package not in ("sympy", NOTATION, "builtins") and spellings.get(name) == RANDOM):
         return "this draws a number once, when the file is read", str(RANDOM)
     if package not in ("torch", "numpy", "jax") or spellings.get(name) not in ARRAYS:
         return None

@@ -253,7 +253,7 @@ def in_the_gallery(name: str, tensors: Sequence[str] = (), others: Sequence[str]
                 more = [f"{n} = {kind}({axes})" for n, kind, axes in needed[len(tensors) :]]
                 where = f", where {', '.join(more)}" if more and tensors else ""
                 call = f"{forward}({', '.join([*passed, *others])}){where}"
-                return f"write {call}, with: from derive.math.{file.stem} import {forward}"
+                return f"write {call}, with: from gradform.derive.math.{file.stem} import {forward}"
     return ""
 
 

@@ -16,7 +16,7 @@ from derive.language.source.spellings import (
     is_pointwise,
 )
 
-MODULES = {"sympy": "sympy", "sp": "sympy", "math": "math", "derive": "derive"}
+MODULES = {"sympy": "sympy", "sp": "sympy", "math": "math", "derive": "gradform"}
 SIMILAR_OWN = 0.6  # among the user's few own names, so a looser match is safe
 
 

@@ -14,6 +14,7 @@ from types import FunctionType
 from sympy import Basic
 
 from derive.language.diagonals import Diagonal, Identity
+from derive.language.errors import NOTATION
 from derive.language.gradient import Gradient
 from derive.language.kept_labels import Kept, kept_tensor
 from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
@@ -115,7 +116,7 @@ def _of_call(call: ast.Call, reader: LineReader) -> NamesWritten:
     if isinstance(function, type) and hasattr(function, "definition"):
         names = _all([*call.args, *(k.value for k in call.keywords)], reader).names
         return NamesWritten(names)
-    if isinstance(function, FunctionType) and package_of(function) not in ("sympy", "derive"):
+    if isinstance(function, FunctionType) and package_of(function) not in ("sympy", NOTATION):
         return NamesWritten()  # may reduce them
     if makes_formulas(function, reader.body.file):
         return _all(call.args, reader)
