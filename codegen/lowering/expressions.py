@@ -255,5 +255,5 @@ def _refusal(e: Expr) -> QuestionError:
     return QuestionError(
         f"{type(e).__name__} in {e} is not supported",
         "use exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; to add a function of torch, "
-        f"extend codegen/targets/torch/vocabulary.py ({PAGE})",
+        f"extend derive/language/functions.py and codegen/targets/functions.py ({PAGE})",
     )

@@ -31,7 +31,6 @@ from codegen.schedule.reads import Reads, flat_index
 from codegen.schedule.views import Views
 from derive.language.notation.layout import Layout
 
-FUNCTIONS = {"Abs": "abs"}
 BUILT = {  # of functions that are made of others: of their arguments
     "sigmoid": lambda u: over(ONE, plus(ONE, call("exp", minus(u)))),
     "logsigmoid": lambda u: less(_smaller(u, ZERO), _log_of_tail(u)),
@@ -146,7 +145,7 @@ class Entries(Views, Reads, Library):
         operands = [self.entry(v, at) for v in (value.operand, *value.others)]
         if value.function in BUILT:
             return BUILT[value.function](*operands)
-        return call(FUNCTIONS.get(value.function, value.function), *operands)
+        return call(value.function, *operands)
 
     def _at_Detached(self, value, at):
         return self.entry(value.operand, at)
@@ -247,4 +246,4 @@ _larger, _smaller = partial(call, "larger"), partial(call, "smaller")
 
 def _log_of_tail(u: Element) -> Element:
     """log(1 + exp(-|u|))"""
-    return call("log1p", call("exp", minus(call("abs", u))))
+    return call("log1p", call("exp", minus(call("Abs", u))))

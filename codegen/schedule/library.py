@@ -12,6 +12,7 @@ from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Apply, Load, Value
 from codegen.schedule.elements import Axes, Element
 from codegen.schedule.nodes import Array, LibraryNode, Node
+from codegen.targets.functions import IN_TARGETS
 from derive.language.notation.layout import Layout
 
 # Products and additions by index, of which libraries have better loops; what goes along an axis
@@ -32,8 +33,8 @@ LIBRARY: dict[type[Value], str] = {
     Looped: "places",
     Collected: "collected",
 }
-# Functions that neither C++ nor CUDA has.
-FUNCTIONS = frozenset({"digamma", "erfinv", "i0", "i1", "polygamma"})
+# Functions that C++ and CUDA lack.
+FUNCTIONS = {name for name, row in IN_TARGETS.items() if row.cpp is None}
 PLACES = (arrays.ArgMaxOf, arrays.SegmentArgMax)  # whole numbers
 
 

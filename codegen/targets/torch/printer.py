@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from codegen.program import parts, steps, values
 from codegen.program.loops import Looped
+from codegen.targets.functions import IN_TARGETS
 from codegen.targets.torch.arrays import ArrayPrinter, as_least
 from codegen.targets.torch.checks import ALONE, Checks, Surroundings
 from codegen.targets.torch.formulas import by_formula
@@ -21,7 +22,6 @@ from codegen.targets.torch.loops import LoopPrinter
 from codegen.targets.torch.vocabulary import (
     ATOM,
     FUNCTIONS,
-    MORE,
     POWER,
     PRODUCT,
     PULLBACKS,
@@ -189,7 +189,7 @@ class Printer(Checks, LoopPrinter, ArrayPrinter):
         if name is None:
             raise QuestionError(
                 f"the torch target has no function for {value.function}",
-                "add its line to FUNCTIONS in codegen/targets/torch/vocabulary.py",
+                "add its row to codegen/targets/functions.py",
             )
         if self.is_number(value.operand) and value.function == "sign":
             return (
@@ -197,16 +197,16 @@ class Printer(Checks, LoopPrinter, ArrayPrinter):
                 ATOM,
             )
         if self.is_number(value.operand):
-            plain = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+            plain = IN_TARGETS[value.function].python or name.replace("torch.", "math.")
             if not plain.startswith("math.") or hasattr(math, plain.removeprefix("math.")):
                 return f"{plain}({self.text(value.operand)})", ATOM
             return f"{name}({self.as_tensor(value.operand)})", ATOM
-        return f"{name}({self.text(value.operand)}{MORE.get(value.function, '')})", ATOM
+        return f"{name}({self.text(value.operand)}{IN_TARGETS[value.function].more})", ATOM
 
     def _of_several(self, value: values.Apply) -> str:
         """A function of several operands; numbers become tensors, unless torch takes them."""
         first = self.as_tensor if self.is_number(value.operand) else self.text
-        alike = self.as_tensor if value.function == "atan2" else self.text
+        alike = self.as_tensor if IN_TARGETS[value.function].tensors else self.text
         others = ((alike if self.is_number(v) else self.text)(v) for v in value.others)
         return SEVERAL[value.function].format(first(value.operand), *others)
 
