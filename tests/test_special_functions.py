@@ -114,12 +114,13 @@ def test_what_no_library_has_is_refused_before_anything_is_derived(line, tmp_pat
 u, v = Symbol("u", real=True), Symbol("v", real=True)
 PLACE, OTHER, STEP, DIGITS = Rational(3, 10), Rational(19, 20), Rational(1, 10**10), 50
 EXACT, NEAR = {"rel": 1e-12}, {"rel": 1e-9}  # torch's polygamma has nine digits
+ORDER = 3  # of functions that have one
 OF_ONE = [name for name, row in KNOWN.items() if row.arguments == 1]
 
 
 def applied(name: str) -> sympy.Expr:
     row = KNOWN[name]
-    return row.function(*[Integer(1)] * row.orders, *(u, v)[: row.arguments - row.orders])
+    return row.function(*[Integer(ORDER)] * row.orders, *(u, v)[: row.arguments - row.orders])
 
 
 def at(name: str) -> dict[Symbol, sympy.Expr]:
@@ -159,7 +160,7 @@ def test_every_table_has_the_same_function(name):
     tensors = [torch.tensor(float(value), dtype=torch.float64) for value in values]
     assert torch_function(name)(*tensors).item() == pytest.approx(wanted, **NEAR)
     x, y = (Load(letter, dims=()) for letter in "xy")
-    others = (y,) * (row.arguments - row.orders - 1) + (Number(Fraction(1)),) * row.orders
+    others = (y,) * (row.arguments - row.orders - 1) + (Number(Fraction(ORDER)),) * row.orders
     text = Printer({}, (), "x").text(Apply(name, x, others, dims=()))
     named = dict(zip("xy", tensors[row.orders :], strict=False))
     assert eval(text, {"torch": torch} | named).item() == pytest.approx(wanted, **NEAR), text
@@ -210,7 +211,7 @@ def test_what_a_row_says_is_true(name):
 def test_what_is_written_in_others_is_equal():
     place = {u: sympy.Float("0.7", 30), v: sympy.Float("0.45", 30)}
     for row in (row for row in TABLE if row.written):
-        e = row.function(*[Integer(1)] * row.orders, *(u, v)[: row.arguments - row.orders])
+        e = row.function(*[Integer(ORDER)] * row.orders, *(u, v)[: row.arguments - row.orders])
         ours = in_known_functions(e)
         assert {type(f).__name__ for f in ours.atoms(Function)} <= KNOWN.keys()
         assert float(sympy.N(ours.subs(place))) == pytest.approx(float(sympy.N(e.subs(place))))
@@ -221,7 +222,7 @@ def term(name: str) -> str:
     row = KNOWN[name]
     typed, *leading = row.called()
     operands = [f"tanh(x)/2 + {row.safe_at or 0}", "2 + w**2"][: row.arguments - row.orders]
-    return f"{typed}({', '.join(map(str, [*leading, *[1] * row.orders, *operands]))})"
+    return f"{typed}({', '.join(map(str, [*leading, *[ORDER] * row.orders, *operands]))})"
 
 
 LANGUAGES = [*kernels] if os.environ.get("TRITON_INTERPRET") == "1" else ["cpp"]

@@ -110,6 +110,14 @@ def _enter(names: Sequence[str], formula: Callable[[Tree], Tree], of_integers: b
     op(*names, forms="method torch F", called=CALLED.get(names[0], ""), gives=gives, of=of)(meaning)
 
 
+def _of_order(names: Sequence[str], formula: Callable[..., Tree]) -> None:
+    """A row for a function of an order and one entry."""
+
+    @op(*names)
+    def meaning(a, n: Size, input: Tensor):
+        return a.each(lambda x: formula(n, x), input)
+
+
 for _rows in (FORMULAS, OF_INTEGERS):
     for _names, _formula in _rows.items():
         _enter(_names.split(), _formula, _rows is OF_INTEGERS)
@@ -232,11 +240,6 @@ def _addcmul(a, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Numbe
     return a.each(lambda x, y, z, v: x + v * (y * z), input, tensor1, tensor2, value)
 
 
-@op("polygamma", "special_polygamma")
-def _polygamma(a, n: Size, input: Tensor):
-    return a.each(lambda x: function("polygamma")(n, x), input)
-
-
 @op("mvlgamma", "special_multigammaln")
 def _mvlgamma(a, input: Tensor, p: Size):
     """The logarithm of the multivariate gamma function."""
@@ -296,6 +299,10 @@ def _atan2(a, input: Tensor, other: Tensor):
 
 
 for _row in TABLE:  # those that nothing above reads otherwise
-    if _row.arguments == 1 and _row.in_torch and not table.keys() & {*_row.in_torch}:
-        _name, *_leading = _row.called()
+    if not _row.in_torch or table.keys() & {*_row.in_torch}:
+        continue
+    _name, *_leading = _row.called()
+    if (_row.arguments, _row.orders) == (2, 1):
+        _of_order(_row.in_torch, function(_name))
+    elif _row.arguments == 1:
         _enter(_row.in_torch, partial(function(_name), *_leading), _row.whole)
