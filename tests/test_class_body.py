@@ -220,7 +220,7 @@ def test_what_is_recommended_can_be_derived(codes, tmp_path):
     for i, code in enumerate(codes):
         body = [f"y = {code}", "z = 2 * y"]
         file = tmp_path / f"mine_{i}.py"
-        file.write_text(written(*body, declared=DECLARED))
+        file.write_text(f"from sympy import *\n{written(*body, declared=DECLARED)}")
         assert derive(file).every_size
 
 

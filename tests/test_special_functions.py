@@ -2,34 +2,40 @@
 every table has its line for each.
 """
 
+import os
+from fractions import Fraction
+from math import inf
+
 import pytest
 import sympy
 import torch
 from forwards import HEAD
-from generating import assert_same_gradients, draw, generated
-from sympy import Function, Piecewise, Rational, Symbol
+from generating import assert_same_gradients, draw, generated, pages
+from sympy import Function, Integer, Piecewise, Rational, Rel, Symbol
 from torch import lgamma
 
-import derive.language.functions as functions
+import derive
 from codegen.commands.cli import gradform
 from codegen.driver import lean
+from codegen.program.values import Apply, Load, Number
 from codegen.schedule.entries import BUILT
-from codegen.schedule.library import FUNCTIONS as OF_LIBRARY
-from codegen.targets.cpp import vocabulary as cpp
+from codegen.targets.functions import IN_TARGETS
 from codegen.targets.languages import kernels
-from codegen.targets.torch import interpret
-from codegen.targets.torch import vocabulary as torchs
-from codegen.targets.triton import vocabulary as triton
+from codegen.targets.torch.interpret import torch_function
+from codegen.targets.torch.printer import Printer
 from derive import NotationError, forward_from
+from derive.claims.checking.numbers.arithmetic import CONTEXT, Floating, Undefined
 from derive.claims.checking.numbers.arithmetic import FUNCTIONS as NUMBERS
-from derive.claims.reading.operations.functions import SYMPYS
+from derive.claims.checking.numbers.doubles import Doubles
+from derive.claims.checking.numbers.exact_numbers import Exact
+from derive.claims.checking.numbers.residues import Residues
 from derive.claims.reading.operations.vocabulary import OPERATIONS
-from derive.gradient.range.bounds import ANYWHERE, Ranges, bounds
-from derive.language.functions import KNOWN, WRITTEN, in_known_functions
+from derive.language.functions import KINKED, KNOWN, TABLE, in_known_functions
 
 MORE = """
 from sympy import LambertW, Heaviside, atan2, besseli, besselj, beta, binomial, ceiling, cot
 from sympy import Mod, digamma, erfc, erfinv, factorial, floor, frac, gamma, loggamma, polygamma
+from sympy import acos, acosh, asin, asinh, atan, atanh, cos, cosh, erf, sign, sin, sinh, tan
 from sympy import sech, zeta
 from derive import Round
 """
@@ -103,77 +109,134 @@ def test_what_no_library_has_is_refused_before_anything_is_derived(line, tmp_pat
     assert REFUSED[line] in str(error.value) and "special.py:" in str(error.value)
 
 
-# Of the tables
+# Of the tables: what is missing for a function is named.
 
-STEP, DIGITS = Rational(1, 10**10), 50
-
-u, v = Symbol("u", positive=True), Symbol("v", positive=True)
-OF_TWO = {"Mod": (u, v), "atan2": (u, v), "polygamma": (sympy.Integer(1), u)}
+u, v = Symbol("u", real=True), Symbol("v", real=True)
+PLACE, OTHER, STEP, DIGITS = Rational(3, 10), Rational(19, 20), Rational(1, 10**10), 50
+EXACT, NEAR = {"rel": 1e-12}, {"rel": 1e-9}  # torch's polygamma has nine digits
+ORDER = 3  # of functions that have one
+OF_ONE = [name for name, row in KNOWN.items() if row.arguments == 1]
 
 
 def applied(name: str) -> sympy.Expr:
-    """The function of ours, or SymPy's of that name, of symbols."""
-    return getattr(functions, name, getattr(sympy, name, None))(*OF_TWO.get(name, (u,)))
+    row = KNOWN[name]
+    return row.function(*[Integer(ORDER)] * row.orders, *(u, v)[: row.arguments - row.orders])
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN))
+def at(name: str) -> dict[Symbol, sympy.Expr]:
+    """Arguments of which the function has a value: beside the place where it is safe."""
+    return {u: (KNOWN[name].safe_at or 0) + PLACE, v: OTHER}
+
+
+def has_value(name: str, place: sympy.Expr) -> bool:
+    try:
+        Floating().apply(KNOWN[name].function, [Floating().number(place)])
+    except Undefined:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", KNOWN)
 def test_every_table_has_its_line(name):
-    assert name in torchs.FUNCTIONS | torchs.SEVERAL
-    assert name in interpret.FUNCTIONS or callable(getattr(torch, name))
-    assert type(applied(name)) in NUMBERS or name in ("Abs", "sign")
-    assert SYMPYS.get(name, name) in OPERATIONS or name in NOT_READ
-    kernel = {"Abs": "abs"}.get(name, name)
-    for own in (cpp.FUNCTIONS, triton.FUNCTIONS):
-        assert (kernel in own or name in BUILT) == (name not in OF_LIBRARY)
+    row, own = KNOWN[name], IN_TARGETS.get(name)
+    assert own, "it has no row in codegen/targets/functions.py"
+    assert torch_function(name), f"torch has none of {row.in_torch}"
+    assert (own.cpp is None) == (own.triton is None), "C++ and Triton both have it, or none"
+    assert own.cpp != "" or name in BUILT, "loops do not make it of others"
+    assert row.function in NUMBERS or row.function in KINKED, "mpmath has no such name"
+    assert OPERATIONS.keys() & {*row.in_libraries}, "no operation of torch's reads it"
+    typed = row.called()[0]
+    assert hasattr(sympy, typed) or typed in derive.PUBLIC, "no user can import it"
 
 
-# What nobody writes a gradient in.
-NOT_READ = {"tan", "asin", "acos", "atan", "asinh", "acosh", "atanh"}
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_table_has_the_same_function(name):
+    e, row, given = applied(name), KNOWN[name], at(name)
+    values = [arg.subs(given) for arg in e.args]
+    wanted = float(row.function(*values).evalf(DIGITS))
+    for arithmetic in (Floating(), Doubles(), Exact(irrational=True), Residues()):
+        number = arithmetic.apply(row.function, [*map(arithmetic.number, values)])
+        assert float(arithmetic.sympy(number)) == pytest.approx(wanted, **EXACT), arithmetic
+    tensors = [torch.tensor(float(value), dtype=torch.float64) for value in values]
+    assert torch_function(name)(*tensors).item() == pytest.approx(wanted, **NEAR)
+    x, y = (Load(letter, dims=()) for letter in "xy")
+    others = (y,) * (row.arguments - row.orders - 1) + (Number(Fraction(ORDER)),) * row.orders
+    text = Printer({}, (), "x").text(Apply(name, x, others, dims=()))
+    named = dict(zip("xy", tensors[row.orders :], strict=False))
+    assert eval(text, {"torch": torch} | named).item() == pytest.approx(wanted, **NEAR), text
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN - {"Abs", "sign"}))
+@pytest.mark.parametrize("name", KNOWN.keys() - {"Abs", "sign"})
 def test_a_derivative_is_the_slope_and_is_made_of_known_functions(name):
-    e = applied(name)
+    e, given = applied(name), at(name)
     for place in (s for s in (u, v) if s in e.free_symbols):
         slope = e.diff(place)
         made_of = {type(f).__name__ for f in slope.atoms(Function) if not isinstance(f, Piecewise)}
-        assert made_of <= KNOWN
-        at = {u: Rational(17 if name == "acosh" else 7, 10), v: Rational(9, 20)}
-        sides = [e.subs(at | {place: at[place] + side * STEP}).evalf(DIGITS) for side in (1, -1)]
-        wanted = (sides[0] - sides[1]) / (2 * STEP)
-        assert float(slope.subs(at).evalf(DIGITS)) == pytest.approx(float(wanted), rel=1e-12)
+        assert made_of <= KNOWN.keys()
+        sides = [given | {place: given[place] + side * STEP} for side in (1, -1)]
+        above, below = (e.subs(side).evalf(DIGITS) for side in sides)
+        wanted = float((above - below) / (2 * STEP))
+        assert float(slope.subs(given).evalf(DIGITS)) == pytest.approx(wanted, **EXACT)
+        assert KNOWN[name].stepped == (slope == 0)
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN))
-def test_a_range_holds_what_the_function_gives(name):
-    ranges = Ranges(lambda tensor: None)
-    within = bounds(applied(name), ranges)
-    for a, b in ((0.3, 0.6), (0.9, 0.2), (0.05, 0.95)):
-        shift = 1 if name == "acosh" else 0
-        value = float(sympy.N(applied(name).subs({u: a + shift, v: b})))
-        assert within.low <= value <= within.high
-    tight = {"floor", "ceiling", "Mod", "polygamma", "i0", "atan2"}
-    assert within != ANYWHERE or name not in tight - {"floor", "ceiling"}
+@pytest.mark.parametrize("name", KNOWN)
+def test_an_image_holds_what_the_function_gives(name):
+    e, row, given = applied(name), KNOWN[name], at(name)
+    value = float(e.subs(given).evalf())
+    point = [(float(arg.subs(given)),) * 2 for arg in e.args]
+    for intervals in (point, [*point[: row.orders], *[(-inf, inf)] * (len(point) - row.orders)]):
+        low, high = row.image_of(*intervals)
+        assert low - 1e-12 <= value <= high + 1e-12
+
+
+@pytest.mark.parametrize("name", OF_ONE)
+def test_what_a_row_says_is_true(name):
+    row = KNOWN[name]
+    relation, compared = row.domain or (">=", lambda u: Integer(1))
+    places = [sign * (PLACE + n) for n in range(4) for sign in (1, -1)]
+    for place in places:
+        assert has_value(name, place) == bool(Rel(compared(place), 0, relation))
+    ends = [applied(name).subs(u, side * PLACE).evalf(DIGITS) for side in (1, -1)]
+    assert row.odd == (abs(sum(ends)) < STEP)
+    if row.anywhere:
+        assert Floating().apply(row.function, [CONTEXT.mpf(10) ** 6]) is not None
+    far = [-1e4, 0.5, 1e4] if row.safe_at is None else [row.safe_at]
+    x = torch.tensor(far, dtype=torch.float32, requires_grad=True)
+    y = torch_function(name)(x)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    assert y.isfinite().all() and slope.isfinite().all()
 
 
 def test_what_is_written_in_others_is_equal():
-    at = {u: sympy.Float("0.7", 30), v: sympy.Float("0.45", 30)}
-    for kind in WRITTEN.keys() - {sympy.digamma, sympy.trigamma, sympy.besseli}:
-        e = kind(*((u, v) if kind is sympy.Mod else (u,)))
+    place = {u: sympy.Float("0.7", 30), v: sympy.Float("0.45", 30)}
+    for row in (row for row in TABLE if row.written):
+        e = row.function(*[Integer(ORDER)] * row.orders, *(u, v)[: row.arguments - row.orders])
         ours = in_known_functions(e)
-        assert ours != e
-        assert float(sympy.N(ours.subs(at))) == pytest.approx(float(sympy.N(e.subs(at))), rel=1e-12)
+        assert {type(f).__name__ for f in ours.atoms(Function)} <= KNOWN.keys()
+        assert float(sympy.N(ours.subs(place))) == pytest.approx(float(sympy.N(e.subs(place))))
 
 
-KERNELS = ["loggamma(x) * w", "atan2(w, x)", "Mod(w, x) + floor(w) * x"]
+def term(name: str) -> str:
+    """The function, as a user types it, where it has a value."""
+    row = KNOWN[name]
+    typed, *leading = row.called()
+    operands = [f"tanh(x)/2 + {row.safe_at or 0}", "2 + w**2"][: row.arguments - row.orders]
+    return f"{typed}({', '.join(map(str, [*leading, *[ORDER] * row.orders, *operands]))})"
 
 
-@pytest.mark.parametrize("line", KERNELS)
-def test_a_kernel_has_the_functions_that_c_has(line, tmp_path):
-    """Each is run and compared with torch before it is written."""
-    forward = forward_from(forward_of(tmp_path, line, "Given"))
-    found = lean.generate(forward, kernels=kernels["cpp"])
-    assert found.kernels and not found.slow
+LANGUAGES = [*kernels] if os.environ.get("TRITON_INTERPRET") == "1" else ["cpp"]
+GROUPS = [[*KNOWN][first::7] for first in range(7)]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=" ".join)
+def test_every_function_goes_through_every_pass(group, tmp_path):
+    """Its module and its kernels are run, and compared with torch, before they are written."""
+    forward = forward_from(forward_of(tmp_path, " + ".join(map(term, group))))
+    for language in LANGUAGES:
+        found = lean.generate(forward, chain=True, kernels=kernels[language])
+        assert found.proved.every_size and found.kernels and not found.slow
+    assert all(pages(found.proved).values())
 
 
 def test_without_a_function_of_a_number_there_is_no_kernel_and_torch_runs(tmp_path, capsys):

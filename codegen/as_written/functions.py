@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from codegen.as_written.entries import NumberEntries, Unreadable, entries_of, together
+from codegen.targets.torch.interpret import torch_function
 from derive.language.symbols import Axis
 
 Sizes = Mapping[Axis, int]
@@ -22,21 +23,17 @@ COMPARISONS = {
     **dict.fromkeys(("Ge", "GreaterThan"), torch.ge),
 }
 LOGIC = {"And": torch.logical_and, "Or": torch.logical_or, "Xor": torch.logical_xor}
-# Under another name than torch's; the others that torch has under the same are `PLAIN`.
+# Those that torch does not have.
 NAMED: dict[str, Callable[..., Tensor]] = {
-    "Abs": torch.abs,
     "abs": torch.abs,
-    "ceiling": torch.ceil,
-    "Mod": torch.remainder,
-    "loggamma": torch.lgamma,
     "gamma": lambda x: torch.where(x > 0, torch.lgamma(x).exp(), torch.nan),
-    "polygamma": lambda order, x: torch.polygamma(int(order.flatten()[0]), x),
     "erfi": lambda x: torch.full_like(x, torch.nan),
     "cbrt": lambda x: x.sign() * x.abs() ** (1 / 3),
     "log": lambda x, base=None: x.log() if base is None else x.log() / base.log(),
     "root": lambda x, n: x ** (1 / n),
     "real_root": lambda x, n: x.sign() * x.abs() ** (1 / n),
     "Pow": torch.pow,
+    "sqrt": torch.sqrt,
     "cot": lambda x: 1 / x.tan(),
     "sec": lambda x: 1 / x.cos(),
     "csc": lambda x: 1 / x.sin(),
@@ -44,13 +41,7 @@ NAMED: dict[str, Callable[..., Tensor]] = {
     "sech": lambda x: 1 / x.cosh(),
     "csch": lambda x: 1 / x.sinh(),
     "Detach": torch.Tensor.detach,
-    "i0": torch.special.i0,
-    "i1": torch.special.i1,
 }
-PLAIN = (
-    *("exp", "sqrt", "tanh", "sinh", "cosh", "sin", "cos", "tan", "asin", "acos", "atan", "asinh"),
-    *("acosh", "atanh", "atan2", "erf", "erfc", "digamma", "floor", "sign"),
-)
 SAME = ("sympify", "S", "expand", "_sympify")  # return the same formula in another form
 
 
@@ -74,7 +65,7 @@ def of_sympy(function: Callable, sizes: Sizes) -> Callable:
         if name in ("Add", "Mul"):
             step = torch.add if name == "Add" else torch.mul
             return reduce(lambda a, b: together(step, a, b, sizes=sizes), values)
-        found = NAMED.get(name) or (getattr(torch, name) if name in PLAIN else None)
+        found = NAMED.get(name) or torch_function(name)
         if found is None:
             raise Unreadable(f"{name} of numbers")
         return together(found, *values, sizes=sizes)

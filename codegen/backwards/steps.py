@@ -17,7 +17,7 @@ from codegen.backwards.claims import Backward, GradientClaim
 from derive.claims.checking.ground import ground_of
 from derive.claims.checking.verdict import Verdict
 from derive.gradient.chain.chain import adjoint_of
-from derive.language.functions import Round, ceiling, floor
+from derive.language.functions import KNOWN
 from derive.language.notation.definition import Definition
 
 DEFINED, UNCHECKED = "by definition", "not checked"
@@ -33,7 +33,7 @@ SURROGATE = (
     "not checked: {names} of {function} is a surrogate gradient. The forward has the gradient 0 "
     "wherever it exists; what the backward gives in its place does not follow from the forward"
 )
-STEPS: dict[type, str] = {Round: "round", floor: "floor", ceiling: "ceil", sign: "sign"}
+STEPS = {row.function: row.in_torch[0] for row in KNOWN.values() if row.stepped}
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,15 @@ import torch
 
 from codegen.importing.trace import lines_of
 from derive import PUBLIC
+from derive.language.functions import TABLE
 from derive.language.names import RESERVED
 
 ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
 # Names that a line of the file may call and a tensor must not shadow.
-OF_SYMPY = ("Abs", "And", "E", "Eq", "I", "N", "Ne", "Not", "O", "Or", "Piecewise", "Q", "Rational")
-OF_SYMPY += ("S", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin", "sinh", "sqrt")
-OF_SYMPY += ("acos", "acosh", "asin", "asinh", "atan", "atanh", "tan", "tanh", "Mod", "atan2")
-OF_SYMPY += ("besseli", "ceiling", "digamma", "erfinv", "floor", "loggamma", "polygamma")
+CALLS = {row.called()[0] for row in TABLE if row.in_torch}
+WORDS = {"And", "E", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "oo", "pi", "sqrt"}
+SYMPYS = WORDS | {name for name in CALLS if hasattr(sympy, name)}  # those of a written file
+OF_SYMPY = SYMPYS | {"I", "N", "O", "Q", "S"}
 TAKEN = {*OF_SYMPY, *PUBLIC, *RESERVED, *keyword.kwlist, "lambda"}
 
 

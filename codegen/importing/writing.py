@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codegen.importing.asked import GIVEN, LABELS
+from codegen.importing.names import CALLS, SYMPYS
 from codegen.importing.reader import ONE_AXIS, Declared, Reader
 from codegen.importing.subjects import Subject
 from derive.language.notation.forward import is_in_the_way
@@ -28,11 +29,7 @@ OURS += (
     "Pad",
     "Window",
 )
-OURS += ("CumSum", "CumProd", "CumMax", "Ordered", "Round", "Scalar")
-SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
-SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
-SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
-SYMPYS += ("erfinv", "floor", "loggamma", "polygamma")
+OURS += ("CumSum", "CumProd", "CumMax", "Ordered", "Scalar", *CALLS.difference(SYMPYS))
 WIDTH = 100  # of a line
 WORD = re.compile(r"[A-Za-z_]\w*")
 

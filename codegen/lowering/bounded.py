@@ -32,28 +32,12 @@ from codegen.program.values import (
     Times,
     Value,
 )
+from codegen.targets.functions import IN_TARGETS
+from derive.language.functions import TABLE
 
 # Where each function and its derivatives are finite, of those that are not everywhere.
-SAFE = {
-    "log": 1,
-    "log1p": 0,
-    "exp": 0,
-    "expm1": 0,
-    "sinh": 0,
-    "cosh": 0,
-    "tan": 0,
-    "asin": 0,
-    "acos": 0,
-    "acosh": 2,
-    "atanh": 0,
-    "erfinv": 0,
-    "loggamma": 1,
-    "digamma": 1,
-    "polygamma": 1,
-    "atan2": 1,
-    "i0": 0,
-    "i1": 0,
-}
+SAFE = {row.name: row.safe_at for row in TABLE if row.safe_at is not None}
+SAFE |= {name: row.safe_at for name, row in IN_TARGETS.items() if row.safe_at is not None}
 GROWING = ("exp", "expm1")  # which overflow above alone
 ENTRYWISE = (Plus, Times, MulAdd, Power, Apply, Choose, Clamp, Gate, Load, Number)
 

@@ -34,15 +34,9 @@ from codegen.program.values import (
     Times,
     Value,
 )
+from derive.language.functions import KNOWN
 
-STEPPED = (
-    "Abs",
-    "sign",
-    "floor",
-    "ceiling",
-    "Round",
-    "Mod",
-)  # functions that are not smooth, by SymPy's names
+DECIDING = {name for name, row in KNOWN.items() if not row.is_smooth}
 
 
 def lines_to_differentiate(program: Program) -> Function:
@@ -149,7 +143,7 @@ def _decided(value: Value) -> Iterator[tuple[tuple[Value, ...], object]]:
             yield (value.measure,), value
         case Pullback():  # its derivative may be written for the values alone
             yield (value,), value
-        case Apply() if value.function in STEPPED:
+        case Apply() if value.function in DECIDING:
             yield (value.operand, *value.others), value
 
 

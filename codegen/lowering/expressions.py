@@ -66,6 +66,7 @@ from codegen.program.values import (
 from derive.language.choices import Branches, Compared
 from derive.language.detached import Detach
 from derive.language.errors import PAGE, QuestionError
+from derive.language.functions import KNOWN
 from derive.language.nodes import ArrayNode, OneHot
 from derive.language.notation.layout import Dim, Layout
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_constant, is_number_or_size
@@ -178,8 +179,11 @@ def _compared(lowering: Context, e: Branches | Compared, frame, picked) -> Value
 
 def _applied(lowering: Context, e: SymbolicFunction, frame, picked) -> Value:
     name, args = type(e).__name__, e.args
-    if isinstance(e, polygamma):  # which is another function for each order
-        name, args = ("digamma", e.args[1:]) if e.args[0] == 0 else (name, e.args[::-1])
+    orders = KNOWN[name].orders if name in KNOWN else 0
+    if isinstance(e, polygamma) and e.args[0] == 0:
+        name, args = "digamma", args[1:]
+    elif orders:
+        args = (*args[orders:], *args[:orders])
     operand, *others = (lowering.value(arg, frame, picked) for arg in args)
     return Apply(name, operand, (*others,), dims=broadcast(v.dims for v in (operand, *others)))
 
@@ -255,5 +259,5 @@ def _refusal(e: Expr) -> QuestionError:
     return QuestionError(
         f"{type(e).__name__} in {e} is not supported",
         "use exp, log, sqrt, tanh, erf, Abs, Piecewise and the like; to add a function of torch, "
-        f"extend codegen/targets/torch/vocabulary.py ({PAGE})",
+        f"extend derive/language/functions.py and codegen/targets/functions.py ({PAGE})",
     )

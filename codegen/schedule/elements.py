@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
+from codegen.targets.functions import COSTLY_CALL, IN_TARGETS
+
 Axes = tuple[str, ...]
 
 
@@ -153,9 +155,8 @@ def is_number(element: Element) -> bool:
 
 # Costs of operations relative to an addition: roughly its cycles for a vector.
 COSTS = {"divide": 4, "power": 12, "number": 0, "scalar": 0, "size": 0, "index": 0}
-CHEAP_CALLS = {"abs": 1, "sign": 2, "larger": 1, "smaller": 1, "sqrt": 5}
-CHEAP_CALLS |= dict.fromkeys(("floor", "ceiling", "Round"), 1)
-COSTLY_CALL = 12  # exponentials, logarithms and their like
+CHEAP_CALLS = {"larger": 1, "smaller": 1, "sqrt": 5}
+CHEAP_CALLS |= {name: row.cost for name, row in IN_TARGETS.items() if row.cost < COSTLY_CALL}
 
 
 @cache

@@ -24,7 +24,6 @@ from codegen.schedule.elements import (
 from codegen.schedule.entry_rules import Entries, Indices, rule
 from codegen.schedule.reads import flat_index
 
-FUNCTIONS = {"Abs": "abs"}
 BUILT = {  # of functions that are made of others: of their arguments
     "sigmoid": lambda u: over(ONE, plus(ONE, call("exp", minus(u)))),
     "logsigmoid": lambda u: less(_smaller(u, ZERO), _log_of_tail(u)),
@@ -94,7 +93,7 @@ def _apply(f: Entries, value, at: Indices) -> Element:
     operands = [f.entry(v, at) for v in (value.operand, *value.others)]
     if value.function in BUILT:
         return BUILT[value.function](*operands)
-    return call(FUNCTIONS.get(value.function, value.function), *operands)
+    return call(value.function, *operands)
 
 
 @rule(arrays.Detached)
@@ -224,4 +223,4 @@ _larger, _smaller = partial(call, "larger"), partial(call, "smaller")
 
 def _log_of_tail(u: Element) -> Element:
     """log(1 + exp(-|u|))"""
-    return call("log1p", call("exp", minus(call("abs", u))))
+    return call("log1p", call("exp", minus(call("Abs", u))))

@@ -390,5 +390,5 @@ def _finite(peak: Element, added_again: bool) -> Element:
     """The shift of a row: 0 where its peak is -oo, and where it is +oo and the peak is added again;
     NaN stays NaN.
     """
-    measure = call("abs", peak) if added_again else minus(peak)
+    measure = call("Abs", peak) if added_again else minus(peak)
     return choose(compare(measure, "==", number(float("inf"))), ZERO, peak)

@@ -6,6 +6,7 @@ from codegen.program import arrays
 from codegen.program.loops import Collected, Looped
 from codegen.program.reads import Convolve, Placed
 from codegen.program.values import Value
+from codegen.targets.functions import IN_TARGETS
 
 # Products and additions by index, of which libraries have better loops; what goes along an axis
 # from place to place; what is made of matrices; with what they are called where they have no name.
@@ -25,6 +26,6 @@ LIBRARY: dict[type[Value], str] = {
     Looped: "places",
     Collected: "collected",
 }
-# Functions that neither C++ nor CUDA has.
-FUNCTIONS = frozenset({"digamma", "erfinv", "i0", "i1", "polygamma"})
+# Functions that C++ and CUDA lack.
+FUNCTIONS = {name for name, row in IN_TARGETS.items() if row.cpp is None}
 PLACES = (arrays.ArgMaxOf, arrays.SegmentArgMax)  # whole numbers

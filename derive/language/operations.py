@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from sympy import Abs, Add, Basic, E, Expr, Function, Mul, Piecewise, Pow, S, fraction, sign
+from sympy import Add, Basic, E, Expr, Function, Mul, Piecewise, Pow, S, fraction
 from sympy.core.function import _coeff_isneg
 from sympy.core.operations import LatticeOp
 
 from derive.language.choices import Branches, Compared
 from derive.language.detached import Detach
+from derive.language.functions import KINKED
 from derive.language.nodes import Sum
 from derive.language.symbols import axes_of
 
-CHEAP = (Abs, Branches, Compared, Detach, Piecewise, sign)  # they evaluate nothing
+CHEAP = (*KINKED, Branches, Compared, Detach, Piecewise)  # they evaluate nothing
 
 
 def is_evaluated(e: Expr) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from codegen.targets.functions import IN_TARGETS
+
 I64 = "int64_t"  # of all sizes and indices
 
 # By the kind of an element: the sign between its two arguments.
@@ -31,36 +33,8 @@ LEVELS = {
     "negate": 5,
     "not": 5,
 }
-FUNCTIONS = {
-    "exp": "exp",
-    "log": "log",
-    "log1p": "log1p",
-    "expm1": "expm1",
-    "tanh": "tanh",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "atan": "atan",
-    "asin": "asin",
-    "acos": "acos",
-    "asinh": "asinh",
-    "acosh": "acosh",
-    "atanh": "atanh",
-    "erf": "erf",
-    "erfc": "erfc",
-    "loggamma": "log_gamma",
-    "atan2": "atan2",
-    "abs": "absolute",
-    "sign": "sign",
-    "floor": "floor",
-    "ceiling": "ceil",
-    "Round": "nearest",
-    "larger": "larger",
-    "smaller": "smaller",
-    "power": "pow",
-}
+FUNCTIONS = {name: row.cpp for name, row in IN_TARGETS.items() if row.cpp}
+FUNCTIONS |= {"larger": "larger", "smaller": "smaller", "power": "pow"}
 # Powers that are no call of a library's, by their exponents: functions of the base, or itself; one
 # that is negative is 1 over that.
 POWERS = {
@@ -76,18 +50,17 @@ delete do double else enum explicit export extern false float for friend goto if
 mutable namespace new noexcept not operator or private protected public register return short signed
 sizeof static struct switch template this throw true try typedef typename union unsigned using
 virtual void volatile while xor NULL nullptr std main errno memset memcpy Real threads row first
-last scratch choose square cube square_root absolute sign larger smaller unless exp log log1p expm1
-tanh sinh cosh sin cos tan atan asin acos asinh acosh atanh atan2 erf erfc floor ceil pow infinity
+last scratch choose square cube square_root unless infinity
 DONE NO_MEMORY OUT_OF_RANGE VECTOR ONE DECLARED EXPORTED Guarded INLINE LOOP ONCE BLOCK ROWS TILE
 LINE PAGE each sum largest Several reduced Scratch Own cleared Owned Kept Total Columns Most
 in_blocks is_counted counted_label Alone threads_for in_threads rows tiles entries in_range
 smaller_size add_block forward backward REAL step Vector Memory bytes_of_memory SUMS WIDE BYTES
 LANES CONTRACTED CONTRACTS tile
-columns nearest turned product clear add_rows pick_rows descend log_gamma
+columns turned product clear add_rows pick_rows descend
 multiplied_added Divisor either polynomial bits_of of_bits smaller_bits
 Kind In Out Stored Formats Given Read Written STORED FORMAT bfloat16 float16
 """
-TAKEN = frozenset(WORDS.split())
+TAKEN = frozenset((*WORDS.split(), *FUNCTIONS.values()))
 # How names begin and end that are made of others.
 PREFIXES = ("i_", "size_", "SIZE_", "first_", "last_", "given_", "all_", "want_")
 SUFFIXES = ("_now", "_total", "_block", "_constant", "_wanted")

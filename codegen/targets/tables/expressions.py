@@ -95,7 +95,7 @@ class Expressions:
         if name not in self.FUNCTIONS:
             raise QuestionError(
                 f"the {self.LANGUAGE} target has no function for {name}",
-                "add its line to FUNCTIONS in the vocabulary of that target",
+                "add its name to codegen/targets/functions.py",
             )
         return self.FUNCTIONS[name]
 
@@ -140,5 +140,5 @@ class Expressions:
         if e.kind == "negate":
             return f"minus_{parts[0]}"
         if e.kind == "call":
-            return "_".join([e.name, *parts])
+            return "_".join([e.name.lower(), *parts])
         return parts[0] if e.kind == "real" else "?"

@@ -7,8 +7,8 @@ of size 1 where it does not vary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from math import prod
 
 import sympy
@@ -19,7 +19,9 @@ from torch import Tensor
 
 from codegen.targets.torch.place_by_place import StatementValues, format_of, run_all
 from derive.language.choices import Branches, Compared
+from derive.language.detached import Detach
 from derive.language.formulas.order import differences_and_rest
+from derive.language.functions import TABLE
 from derive.language.nodes import (
     ArgMax,
     Cholesky,
@@ -51,17 +53,24 @@ RELATIONS = {
     "==": torch.eq,
     "!=": torch.ne,
 }
-FUNCTIONS = {
-    "Abs": torch.abs,
-    "ceiling": torch.ceil,
-    "Round": torch.round,
-    "Detach": torch.Tensor.detach,
-    "Mod": torch.remainder,
-    "loggamma": torch.lgamma,
-    "polygamma": lambda order, x: torch.polygamma(int(order), x),
-    "i0": torch.special.i0,
-    "i1": torch.special.i1,
-}
+
+
+@cache
+def torch_function(name: str) -> Callable | None:
+    """Torch's function for one of SymPy's; None where there is none. Printers have their own table,
+    so that a wrong name is found there and here.
+    """
+    row = next((row for row in TABLE if row.name == name and row.in_torch), None)
+    if row is None:
+        return None
+    of_torch = getattr(torch, row.in_torch[0], None)
+    found = of_torch or getattr(torch.special, row.in_torch[0])
+
+    def with_orders(*values):
+        orders = (int(torch.as_tensor(v).flatten()[0]) for v in values[: row.orders])
+        return found(*orders, *values[row.orders :])
+
+    return with_orders if row.orders else found
 
 
 def interpreted(definition: Definition, arguments: Mapping[str, Tensor | float]) -> StatementValues:
@@ -155,8 +164,8 @@ class Interpreter:
         parts = [self.value(arg) for arg in e.args]
         if e.is_Pow:
             return parts[0] ** (parts[1] if not e.exp.is_Rational else float(e.exp))
-        name = type(e).__name__
-        return FUNCTIONS.get(name, getattr(torch, name, None))(*parts)
+        function = torch_function(type(e).__name__)
+        return parts[0].detach() if isinstance(e, Detach) else function(*parts)
 
     def added(self, e: Add) -> Tensor:
         """A sum; terms that nearly cancel come first, before rounding would lose them."""

@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 
 from codegen.program import parts, steps, values
+from codegen.targets.functions import IN_TARGETS
 from codegen.targets.torch.arrays import as_least
 from codegen.targets.torch.diagonals import with_diagonal
 from codegen.targets.torch.formulas import by_formula
@@ -17,7 +18,6 @@ from codegen.targets.torch.rows import TORCH, Prints
 from codegen.targets.torch.vocabulary import (
     ATOM,
     FUNCTIONS,
-    MORE,
     POWER,
     PRODUCT,
     PULLBACKS,
@@ -155,7 +155,7 @@ def _apply(p: Prints, value: values.Apply) -> tuple[str, int]:
     if name is None:
         raise QuestionError(
             f"the torch target has no function for {value.function}",
-            "add its line to FUNCTIONS in codegen/targets/torch/vocabulary.py",
+            "add its row to codegen/targets/functions.py",
         )
     if p.is_number(value.operand) and value.function == "sign":
         return (
@@ -163,17 +163,17 @@ def _apply(p: Prints, value: values.Apply) -> tuple[str, int]:
             ATOM,
         )
     if p.is_number(value.operand):
-        plain = {"torch.abs": "abs"}.get(name, name.replace("torch.", "math."))
+        plain = IN_TARGETS[value.function].python or name.replace("torch.", "math.")
         if not plain.startswith("math.") or hasattr(math, plain.removeprefix("math.")):
             return f"{plain}({p.text(value.operand)})", ATOM
         return f"{name}({p.as_tensor(value.operand)})", ATOM
-    return f"{name}({p.text(value.operand)}{MORE.get(value.function, '')})", ATOM
+    return f"{name}({p.text(value.operand)}{IN_TARGETS[value.function].more})", ATOM
 
 
 def _of_several(p: Prints, value: values.Apply) -> str:
     """A function of several operands; numbers become tensors, unless torch takes them."""
     first = p.as_tensor if p.is_number(value.operand) else p.text
-    alike = p.as_tensor if value.function == "atan2" else p.text
+    alike = p.as_tensor if IN_TARGETS[value.function].tensors else p.text
     others = ((alike if p.is_number(v) else p.text)(v) for v in value.others)
     return SEVERAL[value.function].format(first(value.operand), *others)
 

@@ -6,64 +6,22 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from codegen.targets.functions import IN_TARGETS
+
 # How tightly a text binds.
 SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
 
-FUNCTIONS = {
-    "exp": "torch.exp",
-    "log": "torch.log",
-    "log1p": "torch.log1p",
-    "expm1": "torch.expm1",
-    "sigmoid": "torch.sigmoid",
-    "logsigmoid": "torch.nn.functional.logsigmoid",
-    "softplus": "torch.nn.functional.softplus",
-    "tanh": "torch.tanh",
-    "sinh": "torch.sinh",
-    "cosh": "torch.cosh",
-    "sin": "torch.sin",
-    "cos": "torch.cos",
-    "tan": "torch.tan",
-    "atan": "torch.atan",
-    "asin": "torch.asin",
-    "acos": "torch.acos",
-    "asinh": "torch.asinh",
-    "acosh": "torch.acosh",
-    "atanh": "torch.atanh",
-    "erf": "torch.erf",
-    "erfc": "torch.erfc",
-    "erfinv": "torch.erfinv",
-    "loggamma": "torch.lgamma",
-    "digamma": "torch.digamma",
-    "i0": "torch.special.i0",
-    "i1": "torch.special.i1",
-    "Abs": "torch.abs",
-    "sign": "torch.sign",
-    "floor": "torch.floor",
-    "ceiling": "torch.ceil",
-    "Round": "torch.round",
-}
+FUNCTIONS = {name: row.torch for name, row in IN_TARGETS.items() if "{" not in row.torch}
 OF_MATRIX = {
     "inverse": "torch.linalg.inv({})",
     "logdet": "_runtime.logdet({})",
     "cholesky": "torch.linalg.cholesky(({0} + {0}.mT) / 2)",
 }
-SEVERAL = {  # of several operands, in the order of a `Program`
-    "polygamma": "torch.polygamma({1}, {0})",
-    "atan2": "torch.atan2({0}, {1})",
-    "Mod": "torch.remainder({0}, {1})",
-}
-# From 40 on, log(1 + exp(u)) is u to the last digit of float64; torch's 20 is too soon.
-MORE = {"softplus": ", threshold=40"}
+# Of several operands, in the order of a `Program`.
+SEVERAL = {name: row.torch for name, row in IN_TARGETS.items() if "{" in row.torch}
 ROOTS = {Fraction(1, 2): "torch.sqrt"}
-# How torch's autograd passes a gradient g through a function of x with the value y: with the same
-# operations, so that the step-by-step backward rounds as autograd does. The derivative of tanh is
-# a fused multiply-add in there. Source: torch's derivatives.yaml.
-PULLBACKS = {
-    "log": "{g} / {x}",
-    "tanh": "torch.ops.aten.tanh_backward({g}, {y})",
-    "sigmoid": "torch.ops.aten.sigmoid_backward({g}, {y})",
-    "sqrt": "{g} / (2 * {y})",
-}
+PULLBACKS = {name: row.pullback for name, row in IN_TARGETS.items() if row.pullback}
+PULLBACKS["sqrt"] = "{g} / (2 * {y})"
 REDUCTIONS = {"sum": "sum", "min": "amin", "max": "amax"}
 CUMULATIVE = {"sum": "cumsum", "product": "cumprod", "max": "cummax"}
 WITH_INDICES = frozenset({"max"})  # torch gives those beside the values

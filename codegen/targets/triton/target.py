@@ -93,7 +93,7 @@ class TritonTarget:
 def _folder(kernels: Sequence[str], functions: Sequence[FunctionText]) -> list[str]:
     """Imports of kernels, and of the functions that launch them, from their folder."""
     called = {name for text in kernels for name in CALLED.findall(text)}
-    shared = sorted(called.intersection(SHARED.split()))
+    shared = sorted(called & SHARED)
     found = [f"from ._functions import {', '.join(shared)}"] if shared else []
     if found and len(found[0]) > LONGEST:
         found = ["from ._functions import (", *(f"    {name}," for name in shared), ")"]

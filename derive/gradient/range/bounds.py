@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
-from math import ceil, floor, inf, isfinite, log, pi
-from math import exp as exponential
+from math import inf, log
 
 from sympy import Add, Expr, Mul, Piecewise, Pow, S, exp
 
 from derive.language.detached import Detach
+from derive.language.functions import KNOWN
 from derive.language.nodes import ArrayNode, Max, OneHot, Sum
 from derive.language.segments import own_segment_of, picked_of
 from derive.language.symbols import MINUS_INFINITY, Tensor, axes_of
@@ -81,31 +81,7 @@ class Bounds:
 
 
 ANYWHERE, NONNEGATIVE = Bounds(), Bounds(0.0)
-UNIT, AROUND = Bounds(0.0, 1.0), Bounds(-1.0, 1.0)
-IMAGES = {  # of functions, wherever they are taken
-    "tanh": AROUND,
-    "erf": AROUND,
-    "sin": AROUND,
-    "cos": AROUND,
-    "sign": AROUND,
-    "erfc": Bounds(0.0, 2.0),
-    "atan": Bounds(-pi / 2, pi / 2),
-    "atan2": Bounds(-pi, pi),
-    "cosh": Bounds(1.0),
-    "i0": Bounds(1.0),
-    "Abs": NONNEGATIVE,
-}
-
-
-MAPPED: dict[str, Callable[..., Bounds]] = {  # of functions, by the ranges of their operands
-    "exp": lambda u: u.through(_exponential),
-    "log": lambda u: u.through(_logarithm),
-    "floor": lambda u: u.through(lambda x: floor(x) if isfinite(x) else x),
-    "Round": lambda u: u.through(lambda x: round(x) if isfinite(x) else x),
-    "ceiling": lambda u: u.through(lambda x: ceil(x) if isfinite(x) else x),
-    "Mod": lambda a, b: Bounds(min(b.low, 0.0), max(b.high, 0.0)),
-    "polygamma": lambda order, u: NONNEGATIVE if order.low % 2 else ANYWHERE,
-}
+UNIT = Bounds(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -159,10 +135,11 @@ def bounds(e: Expr, ranges: Ranges) -> Bounds:
         for other in others:
             first = first + other if e.is_Add else first * other
         return found.intersection(first)
-    name = type(e).__name__
-    if name in MAPPED:
-        return found.intersection(MAPPED[name](*(bounds(arg, ranges) for arg in e.args)))
-    return found.intersection(IMAGES.get(name, ANYWHERE))
+    row = KNOWN.get(type(e).__name__)
+    if row is None:
+        return found
+    within = [bounds(arg, ranges) for arg in e.args] if callable(row.image) else []
+    return found.intersection(Bounds(*row.image_of(*((u.low, u.high) for u in within))))
 
 
 def _largest_below_exponential(e: Add) -> float | None:
@@ -256,14 +233,3 @@ def _power(x: float, exponent: float) -> float:
         return x**exponent
     except OverflowError:
         return inf
-
-
-def _exponential(x: float) -> float:
-    try:
-        return exponential(x)
-    except OverflowError:
-        return inf
-
-
-def _logarithm(x: float) -> float:
-    return log(x) if 0 < x < inf else (-inf if x <= 0 else inf)

@@ -100,7 +100,7 @@ def _product(e: Mul, room: int) -> list[str]:
     groups: list[list[str]] = []
     if fraction and not factors:  # a bracket over something
         above, below = fraction
-        if isinstance(above[0], Add):
+        if above and isinstance(above[0], Add):
             fraction, factors = ([], below), above
     if fraction and width(printer.fraction(*fraction)) <= room:
         groups.append([printer.fraction(*fraction)])

@@ -19,6 +19,7 @@ import sympy
 from sympy import Expr, Integer, Mul, Rational
 
 from derive.language.float_range import exact_number
+from derive.language.functions import TABLE
 from derive.language.source.class_source import MISSING, children, file_tree, parsed
 
 DECIMAL = re.compile(r"(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(e[+-]?\d+)?", re.IGNORECASE)
@@ -37,9 +38,8 @@ OPERATORS: dict[type, Callable] = {
 }
 # Functions of math, numpy and torch by name; SymPy's are themselves.
 FUNCTIONS: dict[str, Callable[..., Expr]] = {
-    **{name: getattr(sympy, name) for name in ("sqrt", "cbrt", "exp", "log", "erf", "erfc")},
-    **{name: getattr(sympy, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{name: getattr(sympy, name) for name in ("asin", "acos", "atan")},
+    **{name: row.function for row in TABLE if row.arguments == 1 for name in row.in_libraries},
+    **{name: getattr(sympy, name) for name in ("sqrt", "cbrt")},
     "log2": lambda x: sympy.log(x, 2),
     "log10": lambda x: sympy.log(x, 10),
     "log1p": lambda x: sympy.log(1 + x),
@@ -48,7 +48,6 @@ FUNCTIONS: dict[str, Callable[..., Expr]] = {
     "reciprocal": lambda x: 1 / x,
     "square": lambda x: x**2,
     "rsqrt": lambda x: 1 / sympy.sqrt(x),
-    **dict.fromkeys(("fabs", "abs", "absolute"), sympy.Abs),
     "pow": lambda x, p: x**p,
     **dict.fromkeys(("float", "float64", "Float", "Decimal", "S", "sympify"), lambda x: x),
     **dict.fromkeys(("Rational", "Fraction"), lambda p, *q: p / Mul(*q)),

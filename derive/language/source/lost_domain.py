@@ -23,6 +23,7 @@ from derive.language.at_numbers import needs_of_sizes, sizes_for, truth_at, valu
 from derive.language.errors import NOTATION, NotationError
 from derive.language.float_range import exact_number
 from derive.language.formulas.text import formula
+from derive.language.functions import ABOVE, KNOWN, NOT_BELOW
 from derive.language.nodes import Broadcast, Max, Min, Rename, Sum
 from derive.language.source.class_source import MISSING, children, nodes_in
 from derive.language.source.line_reader import LineReader, package_of
@@ -32,7 +33,7 @@ NUMBERS = (S(0), S(-1), S.Half, S(2), -S.Half, S(1))
 MOST_POINTS = 150  # limits the time to a few milliseconds per line
 NEAR = 1e-9  # relative; of numbers of 16 digits
 
-POSITIVE, NOT_NEGATIVE, NOT_ZERO = ">", ">=", "!="
+POSITIVE, NOT_NEGATIVE, NOT_ZERO = ABOVE, NOT_BELOW, "!="
 HOLDS: dict[str, Callable] = {
     POSITIVE: operator.gt,
     NOT_NEGATIVE: operator.ge,
@@ -47,11 +48,8 @@ ORDERED = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.G
 OPERATORS = ARITHMETIC | {ast.Div: operator.truediv, ast.Pow: operator.pow, ast.USub: operator.neg}
 # The condition under which a function is defined, on its argument.
 NEEDS: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
-    **dict.fromkeys(("log", "ln"), (POSITIVE, lambda e: e)),
+    **{name: row.domain for name, row in KNOWN.items() if row.domain},
     **dict.fromkeys(("sqrt", "cbrt", "root"), (NOT_NEGATIVE, lambda e: e)),
-    **dict.fromkeys(("asin", "acos"), (NOT_NEGATIVE, lambda e: 1 - e**2)),
-    "atanh": (POSITIVE, lambda e: 1 - e**2),
-    "acosh": (NOT_NEGATIVE, lambda e: e - 1),
 }
 EXTREMES = {Max: max, Min: min}
 INSIDE = (Sum, *EXTREMES, Broadcast, Rename)  # NaN in an operand propagates

@@ -15,6 +15,7 @@ import sympy
 from sympy import Function
 
 from derive.language.errors import MATH, PAGE
+from derive.language.functions import TABLE
 
 SIMILAR = 0.8  # between words of the notation; a wrong guess would mislead
 
@@ -103,7 +104,6 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling("x**2"): "square power",
     Spelling("1 / sqrt(x)"): "rsqrt",
     Spelling("1 / x"): "reciprocal",
-    Spelling("Abs(x)"): "abs absolute fabs",
     Spelling("Sum(x * w, C)", why="a matrix product, of w along (N, C)"): (
         "matmul mm bmm mv dot vdot einsum tensordot inner addmm contract outer"
     ),
@@ -117,15 +117,8 @@ _SPELLINGS: dict[Spelling, str] = {
     Spelling(why="a step has no gradient: pass what it gives as Given(N, C)"): (
         "int long divmod fmod"
     ),
-    Spelling("ceiling(x)"): "ceil",
-    Spelling("Round(x)"): "round rint",
     Spelling("Piecewise((ceiling(x), x < 0), (floor(x), True))"): "trunc fix",
     Spelling("floor(x / w)"): "floor_divide",
-    Spelling("Mod(x, w)"): "remainder mod",
-    Spelling("loggamma(x)"): "lgamma gammaln",
-    Spelling("besseli(0, x)"): "i0",
-    Spelling("besseli(1, x)"): "i1",
-    Spelling("atan2(x, w)"): "arctan2",
     Spelling("OneHot(labels, C)"): "one_hot onehot",
     Spelling("Piecewise((1, Position(C) < Position(N)), (0, True))"): (
         "arange indices range iota positions tril triu tri mask"
@@ -224,6 +217,10 @@ _SPELLINGS: dict[Spelling, str] = {
         "it cannot be written in the notation"
     ): "integrate Integral limit Limit series Order solveset nsolve summation Product dsolve",
 }
+for _row in TABLE:
+    _name, *_operands = _row.called(*"xw"[: _row.arguments])
+    if _others := [n for n in _row.in_libraries if n != _name]:
+        _SPELLINGS[Spelling(f"{_name}({', '.join(map(str, _operands))})")] = " ".join(_others)
 spellings = {name: spelling for spelling, names in _SPELLINGS.items() for name in names.split()}
 
 

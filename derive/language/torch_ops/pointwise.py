@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import sympy
 
+from derive.language.functions import TABLE
 from derive.language.torch_ops.formulas import (
     Abs,
     both,
@@ -31,6 +35,7 @@ from derive.language.torch_ops.table import (
     Tensor,
     Word,
     op,
+    table,
 )
 from derive.language.torch_ops.trees import Tree, number
 
@@ -53,13 +58,9 @@ def trunc(x: Tree) -> Tree:
     return where(x < 0, function("ceiling")(x), floor(x))
 
 
-# Functions of one entry; those that SymPy has under the same name are below.
+# Functions of one entry; what the table of functions has is below.
 FORMULAS = {
     "sqrt": sqrt,
-    "lgamma special_gammaln": function("loggamma"),
-    "digamma special_digamma special_psi": function("digamma"),
-    "i0 special_i0": lambda x: function("besseli")(0, x),
-    "i1 special_i1": lambda x: function("besseli")(1, x),
     "special_ndtri": lambda p: ROOT_OF_2 * function("erfinv")(2 * p - 1),
     "log2": lambda x: log(x) / log(number(2)),
     "log10": lambda x: log(x) / log(number(10)),
@@ -88,40 +89,38 @@ FORMULAS = {
     "softsign": lambda x: x / (1 + Abs(x)),
 }
 OF_INTEGERS = {  # these keep integers
-    "abs absolute": Abs,
     "neg negative": lambda x: -x,
-    "floor": floor,
-    "ceil": function("ceiling"),
     "relu": lambda x: where(x <= 0, 0, x),
     "relu6": lambda x: where(x <= 0, 0, where(x >= 6, 6, x)),
     "trunc fix": trunc,
     "frac": lambda x: x - trunc(x),
 }
-OF_SYMPY = "exp log tanh sin cos tan sinh cosh"
-FORMULAS |= {name: function(name) for name in OF_SYMPY.split()}
-FORMULAS |= {f"{name} special_{name}": function(name) for name in ("erf", "erfinv")}
-ARCS = "sin cos tan sinh cosh tanh"
-FORMULAS |= {f"a{name} arc{name}": function(f"a{name}") for name in ARCS.split()}
 OF_FLOATS_ALONE = {"silu", "logsigmoid", "hardsigmoid", "mish", "hardswish"}
 CALLED = {"exp": "exps", "sigmoid": "gate", "relu": "hidden", "tanh": "hidden"}
 
 
-def _of_one(formula):
+def _enter(names: Sequence[str], formula: Callable[[Tree], Tree], of_integers: bool) -> None:
+    """A row for a function of one entry."""
+
     def meaning(a, input: Tensor):
         return a.each(formula, input)
 
-    return meaning
+    of = FLOAT if names[0] in OF_FLOATS_ALONE else "number" if of_integers else ""
+    gives = SAME if of_integers else FLOAT
+    op(*names, forms="method torch F", called=CALLED.get(names[0], ""), gives=gives, of=of)(meaning)
 
 
-for _rows, _gives in ((FORMULAS, FLOAT), (OF_INTEGERS, SAME)):
+def _of_order(names: Sequence[str], formula: Callable[..., Tree]) -> None:
+    """A row for a function of an order and one entry."""
+
+    @op(*names)
+    def meaning(a, n: Size, input: Tensor):
+        return a.each(lambda x: formula(n, x), input)
+
+
+for _rows in (FORMULAS, OF_INTEGERS):
     for _names, _formula in _rows.items():
-        _first, *_others = _names.split()
-        _of = FLOAT if _first in OF_FLOATS_ALONE else "number" if _rows is OF_INTEGERS else ""
-        _called = CALLED.get(_first, "")
-        op(_first, *_others, forms="method torch F", called=_called, gives=_gives, of=_of)(
-            _of_one(_formula)
-        )
-
+        _enter(_names.split(), _formula, _rows is OF_INTEGERS)
 
 # Functions of several entries or with parameters
 
@@ -241,11 +240,6 @@ def _addcmul(a, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Numbe
     return a.each(lambda x, y, z, v: x + v * (y * z), input, tensor1, tensor2, value)
 
 
-@op("polygamma", "special_polygamma")
-def _polygamma(a, n: Size, input: Tensor):
-    return a.each(lambda x: function("polygamma")(n, x), input)
-
-
 @op("mvlgamma", "special_multigammaln")
 def _mvlgamma(a, input: Tensor, p: Size):
     """The logarithm of the multivariate gamma function."""
@@ -302,3 +296,13 @@ def _round(a, input: Tensor, *, decimals: Number = 0):
 @op("atan2", "arctan2", called="angle")
 def _atan2(a, input: Tensor, other: Tensor):
     return a.each(function("atan2"), input, other)
+
+
+for _row in TABLE:  # those that nothing above reads otherwise
+    if not _row.in_torch or table.keys() & {*_row.in_torch}:
+        continue
+    _name, *_leading = _row.called()
+    if (_row.arguments, _row.orders) == (2, 1):
+        _of_order(_row.in_torch, function(_name))
+    elif _row.arguments == 1:
+        _enter(_row.in_torch, partial(function(_name), *_leading), _row.whole)

@@ -7,19 +7,19 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-OF_LIBRARY = """
-acos acosh asin asinh atan atan2 atanh cosh erfc expm1 lgamma log1p sinh tan tanh
-"""
 # Partial sums that are read at once, for a block of sums and for a single one.
 OF_BLOCK, OF_ONE = tl.constexpr(16), tl.constexpr(512)
 
-for name in OF_LIBRARY.split():
+
+def __getattr__(name: str):
+    """A function of CUDA's that a kernel imports."""
+    if name.startswith("__"):
+        raise AttributeError(name)
     if triton.knobs.runtime.interpret:
         from ._interpreting import of_torch
 
-        globals()[name] = of_torch(name)
-    else:
-        globals()[name] = getattr(libdevice, name)
+        return of_torch(name)
+    return getattr(libdevice, name)
 
 
 @triton.jit

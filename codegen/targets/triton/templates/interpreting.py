@@ -6,6 +6,8 @@ import torch
 import triton.language as tl
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
+OTHERWISE = {"rint": "round"}  # torch's names, where they are not CUDA's
+
 
 def as_tensor(data, dtype: tl.dtype, is_block: bool = False) -> tl.tensor:
     type = tl.block_type(dtype, [*data.shape]) if is_block else dtype
@@ -24,13 +26,14 @@ def interpreted(number, real: tl.dtype):
 
 def of_torch(name: str):
     """A CUDA libdevice function, computed by torch."""
+    function = getattr(torch, OTHERWISE.get(name, name))
 
     def computed(*given):
         tensors = [each for each in given if isinstance(each, tl.tensor)]
         real = tensors[0].dtype
         dtype = torch.float64 if real.is_fp64() else torch.float32
         data = (each.handle.data if isinstance(each, tl.tensor) else each for each in given)
-        found = getattr(torch, name)(*(torch.as_tensor(each, dtype=dtype) for each in data))
+        found = function(*(torch.as_tensor(each, dtype=dtype) for each in data))
         return as_tensor(found.numpy(), real, any(tensor.type.is_block() for tensor in tensors))
 
     return computed

@@ -18,7 +18,7 @@ from sympy import Expr, Float, Integer
 
 from derive.claims.reading.literal import BesideCancelled, Logarithm, WrittenPower, WrittenQuotient
 from derive.language.detached import Detach
-from derive.language.functions import Mod, Round, ceiling, floor, i0, i1
+from derive.language.functions import TABLE
 
 DIGITS = 50  # numbers that agree to all of them are equal in practice
 LARGEST_EXPONENT = 10**4  # of e; beyond it a number has more than 4343 digits
@@ -38,26 +38,11 @@ class Unevaluable(Exception):
 CONTEXT = mpmath.MPContext()  # a private context: precision elsewhere is unchanged
 CONTEXT.dps = DIGITS + GUARD
 
-NAMES = (
-    *("exp", "log", "erf", "erfc", "erfinv", "gamma", "loggamma", "digamma", "LambertW"),
-    *("sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "atan2"),
-    *("sinh", "cosh", "tanh", "coth", "sech", "csch", "asinh", "acosh", "atanh"),
-)
-ELSEWHERE = {"log": "ln", "LambertW": "lambertw"}  # mpmath's own names
 FUNCTIONS: dict[type, Callable] = {
-    getattr(sympy, name): getattr(CONTEXT, ELSEWHERE.get(name, name)) for name in NAMES
-}
-FUNCTIONS |= {
-    sympy.polygamma: lambda order, x: CONTEXT.psi(int(order), x),
-    floor: CONTEXT.floor,
-    ceiling: CONTEXT.ceil,
-    Round: CONTEXT.nint,
-    Mod: lambda a, b: a - b * CONTEXT.floor(a / b),
-    i0: lambda x: CONTEXT.besseli(0, x),
-    i1: lambda x: CONTEXT.besseli(1, x),
+    row.function: number for row in TABLE if (number := row.in_mpmath(CONTEXT))
 }
 # Functions that accept arguments of any size.
-BOUNDED = (sympy.log, sympy.tanh, sympy.erf, sympy.atan, sympy.atan2, sympy.asinh)
+ANYWHERE = {row.function for row in TABLE if row.anywhere}
 
 
 class Arithmetic:
@@ -129,7 +114,7 @@ class Floating(Arithmetic):
         known = next((kind for kind in function.__mro__ if kind in FUNCTIONS), None)
         if known is None:
             raise Unevaluable(f"{function.__name__} has no numbers here")
-        if function not in BOUNDED and any(abs(v) > self.largest for v in values):
+        if function not in ANYWHERE and any(abs(v) > self.largest for v in values):
             raise Unevaluable(f"{function.__name__} of a number that is too large")
         try:
             return self._real(FUNCTIONS[known](*values))

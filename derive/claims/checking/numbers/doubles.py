@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import sympy
 from sympy import Expr, Float
 from sympy.core.function import UndefinedFunction
 
 from derive.claims.checking.numbers.arithmetic import FUNCTIONS, Arithmetic, Undefined, Unevaluable
+from derive.language.functions import TABLE
 
 QUICK: dict[type, Callable] = {
-    getattr(sympy, name): getattr(math, name)
-    for name in ("exp", "log", "erf", "erfc", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan")
+    row.function: getattr(math, row.name) for row in TABLE if hasattr(math, row.name)
 }
 
 

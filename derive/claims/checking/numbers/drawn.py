@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sympy import Abs, Heaviside, Piecewise, sign
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
+from sympy import Piecewise
 
 from derive.claims.checking.numbers.arithmetic import Floating, Unevaluable
 from derive.claims.checking.numbers.comparison import GradientQuestion
@@ -23,10 +23,11 @@ from derive.claims.checking.numbers.points import (
     smallest_sizes,
 )
 from derive.claims.checking.numbers.search import SearchBudget
+from derive.language.functions import KINKED
 from derive.language.nodes import ArgMax, Max
 from derive.language.symbols import Axis
 
-CHOICES = (Max, ArgMax, Piecewise, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
+CHOICES = (Max, ArgMax, Piecewise, *KINKED, PointwiseMax, PointwiseMin)
 MOST_SIZES = 8  # at which rational data are searched for
 FOR_SIZES = 8000  # operations
 FOR_LARGE_SIZES = 200_000  # operations, if small sizes are known to show nothing

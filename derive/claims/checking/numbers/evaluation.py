@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from sympy import Abs, Add, Expr, Heaviside, Integer, Mul, Piecewise, Pow, exp, sign
+from sympy import Add, Expr, Integer, Mul, Piecewise, Pow, exp
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
@@ -25,6 +25,7 @@ from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index, Table
 from derive.gradient.chain.chain import Chain
 from derive.language.array_node import ArrayNode
 from derive.language.choices import Branches, Compared
+from derive.language.functions import KINKED
 from derive.language.nodes import Broadcast
 from derive.language.notation.made_axes import twins_in
 from derive.language.symbols import Axis, MinusInfinity, Tensor, is_number_or_size, tensors_in
@@ -254,7 +255,7 @@ class Evaluation:
         return lambda *values: self._applied(e.func, values)
 
     def _applied(self, function: type, values):
-        if function in (Abs, sign, Heaviside):
+        if function in KINKED:
             zero = self.arithmetic.number(Integer(0))
             self.at_kink |= self.arithmetic.compare(values[0], zero) == 0
         if function in (PointwiseMax, PointwiseMin) and len(values) > 1:

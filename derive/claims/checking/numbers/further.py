@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 
-from sympy import Abs, Expr, Heaviside, Integer, Poly, PolynomialError, Symbol, sign
+from sympy import Expr, Integer, Poly, PolynomialError, Symbol, sign
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
@@ -22,6 +22,7 @@ from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.comparison import GradientQuestion
 from derive.claims.checking.numbers.points import RANGES, RandomData, data_of, generic_point
 from derive.claims.checking.numbers.residues import Residues
+from derive.language.functions import KINKED
 from derive.language.symbols import Axis, is_number_or_size
 
 ALIKE = (1, 2, 5, 7)  # used for all axes alike
@@ -197,7 +198,7 @@ def _around_comparisons(question: GradientQuestion) -> tuple[list[Sizes | None],
 def compared_sizes(e: Expr) -> list[Expr]:
     """The expressions in sizes alone whose sign ``e`` depends on."""
     found = []
-    for node in e.atoms(Relational, Abs, sign, Heaviside, PointwiseMax, PointwiseMin):
+    for node in e.atoms(Relational, *KINKED, PointwiseMax, PointwiseMin):
         if isinstance(node, Relational):
             pairs = [node.lhs - node.rhs]
         elif isinstance(node, (PointwiseMax, PointwiseMin)):

@@ -34,11 +34,12 @@ from derive.claims.checking.numbers.arithmetic import (
 from derive.claims.checking.numbers.exact_numbers import IN_EXPONENTIALS, LARGEST_FACTORED
 from derive.claims.checking.numbers.fields import LEVELS, PRIMES, Element, NoRoot
 from derive.claims.checking.numbers.operand import Operand
+from derive.language.functions import TABLE
 
 TOLD_APART = CONTEXT.mpf(10) ** -40  # relative; smaller differences are not visible in fifty digits
 LARGEST_DEGREE = 10**4  # of a root, which is taken modulo every prime
 SHORT_POWER = 20  # of a short number that is kept exact
-ODD = (sympy.erf, sympy.asin, sympy.atan, sympy.asinh, sympy.atanh, sympy.erfinv)
+ODD = {row.function for row in TABLE if row.odd}
 ON_THE_CIRCLE = {  # by t, the tangent of half the angle
     sympy.sin: lambda t: 2 * t / (1 + t**2),
     sympy.cos: lambda t: (1 - t**2) / (1 + t**2),

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from sympy import Abs, Expr, Heaviside, Integer, Rational, sign
+from sympy import Expr, Integer, Rational
 from sympy import Max as PointwiseMax
 from sympy import Min as PointwiseMin
 from sympy.core.relational import Relational
@@ -48,6 +48,7 @@ from derive.claims.checking.numbers.roots import (
 from derive.claims.checking.numbers.search import DataSearch
 from derive.claims.checking.numbers.tables import BELOW, UNDEFINED, Index
 from derive.language.choices import as_choices
+from derive.language.functions import KINKED
 from derive.language.symbols import MINUS_INFINITY, Tensor, is_number_or_size
 
 # How far along a line to look on both sides, and in between for sign changes that cancel.
@@ -96,7 +97,7 @@ def compared(formulas: Iterable[Expr]) -> list[Expr]:
     """
     found: dict[Expr, None] = {}
     for e in formulas:
-        nodes = as_choices(e).atoms(Relational, Abs, sign, Heaviside, PointwiseMax, PointwiseMin)
+        nodes = as_choices(e).atoms(Relational, *KINKED, PointwiseMax, PointwiseMin)
         for node in sorted(nodes, key=str):
             if isinstance(node, Relational):
                 sides = [] if node.has(MINUS_INFINITY) else [node.lhs - node.rhs]

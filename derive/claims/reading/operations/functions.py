@@ -26,6 +26,7 @@ from derive.claims.reading.values import (
     product_of,
     promoted,
 )
+from derive.language.functions import KNOWN
 from derive.language.symbols import is_constant
 
 # Limits on exponents: powers are expanded, and roots have digits.
@@ -33,8 +34,7 @@ LARGEST_EXPONENT, LARGEST_DENOMINATOR = 16, 10**9
 
 
 # The notation's own names.
-SYMPYS = {"Abs": "abs", "Detach": "detach", "Mod": "remainder", "Round": "round", "ceiling": "ceil"}
-SYMPYS |= {"loggamma": "lgamma"}
+SYMPYS = {"Detach": "detach", **{name: row.in_torch[0] for name, row in KNOWN.items()}}
 
 functions: dict[str, Operation] = {}
 
