@@ -199,11 +199,8 @@ class _Kernels:
         numbers = [*scalars, *(n for n in writer.numbers.values() if n not in scalars)]
         given = [a for a in dict.fromkeys((*arrays, *sizes, *numbers)) if a in used]
         blocks = [c for c in CONSTANTS if c in used]
-        blocks += [
-            block
-            for block in (block_of(shape, a) for a in shape.inner)
-            if block in used and block != "BLOCK"
-        ]
+        along = (block_of(shape, axis) for axis in shape.inner)
+        blocks += [block for block in along if block in used and block != "BLOCK"]
         return [*given, *(f"{block}: tl.constexpr" for block in blocks)]
 
     def said(self, walk: Walk, alive: int, of: Sweep | None) -> Iterator[str]:

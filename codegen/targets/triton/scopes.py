@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codegen.targets.tables.names import Names
 
@@ -21,6 +21,18 @@ class Scope:
     axes: frozenset[str]
     lines: list[str] = field(default_factory=list)
     known: set[Hashable] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class KernelSoFar:
+    """The scopes around the current line, with copies of their lines; the variables' names, and all
+    that are taken. ``beyond`` is the number of characters beyond the last column.
+    """
+
+    scopes: tuple[Scope, ...]
+    called: Mapping[Hashable, str]
+    taken: frozenset[str]
+    beyond: int
 
 
 class Scopes:
@@ -74,22 +86,18 @@ class Scopes:
             depth += 1
         return depth
 
-    @property
-    def beyond(self) -> int:
-        """The number of characters beyond the last column."""
-        lines = (INDENT * i + line for i, scope in enumerate(self.scopes) for line in scope.lines)
-        return sum(max(0, len(line) - WIDTH) for line in lines)
+    def state(self) -> KernelSoFar:
+        """All that is written so far."""
+        lines = [INDENT * i + line for i, scope in enumerate(self.scopes) for line in scope.lines]
+        copies = tuple(replace(s, lines=[*s.lines], known={*s.known}) for s in self.scopes)
+        beyond = sum(max(0, len(line) - WIDTH) for line in lines)
+        return KernelSoFar(copies, dict(self.called), frozenset(self.names.taken), beyond)
 
-    @contextmanager
-    def tried(self) -> Iterator[None]:
-        """Lines that are discarded afterwards."""
-        before = [(scope, [*scope.lines], {*scope.known}) for scope in self.scopes]
-        called = dict(self.called)
-        with self.names.block():
-            yield
-        self.called = called
-        for scope, lines, known in before:
-            scope.lines, scope.known = lines, known
+    def restore(self, written: KernelSoFar) -> None:
+        """Go back to a state; the scopes around the current line are the same."""
+        for scope, then in zip(self.scopes, written.scopes, strict=True):
+            scope.lines, scope.known = [*then.lines], {*then.known}
+        self.called, self.names.taken = dict(written.called), {*written.taken}
 
     @contextmanager
     def outside(self, depth: int) -> Iterator[None]:

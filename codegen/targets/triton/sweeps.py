@@ -293,9 +293,9 @@ class Sweeps(TritonExpressions):
         if self.shape.chunked:
             return f"for {self.row_name()} in range(program, {self.count()}, {programs}):"
         rows, tile = self.shape.rows, self.shape.tile
-        block, stop = (
-            ("ROWS", self.count()) if rows else (block_of(self.shape, tile), self.size(tile))
-        )
+        block, stop = "ROWS", self.count()
+        if not rows:
+            block, stop = block_of(self.shape, tile), self.size(tile)
         return f"for start in range(program * {block}, {stop}, {programs} * {block}):"
 
     def body(self) -> None:
@@ -480,15 +480,19 @@ class Sweeps(TritonExpressions):
         self.fitting(text)
 
     def fitting(self, text: Callable[[], str]) -> None:
-        """Write a line; values that are read once are inlined if lines stay short enough."""
-        beyond: list[int] = []
+        """Write a line. If it is too long, values that are read once get lines of their own: as few
+        as make it shortest.
+        """
+        before, tries = self.scopes.state(), []
         for self.alone in range(MOST_ALONE + 1):
-            with self.scopes.tried():
-                self.scopes.line(text())
-                beyond.append(self.scopes.beyond)
+            self.scopes.line(text())
+            tries.append(self.scopes.state())
+            if tries[-1].beyond == before.beyond:
+                break
+            self.scopes.restore(before)
             self.names.taken |= {*self.numbers.values()}
-        self.alone = beyond.index(min(beyond))
-        self.scopes.line(text())
+        self.scopes.restore(min(tries, key=lambda state: state.beyond))
+        self.names.taken |= {*self.numbers.values()}
         self.alone = 0
 
 
