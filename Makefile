@@ -9,7 +9,8 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     ignored_labels.py masked_scores.py kinks.py optional.py batch_norm.py softmax_nll.py mlp.py \
     second_derivatives.py numbers_held.py)
 
-WHOLE := not browser and not engine and not gpu and not triton and not names and not thorough
+# Also the tests marked slow, and those of names.
+WHOLE := not browser and not engine and not gpu and not triton and not thorough
 
 .PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu package clean
 
@@ -60,8 +61,8 @@ format: $(READY)
 test: lint check  ## everything that must hold before a commit, in seven minutes
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-test-all: test test-names  ## and the whole gallery, of which `make test` takes a sample; and whole programs
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
+test-all: lint check  ## the same with the whole gallery, of which `make test` has a sample, and whole programs
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "$(WHOLE)"
 
 test-names: $(READY)  ## makemore, its lessons and the network of names, which learn
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m names

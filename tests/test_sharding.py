@@ -2,6 +2,8 @@
 of every forward, forwards written for it, and what is refused.
 """
 
+from functools import cache
+
 import pytest
 import sympy
 import torch
@@ -35,6 +37,7 @@ SAMPLES = ["softmax_nll", "var", "group_norm", "info_nce", "embedding", "gru_cel
 REFUSED = {("gru_cell", "P"), ("lstm_cell", "P"), ("mlp", "E"), ("rnn_cell", "J")}
 
 
+@cache
 def of_one_process(forward):
     return program_of_one(forward, derive(forward))
 
