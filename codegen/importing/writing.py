@@ -11,24 +11,11 @@ from codegen.importing.asked import GIVEN, LABELS
 from codegen.importing.reader import ONE_AXIS, Declared, Reader
 from codegen.importing.subjects import Subject
 from derive.language.notation.forward import is_in_the_way
+from derive.language.source.spellings import DECLARATIONS, NODES
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.text import text
 
-OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "Min")
-OURS += (
-    "OneHot",
-    "Position",
-    "Rename",
-    "Sum",
-    "Unflatten",
-    "At",
-    "Flip",
-    "Shift",
-    "Slice",
-    "Pad",
-    "Window",
-)
-OURS += ("CumSum", "CumProd", "CumMax", "Ordered", "Round", "Scalar")
+OURS = {*NODES, *DECLARATIONS} - {"Axis", "Forward", "Outputs"}  # imported in any case, or asked
 SYMPYS = ("Abs", "And", "Eq", "Ne", "Not", "Or", "Piecewise", "Rational", "acos", "acosh", "asin")
 SYMPYS += ("asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "log", "oo", "pi", "sign", "sin")
 SYMPYS += ("E", "sinh", "sqrt", "tan", "tanh", "Mod", "atan2", "besseli", "ceiling", "digamma")
