@@ -25,17 +25,15 @@ from derive.language.matrices import Inverse as Inverse
 from derive.language.matrices import LogDet as LogDet
 from derive.language.matrices import Solve as Solve
 from derive.language.maxima_so_far import CumMax as CumMax
-from derive.language.nodes import Broadcast as Broadcast
-from derive.language.nodes import OneHot as OneHot
-from derive.language.nodes import Position as Position
-from derive.language.nodes import Rename as Rename
-from derive.language.nodes import Sum as Sum
 from derive.language.notation.forward import Forward as Forward
 from derive.language.notation.library import forward_from as forward_from
 from derive.language.notation.ordered import Ordered as Ordered
 from derive.language.notation.outputs import Outputs as Outputs
 from derive.language.notation.reduced import Reduced as Reduced
+from derive.language.one_hots import OneHot as OneHot
+from derive.language.one_hots import Position as Position
 from derive.language.reading_at import At as At
+from derive.language.renaming import Rename as Rename
 from derive.language.reshaping import Flatten as Flatten
 from derive.language.reshaping import Unflatten as Unflatten
 from derive.language.scans import CumProd as CumProd
@@ -47,6 +45,8 @@ from derive.language.segments import Gather as Gather
 from derive.language.segments import SegmentMax as SegmentMax
 from derive.language.segments import SegmentMean as SegmentMean
 from derive.language.segments import SegmentSum as SegmentSum
+from derive.language.sums import Broadcast as Broadcast
+from derive.language.sums import Sum as Sum
 from derive.language.symbols import Axes as Axes
 from derive.language.symbols import Axis as Axis
 from derive.language.symbols import Tensor

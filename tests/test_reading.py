@@ -18,16 +18,16 @@ import derive
 from derive import forward_from
 from derive.claims.reading import NotUnderstood, read
 from derive.claims.reading.broadcasting import placed
-from derive.claims.reading.entries_at import OPTIONS
 from derive.claims.reading.matrices import MATRICES
 from derive.claims.reading.names import TextNames
-from derive.claims.reading.notation import CALLS, SCANS, uses_notation
+from derive.claims.reading.notation import CALLS, uses_notation
 from derive.claims.reading.operations.vocabulary import ATTRIBUTES, BUILTINS, FILLS, OPERATIONS
 from derive.claims.reading.program import TextProgram
 from derive.claims.reading.refusals import Refusal
 from derive.claims.reading.source import Source
 from derive.claims.reading.values import Space, TextValue
 from derive.language.choices import Branches, Compared
+from derive.language.lexicon import WORDS
 from derive.language.nodes import ArgMax, Flatten, Max, OneHot, Position, Sum, Unflatten
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import layouts_of
@@ -395,10 +395,11 @@ def test_every_word_that_is_read_is_in_one_of_the_texts():
     functions = {w for name in OPERATIONS for w in (name, f"{name}_")} & words
     missing = {name for name in OPERATIONS if name not in words and f"{name}_" not in words}
     missing |= {name for name in (*ATTRIBUTES, *FILLS, *BUILTINS, *CALLS) if name not in words}
-    elsewhere = {"Kept", "Identity", "Diagonal", *SCANS, *MATRICES, *SEGMENTS}
+    elsewhere = {"Kept", "Identity", "Diagonal", *MATRICES, *SEGMENTS}
     elsewhere |= {"empty", "empty_like", "float_power"}  # written before it is read; pow
     elsewhere |= {*table}  # the lines of rows: torch_ops_rows.py
-    elsewhere |= {*OPTIONS, "Axis", "unflatten"}
+    elsewhere |= {name for name, word in WORDS.items() if word.runs_along or word.options}
+    elsewhere |= {"Flip", "Axis", "unflatten"}
     elsewhere |= {"empty", "empty_like", "new_empty", "eye"}  # test_reading_parts.py, idioms.py
     assert functions and not missing - elsewhere
 

@@ -44,7 +44,7 @@ from derive.gradient.closing.risks import first_of_equals, unsafe
 from derive.language.divisors import size_divisors
 from derive.language.formulas.text import formula
 from derive.language.guarded import unguarded_divisors
-from derive.language.nodes import Cholesky, Flatten, Max, OneHot, Peak, Reshaping
+from derive.language.nodes import Cholesky, Max, OneHot, Peak, Reshaping
 from derive.language.notation.definition import IGNORE_INDEX, Definition
 from derive.language.notation.layout import Layout, layouts, layouts_of, plain
 from derive.language.notation.made_axes import known_sizes
@@ -240,12 +240,13 @@ class Builder:
 
     def _reshapings(self, name: str, e: Expr) -> Iterator[tuple[tuple, Refuse]]:
         for node in sorted(e.atoms(Reshaping), key=str):
-            flattens = isinstance(node, Flatten)
-            parts = tuple(map(self.definition.size, node.axes if flattens else node.into))
+            parts = tuple(map(self.definition.size, node.parts))
             flat = self.definition.size(node.flat)
             whole = Lowering({}, self.definition.axes).value(Mul(*parts), ())
             names = " x ".join(a.name for a in parts)
-            use = f"flattens {names} into {flat}" if flattens else f"splits {flat} into {names}"
+            use = f"splits {flat} into {names}"
+            if node.parts == node.axes:
+                use = f"flattens {names} into {flat}"
             axes = self._named([flat, *parts])
             yield (flat, parts), Refuse(name, SizeOf(flat.name), whole, True, use, axes)
 

@@ -9,9 +9,9 @@ from sympy import ITE, And, Basic, Eq, Expr, Ge, Gt, Le, Lt, Ne, Not, Or, Piecew
 
 from derive.language.functions import function_named, in_known_functions
 from derive.language.kept_labels import Kept
+from derive.language.lexicon import WORDS
 from derive.language.nodes import Broadcast, Flatten, Max, OneHot, Position, Sum, Unflatten, renamed
 from derive.language.reading_at import At
-from derive.language.scans import CumProd, CumSum
 from derive.language.symbols import MINUS_INFINITY, Axis
 from derive.language.torch_ops.trees import Tree, pairs_of
 
@@ -23,7 +23,6 @@ ALONG: Mapping[str, Callable] = {
     "one hot": OneHot,
     "kept": Kept,
 }
-SCANS: Mapping[str, Callable] = {"CumSum": CumSum, "CumProd": CumProd}
 COMBINED: Mapping[str, Callable] = {
     "sum_of": lambda a, b: a + b,
     "difference": lambda a, b: a - b,
@@ -59,7 +58,7 @@ def mathematics(e: Tree, tensors: Mapping[str, Expr], axes: Mapping[str, Axis]) 
     if kind == "scan":
         word, _, (axis,), options = args
         reverse = {"reverse": True} if options else {}
-        return SCANS[word](parts[0], axes[axis], **reverse)
+        return WORDS[word].make(parts[0], axes[axis], **reverse)
     names = [[axes[a] for a in own] for own in args if isinstance(own, tuple) and kind != "rename"]
     if kind in COMBINED:
         return COMBINED[kind](*parts)

@@ -12,24 +12,12 @@ from codegen.importing.names import CALLS, SYMPYS
 from codegen.importing.reader import ONE_AXIS, Declared, Reader
 from codegen.importing.subjects import Subject
 from derive.language.notation.forward import is_in_the_way
+from derive.language.source.spellings import DECLARATIONS, NODES
 from derive.language.torch_ops import trees
 from derive.language.torch_ops.text import text
 
-OURS = ("Broadcast", "Detach", "Flatten", "Given", "Input", "Kept", "Label", "Max", "Min")
-OURS += (
-    "OneHot",
-    "Position",
-    "Rename",
-    "Sum",
-    "Unflatten",
-    "At",
-    "Flip",
-    "Shift",
-    "Slice",
-    "Pad",
-    "Window",
-)
-OURS += ("CumSum", "CumProd", "CumMax", "Ordered", "Scalar", *CALLS.difference(SYMPYS))
+OURS = {*NODES, *DECLARATIONS} - {"Axis", "Forward", "Outputs"}  # imported in any case, or asked
+OURS |= CALLS.difference(SYMPYS)
 WIDTH = 100  # of a line
 WORD = re.compile(r"[A-Za-z_]\w*")
 

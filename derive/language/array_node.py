@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from sympy import Expr, Float, Piecewise, sympify
 
@@ -34,7 +35,14 @@ class ArrayNode(Expr):
     image: tuple[float, float] | None = None  # bounds of all its entries, whatever the operands are
     is_equivariant = False  # whether permuting the places of an axis permutes its entries alike
 
-    def entry(self, by: EntryReader, at: Places):
+    def __init_subclass__(cls, **options: object) -> None:
+        """A proof may rest on it, so that each class states it for itself: one that is derived may
+        have other entries.
+        """
+        super().__init_subclass__(**options)
+        cls.is_equivariant = vars(cls).get("is_equivariant", False)
+
+    def entry(self, by: EntryReader, at: Places) -> Any:
         """Return the entry at the places ``at``, in the words of the reader ``by``."""
         raise NotImplementedError(f"{type(self).__name__} does not define its entries")
 

@@ -16,15 +16,16 @@ from derive.language.array_node import check_carried, check_single, checked_oper
 from derive.language.errors import NotationError
 from derive.language.nodes import OneHot, Position, Sum
 from derive.language.symbols import Along, Axis, ordered
+from derive.language.words import word
 
 
+@word("Identity(N, M), for two axes of one size", axes="index")
 class Identity(OneHot):
     """``Identity(N, M)``: 1 where the index along ``N`` is that along ``M``, else 0: an identity
     matrix. The two axes have the same size.
     """
 
     reason = "it is constant"
-    is_equivariant = False
 
     def __new__(cls, *axes: Axis) -> Expr:
         if len(axes) == 2 and isinstance(axes[1], Along):  # SymPy rebuilds a node from its args
@@ -65,6 +66,7 @@ class Identity(OneHot):
         return f"Identity({', '.join(axis.name for axis in self.pair)})"
 
 
+@word("Diagonal(x, N, M), with two axes of x", axes="on_diagonal")
 def Diagonal(e: Expr, one: Axis, other: Axis) -> Expr:
     """``Diagonal(x, N, M)``: the diagonal of a matrix along ``N``, the entries of ``x`` where the
     indices along ``M`` and ``N`` are equal.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial, reduce
+from typing import Any
 
 import sympy
 from sympy import Expr, Ge, Le, Piecewise
@@ -15,8 +16,10 @@ from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.one_hots import ArgMax, OneHot
 from derive.language.symbols import Along, Axis, axes_of, is_constant
+from derive.language.words import word
 
 
+@word("Max(x, axis) along one axis", axes="reduced")
 class Max(Reduction):
     """``Max(e, axis)``: the maximum along one axis; at a tie the first entry is chosen, as in
     ``torch.max(dim)``. ``Max(a, b)``, of anything but an axis: the largest of two or more.
@@ -26,7 +29,7 @@ class Max(Reduction):
     reason = "routed to the arg max along {axes}"
     is_equivariant = True
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.largest(self.axes[0], self.row(by, at), at)
 
     def adjoint(self, upstream: Expr) -> Gradients:
@@ -82,6 +85,7 @@ class Max(Reduction):
         return self.operand.is_real  # which may be -oo
 
 
+@word("Min(a, b)", axes="reduced")
 class Min(Max):
     """``Min(e, axis)``, which becomes ``-Max(-e, axis)``, so `Min` has no instances; ``Min(a, b)``:
     the smallest of two or more.
@@ -101,6 +105,7 @@ class Peak(Max):
     """
 
     reason, adjoint = "any value would do: it cancels", nowhere
+    is_equivariant = True
 
 
 class SubtractedPeak(Peak):

@@ -8,12 +8,14 @@ from derive.language.array_node import expression_of
 from derive.language.errors import NotationError
 from derive.language.pending import Pending
 from derive.language.symbols import Tensor
+from derive.language.words import word
 
 WRITTEN = "g = Gradient(u, x)"
 BY = ("input", "given", "scalar", "statement")
 _numbers: dict[tuple[Expr, Tensor], int] = {}  # one for each that was asked for
 
 
+@word("Gradient(u, x)", axes="gradient")
 def Gradient(*operands: Expr | float) -> Expr:
     """``Gradient(u, x)``: the gradient by ``x`` of the sum of all entries of ``u``, along the axes
     of ``x``.

@@ -15,6 +15,7 @@ from derive.language.choices import zero_unless
 from derive.language.errors import NotationError
 from derive.language.nodes import OneHot, Sum, summed
 from derive.language.symbols import Tensor, axes_of, tensors_in
+from derive.language.words import word
 
 SUFFIX = "_kept"
 
@@ -29,6 +30,7 @@ def nonzero(kept: Tensor) -> Expr:
     return Piecewise((1, Ne(kept, 0)), (0, True))
 
 
+@word("Kept(labels)", axes="kept")
 def Kept(labels: Tensor) -> Expr:
     """``Kept(labels)``: 1 where a label counts, 0 where it is ignored."""
     if not (isinstance(labels, Tensor) and labels.role == "label"):

@@ -4,6 +4,8 @@ overflow. Users write ``log(CumSum(exp(x), T))``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sympy import Expr, S, exp, log
 
 from derive.language.array_node import Gradients
@@ -20,7 +22,7 @@ class LogCumSumExp(GoneAlong):
     word = "logcumsumexp"
     reason = "shares of what is summed along {axes}"
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.at(self.in_full, at)
 
     def adjoint(self, upstream: Expr) -> Gradients:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sympy import Expr, Integer, Piecewise, Rational, log
 
@@ -30,6 +31,7 @@ from derive.language.one_hots import Position
 from derive.language.renaming import renamed
 from derive.language.sums import Sum
 from derive.language.symbols import Along, Axis, Tensor, axes_of, ordered
+from derive.language.words import word
 
 SPARE = (2, 3)  # numbers in the names of further axes of the same length: products need one
 
@@ -48,11 +50,11 @@ class MatrixNode(Whole):
     def over(cls, matrix: Expr, axes: Iterable[Axis]) -> Expr:
         return Expr.__new__(cls, matrix, Along(axes))
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.of_matrix(self, at)
 
     @staticmethod
-    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+    def of_rows(rows: Rows, right: Sequence, by: Calculates) -> Any:
         """Return the entries along the axes that the node brings, nested, from those of the matrix
         and of a right side.
         """
@@ -84,6 +86,7 @@ class Unordered(MatrixNode):
         return super().over(matrix, ordered(axes))
 
 
+@word("Inverse(A, I, J), with the axes of the rows and the columns", axes="carried")
 class Inverse(Unordered):
     """``Inverse(A, I, J)``: the inverse matrix, its rows along ``I`` and its columns along ``J``.
 
@@ -95,7 +98,7 @@ class Inverse(Unordered):
     is_equivariant = True  # rows and columns have one size, and are renumbered together
 
     @staticmethod
-    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+    def of_rows(rows: Rows, right: Sequence, by: Calculates) -> Any:
         return inverse(rows, by)
 
     def adjoint(self, upstream: Expr) -> Gradients:
@@ -108,6 +111,7 @@ class Inverse(Unordered):
         return [(self.matrix, -Sum.over(left * right, [other]))]
 
 
+@word("LogDet(A, I, J), with the axes of the rows and the columns", axes="reduced")
 class LogDet(Unordered):
     """``LogDet(A, I, J)``: log|det A|, also where the determinant is negative.
 
@@ -119,7 +123,7 @@ class LogDet(Unordered):
     is_equivariant = True
 
     @staticmethod
-    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+    def of_rows(rows: Rows, right: Sequence, by: Calculates) -> Any:
         square = by.power(determinant(rows, by), by.number(Integer(2)))
         return by.multiply([by.number(Rational(1, 2)), by.apply(log, [square])])
 
@@ -137,6 +141,7 @@ class LogDet(Unordered):
         return ()
 
 
+@word("Cholesky(A, I, J), with the axes of the rows and the columns", axes="carried")
 class Cholesky(MatrixNode):
     """``Cholesky(A, I, J)``: the lower triangular factor of a positive definite matrix; that of
     (A + A^T)/2 where ``A`` is not symmetric.
@@ -148,7 +153,7 @@ class Cholesky(MatrixNode):
     reason = "the transposed factor solved twice along {axes}"
 
     @staticmethod
-    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+    def of_rows(rows: Rows, right: Sequence, by: Calculates) -> Any:
         return factor(rows, by)
 
     def adjoint(self, upstream: Expr) -> Gradients:
@@ -164,6 +169,7 @@ class Cholesky(MatrixNode):
         return [(self.matrix, Solve.over(lower, left, (other, columns)))]
 
 
+@word("Solve(A, b, I, J): the solution lies along J, where b lies along I", axes="solved")
 class Solve(MatrixNode):
     """``Solve(A, b, I, J)``: the ``x`` along ``J`` with Sum(A*x, J) = b, for ``b`` along ``I``.
 
@@ -175,7 +181,7 @@ class Solve(MatrixNode):
     is_equivariant = True
 
     @staticmethod
-    def of_rows(rows: Rows, right: Sequence, by: Calculates):
+    def of_rows(rows: Rows, right: Sequence, by: Calculates) -> Any:
         return [
             by.add([by.multiply(pair) for pair in zip(row, right, strict=True)])
             for row in inverse(rows, by)

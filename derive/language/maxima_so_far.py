@@ -5,12 +5,15 @@ Users write `CumMax`; `NewMax` occurs in derivatives.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sympy import Expr, S
 
 from derive.language.array_node import Gradients, check_carried, nowhere
 from derive.language.entries import EntryReader, Places
 from derive.language.scans import GoneAlong, Transposed, checked_along
 from derive.language.symbols import Axis
+from derive.language.words import word
 
 
 class LargestSoFar(GoneAlong):
@@ -19,7 +22,7 @@ class LargestSoFar(GoneAlong):
     word, written_as = "cummax", "CumMax"
     reason = "routed to the largest so far along {axes}"
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.largest_so_far(self.axis, self.row(by, at), at)
 
     def adjoint(self, upstream: Expr) -> Gradients:
@@ -32,6 +35,7 @@ class LargestSoFar(GoneAlong):
         return self.operands
 
 
+@word("NewMax(x, T)", runs_along=True, is_public=False)
 class NewMax(GoneAlong):
     """``NewMax(e, T)``: 1 where an entry is the largest up to itself, else 0."""
 
@@ -41,10 +45,11 @@ class NewMax(GoneAlong):
     image = (0, 1)
     reason, adjoint = "an index has no gradient", nowhere
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.is_new_largest(self.axis, self.row(by, at), at)
 
 
+@word("CumMax(x, T)", axes="carried", runs_along=True)
 def CumMax(x: Expr, axis: Axis) -> Expr:
     """``CumMax(x, T)``: the largest of ``x`` up to and including each entry along ``T``.
 

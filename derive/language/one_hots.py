@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from sympy import Eq, Expr, Integer, Piecewise
 
@@ -11,8 +12,10 @@ from derive.language.axes_meant import names_meant
 from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axis, Tensor, is_number_or_size
+from derive.language.words import word
 
 
+@word("ArgMax(x, C)", is_public=False)
 class ArgMax(Reduction):
     """``ArgMax(e, axis)``: the index of the first largest entry.
 
@@ -23,18 +26,19 @@ class ArgMax(Reduction):
     reason, adjoint = "an index has no gradient", nowhere
     is_equivariant = True
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         (axis,) = self.axes
         return by.total(
             [axis], lambda k: by.times(by.position(axis, k), self.is_at(by, at, k[axis]))
         )
 
-    def is_at(self, by: EntryReader, at: Places, place):
+    def is_at(self, by: EntryReader, at: Places, place: Any) -> Any:
         """1 where the index is ``place``, else 0."""
         (axis,) = self.axes
         return by.is_largest(axis, self.row(by, at), at, place)
 
 
+@word("OneHot(labels, C)", axes="brought")
 class OneHot(ArrayNode):
     """``OneHot(labels, C)``: 1 where the index along ``C`` equals the label, else 0.
 
@@ -53,7 +57,7 @@ class OneHot(ArrayNode):
             return Piecewise((1, Eq(Position(axes[0]), operand)), (0, True))
         return super().__new__(cls, operand, *axes, **numbered)
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         if isinstance(self.operand, (ArgMax, Position)):
             return self.operand.is_at(by, at, at[self.axis])
         return by.is_label(self.operand, self.axis, at)
@@ -96,6 +100,7 @@ class OneHot(ArrayNode):
         return self if self.axis in axes else None
 
 
+@word("Position(N)", axes="index")
 class Position(ArrayNode):
     """``Position(N)``: the index along ``N``, from 0 to N - 1, for use in comparisons."""
 
@@ -103,10 +108,10 @@ class Position(ArrayNode):
     is_nonnegative = True
     reason, adjoint = "an index has no gradient", nowhere
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.position(self.axis, at)
 
-    def is_at(self, by: EntryReader, at: Places, place):
+    def is_at(self, by: EntryReader, at: Places, place: Any) -> Any:
         """1 where the index is ``place``, else 0."""
         return by.is_same(at[self.axis], place)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from sympy import Add, Dummy, Eq, Expr, Integer, Piecewise, S, floor, fraction, oo, together
 
@@ -33,6 +34,7 @@ from derive.language.symbols import (
     is_number_or_size,
     ordered,
 )
+from derive.language.words import word
 
 USAGE = "At(x, T, 2*Position(To) + Position(K) - 1)"
 
@@ -73,6 +75,7 @@ def affine(index: Expr) -> Affine | None:
     return Affine(tuple(pairs), offset, divisor)
 
 
+@word("At(x, T, 2*Position(To) + Position(K) - 1)", "fill", axes="read")
 class At(Reindexing):
     """``At(x, T, index, fill=0)``: the entry of ``x`` along ``T`` at an index that is affine in
     positions; ``fill`` where no entry has that index.
@@ -144,7 +147,7 @@ class At(Reindexing):
         axis = names.get(self.axis, self.axis)
         return type(self).over(change(self.operand), axis, index, self.fill)
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.read(self, at)
 
     def adjoint(self, upstream: Expr) -> Gradients:

@@ -10,8 +10,10 @@ from derive.language.array_node import ArrayNode, check_single, expression_of, n
 from derive.language.axes_meant import declared, names_meant
 from derive.language.errors import NotationError
 from derive.language.symbols import Axis, Tensor, axes_of, ordered, same_name
+from derive.language.words import word
 
 
+@word("Rename(x, N, M), M an axis of the same size that x lacks", axes="renamed")
 def Rename(e: Expr, old: Axis, new: Axis | None = None) -> Expr:
     """``Rename(x, N, M)``: the same tensor along ``M`` instead of ``N``: pairs, or the keys of an
     attention.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sympy import Expr
 
@@ -17,6 +18,7 @@ from derive.language.array_node import (
 from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axis, Tensor, axes_of
+from derive.language.words import word
 
 
 class Reindexing(ArrayNode):
@@ -52,7 +54,7 @@ class Reshaping(Reindexing):
     def chooses_from(self) -> tuple[Expr, ...]:
         return self.operands
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.at(self.operand, {**at, **by.reshaped(self, at)})
 
     def _sympystr(self, printer):
@@ -61,6 +63,7 @@ class Reshaping(Reindexing):
         return f"{type(self).__name__}({operand}, {axes}, into={into})"
 
 
+@word("Flatten(x, T, E, into=K), as the mathematics does", "into", axes="reshaped")
 class Flatten(Reshaping):
     """``Flatten(e, T, E, into=I)``: the axes ``T`` and ``E`` as one axis ``I`` of size T*E.
 
@@ -121,6 +124,7 @@ class Flatten(Reshaping):
         return self.axes
 
 
+@word("Unflatten(x, K, into=(T, E))", "into", axes="reshaped")
 class Unflatten(Reshaping):
     """``Unflatten(e, I, into=(T, E))``: one axis as several, the last one fastest.
 

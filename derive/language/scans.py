@@ -14,6 +14,7 @@ The adjoint of each is made of the others, so that they close under differentiat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from sympy import Expr, S
 
@@ -29,6 +30,7 @@ from derive.language.awaited import Awaited
 from derive.language.entries import EntryReader, Places
 from derive.language.errors import NotationError
 from derive.language.symbols import Along, Axes, Axis, Tensor, axes_of
+from derive.language.words import word
 
 
 class GoneAlong(Whole):
@@ -55,7 +57,7 @@ class Recurrence(GoneAlong):
     exclusive = False
     reason = "from the end along {axes}, where it came from the start"
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.recurrence(self, at)
 
     def adjoint(self, upstream: Expr) -> Gradients:
@@ -213,6 +215,7 @@ def written(e: GoneAlong, shown: Callable[[Expr], str]) -> str:
     return f"Scan({shown(e.factor)}, {shown(e.operand)}, {e.axis.name}{initial}{more})"
 
 
+@word("CumSum(x, T)", "reverse", "exclusive", axes="carried", runs_along=True)
 def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = False) -> Expr:
     """``CumSum(x, T)``: the sum of ``x`` up to and including each entry along ``T``.
 
@@ -224,6 +227,7 @@ def CumSum(x: Expr, axis: Axis, *, reverse: bool = False, exclusive: bool = Fals
     return KINDS[bool(reverse), bool(exclusive)].over(x, S.One, S.Zero, [axis])
 
 
+@word("CumProd(x, T)", "exclusive", axes="carried", runs_along=True)
 def CumProd(x: Expr, axis: Axis, *, exclusive: bool = False) -> Expr:
     """``CumProd(x, T)``: the product of ``x`` up to and including each entry along ``T``.
 
@@ -234,6 +238,15 @@ def CumProd(x: Expr, axis: Axis, *, exclusive: bool = False) -> Expr:
     return KINDS[False, bool(exclusive)].over(S.Zero, x, S.One, [axis])
 
 
+@word(
+    "Scan(a, b, T)",
+    "initial",
+    "reverse",
+    "exclusive",
+    "transposed",
+    axes="scanned",
+    runs_along=True,
+)
 def Scan(
     a: Expr,
     b: Expr,
@@ -267,6 +280,7 @@ def Scan(
     return KINDS[back or transposed, bool(exclusive)].over(b, a, initial, [axis])
 
 
+@word("Previous(x, T)", "initial", axes="carried", runs_along=True)
 def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
     """``Previous(x, T, initial=x0)``: the entry before each along ``T``; x0 before the first.
 
@@ -280,6 +294,7 @@ def Previous(x: Expr, axis: Axis, *, initial: Expr | float = 0) -> Expr:
     return RecurrenceBefore.over(x, S.Zero, initial, [axis])
 
 
+@word("Next(x, T)", axes="carried", runs_along=True)
 def Next(x: Expr, axis: Axis) -> Expr:
     """``Next(x, T)``: the entry after each along ``T``; 0 after the last."""
     x = checked_along("Next", x, axis)

@@ -22,10 +22,12 @@ from derive.language.symbols import (
     is_number_or_size,
     ordered,
 )
+from derive.language.words import word
 
 Segment = tuple[OneHot, Expr]  # the one-hot of a label, and entries that have it
 
 
+@word("Gather(x, labels, V), with the axis of the labels")
 def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``Gather(x, labels, V)``: the entry of ``x`` along ``V`` at each label, as
     ``torch.index_select`` and an embedding. One number or size is the index of one entry.
@@ -42,6 +44,7 @@ def Gather(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     return Sum.over(hot * e, [axis])
 
 
+@word("SegmentSum(x, labels, V), with the axis of the labels")
 def SegmentSum(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``SegmentSum(x, labels, V)``: for each entry along ``V`` the sum of the entries with that
     label, 0 where there are none, as ``torch.index_add``.
@@ -50,6 +53,7 @@ def SegmentSum(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     return Sum.over(hot * e, labels.axes)
 
 
+@word("SegmentMean(x, labels, V), with the axis of the labels")
 def SegmentMean(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``SegmentMean(x, labels, V)``: the mean of the entries with each label, 0 where there are
     none.
@@ -59,6 +63,7 @@ def SegmentMean(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     return Sum.over(hot * e, labels.axes) / Piecewise((1, Eq(count, 0)), (count, True))
 
 
+@word("SegmentMax(x, labels, V), with the axis of the labels")
 def SegmentMax(e: Expr, labels: Tensor, axis: Axis) -> Expr:
     """``SegmentMax(x, labels, V)``: the largest entry with each label, the first of equal ones; -oo
     where there are none. ``labels`` lie along one axis.

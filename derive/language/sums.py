@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from sympy import Expr
 
 from derive.language.array_node import ArrayNode, Gradients, Reduction
 from derive.language.entries import EntryReader, Places
 from derive.language.symbols import Axis, axes_of
+from derive.language.words import word
 
 
+@word("Sum(x, axis), with the names of the axes", axes="reduced")
 class Sum(Reduction):
     """``Sum(e, *axes)``: the sum of ``e`` along the axes. Source: the sigma sign."""
 
     reason = "broadcast over {axes}, because it was summed there"
     is_equivariant = True
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.total(self.axes, self.row(by, at))
 
     def adjoint(self, upstream: Expr) -> Gradients:
@@ -32,6 +35,7 @@ class Sum(Reduction):
         return self.operand.is_nonnegative
 
 
+@word("Broadcast(x, K)", axes="brought")
 class Broadcast(ArrayNode):
     """``Broadcast(e, K)``: ``e`` repeated along ``K``, where two sides intentionally have
     different axes.
@@ -39,7 +43,7 @@ class Broadcast(ArrayNode):
     It only documents that, and satisfies the check of sums: everything broadcasts by axis name.
     """
 
-    def entry(self, by: EntryReader, at: Places):
+    def entry(self, by: EntryReader, at: Places) -> Any:
         return by.at(self.operand, at)
 
     @property

@@ -14,22 +14,26 @@ from derive.language.errors import NotationError
 from derive.language.nodes import Position
 from derive.language.reading_at import At
 from derive.language.symbols import Axis
+from derive.language.words import word
 
 WINDOW = "Window(x, T, into=(To, K), stride=2, padding=1)"
 
 
+@word("Flip(x, T)", axes="read")
 def Flip(x: Expr, axis: Axis) -> Expr:
     """``Flip(x, T)``: the entries along ``T`` in reverse, as ``torch.flip`` has them."""
     _check_axis("Flip", x, axis)
     return At(x, axis, axis - 1 - Position(axis))
 
 
+@word("Shift(x, T, 1)", "by", "fill", axes="read")
 def Shift(x: Expr, axis: Axis, by: Expr | int = 1, fill: Expr | float = 0) -> Expr:
     """``Shift(x, T, 1)``: every entry one place later, and ``fill`` where none comes from."""
     _check_axis("Shift", x, axis)
     return At(x, axis, Position(axis) - by, fill=fill)
 
 
+@word("Slice(x, T, into=D, start=1)", "into", "start", "step", axes="read")
 def Slice(
     x: Expr, axis: Axis, *, into: Axis | None = None, start: Expr | int = 0, step: Expr | int = 1
 ) -> Expr:
@@ -51,6 +55,7 @@ def _in_whole(start: Expr | int, into: Axis) -> Expr | int:
     return parts * into if getattr(parts, "is_Integer", False) else start
 
 
+@word("Pad(x, T, into=P, before=1)", "into", "before", "fill", axes="read")
 def Pad(
     x: Expr, axis: Axis, *, into: Axis | None = None, before: Expr | int = 0, fill: Expr | float = 0
 ) -> Expr:
@@ -59,6 +64,15 @@ def Pad(
     return At(x, axis, Position(into) - before, fill=fill)
 
 
+@word(
+    "Window(x, T, into=(To, K), stride=2, padding=1)",
+    "into",
+    "stride",
+    "dilation",
+    "padding",
+    "fill",
+    axes="read",
+)
 def Window(
     x: Expr,
     axis: Axis,
@@ -84,6 +98,7 @@ def Window(
     return At(x, axis, stride * Position(at) + dilation * Position(inside) - padding, fill=fill)
 
 
+@word("Concat((a, N), (b, M), into=K)", "into", axes="joined")
 def Concat(*parts: tuple[Expr, Axis], into: Axis | None = None) -> Expr:
     """``Concat((a, N), (b, M), into=K)``: tensors one after the other along an axis, with
     ``K = Axis("K", N + M)``, as ``torch.cat`` has them.

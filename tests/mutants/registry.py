@@ -265,6 +265,7 @@ ELSEWHERE = (
     *("derive.show", "derive.claims.reading", "derive.claims.checking", "derive.commands"),
     *("derive.language.errors", "derive.language.symbols", "derive.language.entries"),
     *("derive.language.nodes", "derive.language.declarations"),
+    *("derive.language.words", "derive.language.lexicon"),
     *("derive.language.domain", "derive.language.float_range", "derive.language.names"),
     *("derive.language.identity", "derive.gradient.closing.steps", "derive.language.distributions"),
     *(

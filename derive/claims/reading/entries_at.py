@@ -18,24 +18,17 @@ from derive.language.reading_at import At
 from derive.language.symbols import MINUS_INFINITY, axes_of, is_number_or_size
 from derive.language.windows import Flip, Pad, Shift, Slice, Window
 
-# The arguments of each word after the tensor and its axis, positional and by keyword.
-READS: dict[str, tuple[Callable[..., Expr], tuple[str, ...], frozenset[str]]] = {
-    "At": (At, ("index",), frozenset({"fill"})),
-    "Flip": (Flip, (), frozenset()),
-    "Shift": (Shift, ("by",), frozenset({"by", "fill"})),
-    "Slice": (Slice, (), frozenset({"into", "start", "step"})),
-    "Pad": (Pad, (), frozenset({"into", "before", "fill"})),
-    "Window": (Window, (), frozenset({"into", "stride", "dilation", "padding", "fill"})),
-}
-OPTIONS: dict[str, frozenset[str]] = {
-    **{name: options for name, (_, _, options) in READS.items()},
-    **dict.fromkeys(("Concat", "Flatten", "Unflatten"), frozenset({"into"})),
+# How an entry is read, and the options that may stand without their names.
+READS: dict[str, tuple[Callable[..., Expr], tuple[str, ...]]] = {
+    "At": (At, ("index",)),
+    **{kind.__name__: (kind, ()) for kind in (Flip, Slice, Pad, Window)},
+    "Shift": (Shift, ("by",)),
 }
 
 
 def read_along(notation, operand, axis, *more, name: str, **options) -> TextValue:
     """``Slice(x, T, into=D, start=1)``"""
-    make, positional, _ = READS[name]
+    make, positional = READS[name]
     if len(more) > len(positional):
         raise Refusal(f"{name} takes other arguments", USAGE[name])
     x = notation.operand(operand)

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable
 from functools import partial
 
-from sympy import Integer
+from sympy import Expr, Integer
 
 from derive.claims.reading.composed import total
 from derive.claims.reading.diagonals import diagonal, identity
-from derive.claims.reading.entries_at import OPTIONS, READS, joined, new_axis, read_along
+from derive.claims.reading.entries_at import READS, joined, new_axis, read_along
 from derive.claims.reading.matrices import MATRICES, of_matrix
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.operations.choosing import maximum, minimum, where
@@ -20,43 +20,27 @@ from derive.claims.reading.usage import USAGE
 from derive.claims.reading.values import INDEX, MASK, NUMBER, Extent, Space, TextValue, number
 from derive.language.errors import NotationError
 from derive.language.kept_labels import with_ignored
-from derive.language.maxima_so_far import CumMax
+from derive.language.lexicon import WORDS
 from derive.language.nodes import (
     ArgMax,
     Flatten,
     Max,
-    NewMax,
     Position,
     Unflatten,
     renamed,
 )
-from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS
 from derive.language.symbols import Axis, axes_of
+from derive.language.words import NotationWord
 
-# Scans: the constructor of each, and its options.
-SCANS: dict[str, tuple[Callable, frozenset[str]]] = {
-    "CumSum": (CumSum, frozenset({"reverse", "exclusive"})),
-    "CumProd": (CumProd, frozenset({"exclusive"})),
-    "CumMax": (CumMax, frozenset()),
-    "NewMax": (lambda x, axis: NewMax.over(x, [axis]), frozenset()),
-    "Scan": (Scan, frozenset({"initial", "reverse", "exclusive", "transposed"})),
-    "Previous": (Previous, frozenset({"initial"})),
-    "Next": (Next, frozenset()),
-}
-NODES = frozenset(
-    {
-        *("Sum", "Max", "OneHot", "Kept", "Position", "ArgMax", "Broadcast", "Rename"),
-        *("Diagonal", "Identity"),
-        *(*SEGMENTS, *SCANS, *OPTIONS, *MATRICES),
-    }
-)
+# Words that a text in torch's names may have too.
+ANYWHERE = frozenset({"Min", "Rational", "Piecewise", "Axis"})
 
 
 def uses_notation(tree: ast.AST) -> bool:
     """Whether a text uses the notation, so that its values align by axis name."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(isinstance(func, ast.Name) and func.id in NODES for func in calls)
+    return any(isinstance(func, ast.Name) and func.id in CALLS.keys() - ANYWHERE for func in calls)
 
 
 class Notation:
@@ -70,8 +54,7 @@ class Notation:
     def call(self, node: ast.Call) -> TextValue:
         name = node.func.id
         keywords = {k.arg: k.value for k in node.keywords}
-        _, options = SCANS.get(name, (None, frozenset()))
-        allowed = options | OPTIONS.get(name, set())
+        allowed = WORDS[name].options if name in WORDS else frozenset()
         if set(keywords) - allowed or any(isinstance(a, ast.Starred) for a in node.args):
             raise Refusal(f"{name} has no such argument", USAGE[name])
         try:
@@ -270,6 +253,12 @@ class Notation:
         return result
 
 
+def _made(word: NotationWord) -> Callable[..., Expr]:
+    """How an expression is made; a node as it stands in a derivative, unchecked."""
+    kind = word.make
+    return (lambda x, axis: kind.over(x, [axis])) if isinstance(kind, type) else kind
+
+
 CALLS: dict[str, Callable[..., TextValue]] = {
     "Sum": Notation.sum,
     "Max": Notation.max,
@@ -291,5 +280,5 @@ CALLS: dict[str, Callable[..., TextValue]] = {
     **{name: partial(read_along, name=name) for name in READS},
     **{name: partial(Notation.by_label, name=name) for name in SEGMENTS},
     **{name: partial(of_matrix, name=name) for name in MATRICES},
-    **{name: partial(Notation.along, make=make) for name, (make, _) in SCANS.items()},
+    **{n: partial(Notation.along, make=_made(w)) for n, w in WORDS.items() if w.runs_along},
 }

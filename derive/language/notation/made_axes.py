@@ -15,7 +15,7 @@ from sympy import Add, Expr, postorder_traversal
 from derive.language.diagonals import Identity
 from derive.language.errors import NotationError
 from derive.language.matrices import spare_axes
-from derive.language.nodes import ArrayNode, Flatten, MatrixNode, Position, Reshaping
+from derive.language.nodes import ArrayNode, MatrixNode, Position, Reshaping
 from derive.language.reading_at import At
 from derive.language.symbols import Axis, Tensor, ordered, tensors_in
 
@@ -91,8 +91,7 @@ def flattened_in(expressions, twins: Mapping[Axis, Axis]) -> dict[Axis, tuple[Ax
     nodes = [n for e in expressions for n in postorder_traversal(e) if isinstance(n, Reshaping)]
     for node in nodes:
         flat = twins.get(node.flat, node.flat)
-        parts = node.axes if isinstance(node, Flatten) else node.into
-        parts = tuple(twins.get(axis, axis) for axis in parts)
+        parts = tuple(twins.get(axis, axis) for axis in node.parts)
         own = next(
             (a for a in parts if a.formula is not None and flat in a.formula.atoms(Axis)), None
         )

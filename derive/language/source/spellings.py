@@ -16,26 +16,11 @@ from sympy import Function
 
 from derive.language.errors import MATH, PAGE
 from derive.language.functions import TABLE
+from derive.language.lexicon import WORDS
 
 SIMILAR = 0.8  # between words of the notation; a wrong guess would mislead
 
-NODES = (
-    *("At", "Broadcast", "Cholesky", "Concat", "CumMax", "CumProd", "CumSum", "Detach", "Diagonal"),
-    *("Flatten", "Flip", "Gather", "Gradient", "Identity", "Inverse", "Kept", "LogDet", "Max"),
-    *(
-        "Min",
-        "Next",
-        "OneHot",
-        "Pad",
-        "Position",
-        "Previous",
-        "Rename",
-        "Round",
-        "Scan",
-        "SegmentMax",
-    ),
-    *("SegmentMean", "SegmentSum", "Shift", "Slice", "Solve", "Sum", "Unflatten", "Window"),
-)
+NODES = sorted({name for name, word in WORDS.items() if word.is_public} | {"Detach", "Round"})
 DECLARATIONS = (
     *("Axes", "Axis", "Forward", "Given", "Input", "Label", "Ordered", "Outputs", "Reduced"),
     *("Scalar", "Size"),

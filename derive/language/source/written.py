@@ -13,30 +13,16 @@ from types import FunctionType
 
 from sympy import Basic
 
-from derive.language.diagonals import Diagonal, Identity
 from derive.language.errors import NOTATION
-from derive.language.gradient import Gradient
-from derive.language.kept_labels import Kept, kept_tensor
-from derive.language.matrices import Cholesky, Inverse, LogDet, Solve
-from derive.language.maxima_so_far import CumMax
-from derive.language.nodes import (
-    Broadcast,
-    Flatten,
-    Max,
-    Min,
-    OneHot,
-    Position,
-    Rename,
-    Sum,
-    Unflatten,
-)
+from derive.language.kept_labels import kept_tensor
+from derive.language.lexicon import WORDS
+from derive.language.nodes import Max, Min
 from derive.language.reading_at import At
-from derive.language.scans import CumProd, CumSum, Next, Previous, Scan
 from derive.language.segments import SEGMENTS, Gather
 from derive.language.source.class_source import MISSING, children
 from derive.language.source.line_reader import LineReader, makes_formulas, package_of
 from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
-from derive.language.windows import Concat, Flip, Pad, Shift, Slice, Window
+from derive.language.windows import Flip, Shift
 
 
 @dataclass(frozen=True)
@@ -213,34 +199,23 @@ def _kept(call, reader, axes, new) -> NamesWritten:
     return _of_value(kept_tensor(label)) if isinstance(label, Tensor) else NamesWritten()
 
 
-# The axes of each node from its operands; a rule receives the call, the axes named in it, and the
+# The axes of a word from its operands; a rule receives the call, the axes named in it, and the
 # axes it creates.
-rules: dict[Callable, Callable[..., NamesWritten]] = {
-    Sum: _reduced,
-    Max: _reduced,
-    Min: _reduced,
-    OneHot: _brought,
-    Broadcast: _brought,
-    Position: _index,
-    Identity: _index,
-    Diagonal: _on_diagonal,
-    Rename: _renamed,
-    Flatten: _reshaped,
-    Unflatten: _reshaped,
-    Kept: _kept,
-    CumSum: _carried,
-    CumProd: _carried,
-    CumMax: _carried,
-    Previous: _carried,
-    Next: _carried,
-    Scan: _scanned,
-    Inverse: _carried,
-    Cholesky: _carried,
-    LogDet: _reduced,
-    Solve: _solved,
-    Concat: _joined,
-    Gradient: _gradient,
-    **dict.fromkeys((At, Flip, Pad, Shift, Slice, Window), _read),
+AXES: dict[str, Callable[..., NamesWritten]] = {
+    "reduced": _reduced,
+    "brought": _brought,
+    "index": _index,
+    "on_diagonal": _on_diagonal,
+    "renamed": _renamed,
+    "reshaped": _reshaped,
+    "kept": _kept,
+    "carried": _carried,
+    "scanned": _scanned,
+    "solved": _solved,
+    "joined": _joined,
+    "gradient": _gradient,
+    "read": _read,
 }
+rules = {word.make: AXES[word.axes] for word in WORDS.values() if word.axes}
 SEVERAL = (Max, Min)  # all arguments are operands unless one is an axis
 OF_TWO = (_scanned, _solved, _gradient)  # nodes with two operands; all others have one
