@@ -276,7 +276,10 @@ def _number(e: Basic | None, point) -> float:
     """The value of ``e`` at a point, or NaN."""
     if not isinstance(e, Expr):
         raise ValueError("not read")
-    value = value_at(e, point)
+    try:
+        value = value_at(e, point)
+    except ValueError:  # SymPy has no erfinv(2)
+        return math.nan
     return math.nan if value is None else float(sympy.N(value))
 
 
