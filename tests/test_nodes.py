@@ -110,12 +110,16 @@ BASES = {
 
 
 def data() -> dict[str, dict[tuple[int, ...], int]]:
-    """Small whole numbers, so that there are ties; a matrix that is positive definite."""
+    """Small whole numbers, so that there are ties; factors that differ, and a matrix that is
+    positive definite.
+    """
     random, found = Random(5), {}
     for t in DEFINITION.inputs:
-        most = SIZES[C] if t == labels else 3
         places = product(*(range(SIZES[axis]) for axis in t.home))
-        found[t.name] = {i: random.randrange(most) for i in places}
+        lowest, most = (0, SIZES[C]) if t == labels else (-1, 2)
+        found[t.name] = {i: random.randrange(lowest, most) for i in places}
+    found["a"] = {(0,): 2, (1,): -1, (2,): 3, (3,): 5}
+    found["right"] = {(0,): 1, (1,): 2}
     found["matrix"] = {(0, 0): 3, (0, 1): 1, (1, 0): 1, (1, 1): 2}
     return found
 
