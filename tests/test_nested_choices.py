@@ -22,6 +22,7 @@ NESTED = {
     " y = Piecewise((c, c > b), (a, True))",
     "sums": "a = Piecewise((x, x > 0), (0, True)); s = Sum(a, N); b = Piecewise((s, s > 1),"
     " (1, True)); c = a / b; y = Piecewise((c, c > b), (b, True))",
+    "three thresholds": "y = Piecewise((x, x < 1), (2 * x, x < 2), (w * x, x < 3), (0, True))",
     "functions": "h = Piecewise((x**2 / 2, Abs(x) < 1), (Abs(x) - Rational(1, 2), True));"
     " k = Piecewise((h, h < 3), (3 * log(h), True)); y = Piecewise((k**2, k < 1), (k, True))",
     "a loop written out": "a = Piecewise((x * x, x > 0), (x + x, True));"

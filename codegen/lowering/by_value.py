@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 
 from sympy import Abs, Add, Dummy, Expr, Ne, Or, Piecewise, Pow, S, expand, sign
 from sympy.core.relational import Relational
@@ -49,7 +50,7 @@ def choice_of_one(e: Piecewise, magnitudes: Mapping[str, Expr]) -> Choice | None
     if isinstance(u, Abs) or (isinstance(u, Tensor) and u.name in magnitudes):
         return _choice_by_magnitude(e, u, sides, magnitudes)
     bounds = _ordered({b for _, _, b in sides})
-    if bounds is None or len(bounds) > 2:
+    if bounds is None:
         return None
     found = []
     for i in range(len(bounds) + 1):
@@ -101,13 +102,11 @@ def _side(test: Relational) -> tuple[Expr, str, Expr] | None:
 
 
 def _ordered(bounds: set[Expr]) -> tuple[Expr, ...] | None:
-    """The bounds in ascending order, if that is known."""
+    """One or two bounds in ascending order, if that is known."""
     if len(bounds) == 1:
         return tuple(bounds)
-    a, b = bounds
-    if len(bounds) == 2 and (b - a).is_nonnegative:
-        return a, b
-    return (b, a) if len(bounds) == 2 and (a - b).is_nonnegative else None
+    pairs = permutations(bounds) if len(bounds) == 2 else ()
+    return next(((a, b) for a, b in pairs if (b - a).is_nonnegative), None)
 
 
 def _holds(condition, bounds: tuple[Expr, ...], i: int) -> bool:
