@@ -1,7 +1,6 @@
 """Computing in chunks of an axis: the passes, what runs along, memory, dtypes and edges."""
 
 import itertools
-import os
 from fractions import Fraction
 
 import pytest
@@ -70,7 +69,7 @@ def test_in_chunks(case):
     assert made(*case.split())[1].difference <= TOLERANCE
 
 
-@pytest.mark.skipif(not os.environ.get("EVERY_AXIS"), reason="make chunks: minutes")
+@pytest.mark.thorough
 @pytest.mark.parametrize("forward", list_forwards(), ids=lambda f: f.definition.snake)
 def test_every_axis_of_the_gallery(forward):
     """In chunks and right, or refused with the value that meets others."""
@@ -169,6 +168,10 @@ def test_the_forward_of_flash_attention_is_one_pass(tmp_path):
     wanted = F.scaled_dot_product_attention(q, k, v)
     for chunk in (1, 2, 4, 100, None):
         torch.testing.assert_close(function(q, k, v, chunk=chunk), wanted)
+    y = function(q.requires_grad_(), k, v)
+    y.mul_(2)  # which the backward reads
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 100, None])

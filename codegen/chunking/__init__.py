@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from codegen.chunking.joined import joined
+from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes, passes_of
 from codegen.program import Function, Program
 from codegen.program.steps import NotZero
@@ -24,8 +25,8 @@ CHUNK = "chunk"  # stands in the names of modules
 class Chunked:
     """``function`` has the outputs and then the gradients as results. If the output is one number,
     the gradients are made in the forward, for an upstream gradient of 1, and ``both`` has all;
-    otherwise ``gradients`` has the passes of the backward, which reads the accumulated values
-    ``kept`` from the forward.
+    otherwise ``gradients`` has the passes of the backward, which reads the values ``kept`` from the
+    forward: outputs, and what is accumulated.
     """
 
     program: Program
@@ -69,8 +70,11 @@ def chunked(program: Program, axis: str, name: str = "", title: str = "") -> Chu
         both = passes_of(program, function, groups, function.results)
         return Chunked(named, function, groups, output, both, None, ())
     again = passes_of(program, function, groups, gradients)
+    made = {*output.nodes} & {*again.nodes}
+    kept = tuple(r for r in output.results if r in made and output.nodes[r].kind != MAPPED)
+    again = passes_of(program, function, groups, gradients, kept)
     later = {node.name for node in again.accumulated}
-    kept = tuple(node.name for node in output.accumulated if node.name in later)
+    kept += tuple(n.name for n in output.accumulated if n.name in later and n.name not in kept)
     again = passes_of(program, function, groups, gradients, kept)
     return Chunked(named, function, groups, output, None, again, kept)
 

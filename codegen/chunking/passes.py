@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from codegen.chunking.exchanged import exchanged
 from codegen.chunking.nodes import (
     GATHERED,
     INDEPENDENT,
@@ -94,7 +95,17 @@ class _OneByOne(RankWriter):
         def named(value: Value) -> Value | None:
             if isinstance(value, Choose):  # its branches may not be taken
                 return value
-            if value is step.value or not isinstance(value, Reduce) or value.kind != SUM:
+            if not isinstance(value, Reduce) or value.kind != SUM:
+                return None
+            other = exchanged(value, self.placing.defined, self.groups.of)
+            if other is not None:
+                self.placing.rewritten.add("exchanged")
+                if value is step.value:
+                    return other
+                name = self.fresh(f"{step.name}_sum")
+                before.append(Assign(name, other))
+                return Load(name, dims=other.dims)
+            if value is step.value:
                 return None
             if sum(not d.one for d in value.operand.dims) < LARGE:
                 return None

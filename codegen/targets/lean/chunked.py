@@ -143,7 +143,7 @@ class ChunkedPage(LeanPage):
         lines = [
             f"{own['chunk']}, recorded = how",
             f"{own['formats']} = _runtime.formats({floats})",
-            f"{ctx}.save_for_backward({tensors})",
+            *[f"{ctx}.save_for_backward({tensors})"] * (not self.chunked.kept),
             f"{ctx}.held, {ctx}.gradients = ({unpacked(held)}), None",
         ]
         given = [own["formats"], own["chunk"], *names]
@@ -153,7 +153,8 @@ class ChunkedPage(LeanPage):
             return [
                 *lines,
                 uncast,
-                STEP + wrapped(f"{outs}, *{ctx}.kept = {called}", given, indent=len(INNER)),
+                STEP + wrapped(f"{outs}, *kept = {called}", given, indent=len(INNER)),
+                *[f"{ctx}.save_for_backward({tensors}, *kept)"] * bool(self.chunked.kept),
                 f"return {outs}",
             ]
         output = wrapped(f"({outs},) = {called}", given, indent=len(INNER + STEP))
@@ -187,6 +188,7 @@ class ChunkedPage(LeanPage):
         names = [p.name for p in self.inner]
         numbers = [p.name for p in self.inner if p.role in NUMBERS]
         held = [own["chunk"], own["formats"], *numbers]
+        saved = [*(p.name for p in self.tensors), *["*kept"] * bool(self.chunked.kept)]
         made = [*self.program.backward.results]
         back = ["None", *(f"d{p.name}" if p.role == "input" else "None" for p in self.inner)]
         said = f'"{self.name}: no second derivatives in chunks"'
@@ -209,10 +211,10 @@ class ChunkedPage(LeanPage):
             call, head = f"{self.name}_both", f"_, {', '.join(made)}"
         else:
             call, head = f"{self.name}_gradients", unpacked(made)
-            again.append(f"*{ctx}.kept") if self.chunked.kept else None
+            again += ["*kept"] * bool(self.chunked.kept)
         again.append(own["needs"])
         lines += [
-            broken(f"{unpacked([p.name for p in self.tensors])} = {ctx}.saved_tensors", METHOD),
+            broken(f"{unpacked(saved)} = {ctx}.saved_tensors", METHOD),
             f"{unpacked(held)} = {ctx}.held",
             self._asked_for(),
             f"with _runtime.uncast({self.floats[0]}):",

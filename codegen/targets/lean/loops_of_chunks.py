@@ -192,7 +192,8 @@ class ChunkWriter:
             found[:0] = _apart(lines)
             code += "\n".join(lines)
         ranks = {name: len(p.layout) for name, p in self.parameters.items()}
-        return [*sizes_read({n: read[n] for n in ranks if n in read}, ranks), *found]
+        of_tensors = {n: dict(sorted(read[n].items())) for n in ranks if n in read}
+        return [*sizes_read(of_tensors, ranks), *found]
 
     def _lengths(self) -> list[tuple[str, Value]]:
         read = {}
@@ -504,7 +505,7 @@ class ChunkWriter:
         if not any(n.online == name for n in self.one.sums):
             return found
         moved = f"torch.exp({name}_moved - {name}).nan_to_num(0.0)"  # of -oo - -oo
-        return [f"{name}_moved = {name}.clone()", *found, f"{name}_moved = {moved}"]
+        return [f"{name}_moved = {name}.clone()", *found, _broken(f"{name}_moved = {moved}")]
 
     def _row_of(self, dims: Layout) -> str:
         """The entries of one row of a value, as a product of sizes."""

@@ -127,6 +127,14 @@ def _collected() -> tuple[Expr, ...]:
     return (Piecewise((f(i), i < s), (f(s + (i - s)), True)).simplify() - f(i),)
 
 
+def _exchanged() -> tuple[Expr, ...]:
+    """One more entry of S on both sides, where the sums over those before are ``total``."""
+    g_of, v, total_of = g(j), of_rows(n, j), f(j)
+    grown = Sum(expand(g_of * (total_of + c * v)), (j, 0, s)).expand()
+    left = Sum(g_of * total_of, (j, 0, s)) + c * Sum(g_of * v, (j, 0, s))
+    return (grown - left,)
+
+
 identities = {
     "sum": OfParts("a sum is the sum of the parts' sums", _sums),
     "pick": OfParts("an index lies in exactly one part, and the others contribute 0", _picks),
@@ -144,6 +152,10 @@ identities = {
         "a sum of terms measured from a running maximum is multiplied by a power of the "
         "exponential of its growth",
         _rescaled,
+    ),
+    "exchanged": OfParts(
+        "a sum of a product with an adjoint is one of the output and its upstream gradient",
+        _exchanged,
     ),
     "upstream": OfParts(
         "gradients are linear in the upstream gradient: made for 1, then multiplied", _upstream
