@@ -94,7 +94,6 @@ def linear_cross_entropy(
         raise ValueError(
             f"linear_cross_entropy: softcap must be a number at least 0, got {softcap}"
         )
-    class_weight = hidden.new_full((), 1).expand(V) if class_weight is None else class_weight
     for name, t in (("hidden", hidden), ("weight", weight)):
         if not t.is_floating_point():
             raise TypeError(f"linear_cross_entropy: {name} must be floating point, got {t.dtype}")
@@ -107,6 +106,11 @@ def linear_cross_entropy(
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(hidden.dtype)
+    if class_weight is None and label_smoothing == 0 and softcap == 0 and z_weight == 0:
+        return LinearCrossEntropyPlain.apply(
+            (chunk, torch.is_grad_enabled()), hidden, weight, labels, labels_kept,
+        )
+    class_weight = hidden.new_full((), 1).expand(V) if class_weight is None else class_weight
     return LinearCrossEntropy.apply(
         (chunk, torch.is_grad_enabled()), hidden, weight, labels, labels_kept, class_weight,
         label_smoothing, softcap, z_weight,
@@ -145,12 +149,9 @@ def linear_cross_entropy_output(
         max_logits = _peak(logits, 1, added=True)
         log_z_sum = torch.exp(logits - max_logits).sum(1)
         log_z = max_logits[:, 0] + torch.log(log_z_sum)
+        logits_at_labels = logits.gather(1, own_labels.unsqueeze(1)).squeeze(1)
         picked = (
-            torch.where(
-                labels_kept_is_not_0,
-                class_weight_at_labels * logits.gather(1, own_labels.unsqueeze(1)).squeeze(1),
-                0,
-            )
+            torch.where(labels_kept_is_not_0, class_weight_at_labels * logits_at_labels, 0)
             - counted * log_z
         )
         smoothing = (
@@ -216,12 +217,9 @@ def linear_cross_entropy_both(
         max_logits = _peak(logits, 1, added=True)
         log_z_sum = torch.exp(logits - max_logits).sum(1)
         log_z = max_logits[:, 0] + torch.log(log_z_sum)
+        logits_at_labels = logits.gather(1, own_labels.unsqueeze(1)).squeeze(1)
         picked = (
-            torch.where(
-                labels_kept_is_not_0,
-                class_weight_at_labels * logits.gather(1, own_labels.unsqueeze(1)).squeeze(1),
-                0,
-            )
+            torch.where(labels_kept_is_not_0, class_weight_at_labels * logits_at_labels, 0)
             - counted * log_z
         )
         smoothing = (
@@ -305,6 +303,100 @@ def linear_cross_entropy_both(
     )
 
 
+def linear_cross_entropy_plain_output(
+    formats: tuple, chunk: int | None, hidden: Tensor, weight: Tensor, labels: Tensor,
+    labels_kept: Tensor,
+) -> tuple:
+    """The output loss, in chunks of N."""
+    dtype, wide, narrow = formats
+    like = hidden.new_empty((), dtype=wide)
+    N = hidden.shape[0]
+    V = weight.shape[0]
+    weight = weight.to(narrow)
+    sum_counted = like.new_zeros(())
+    loss_sum = like.new_zeros(())
+    for over in _chunks(N, V, like, chunk):
+        own_hidden = hidden[over.here].to(narrow)
+        own_labels = labels[over.here]
+        own_labels_kept = labels_kept[over.here].to(wide)
+        labels_kept_is_not_0 = own_labels_kept != 0
+        counted = (labels_kept_is_not_0).to(like.dtype)
+        sum_counted += counted.sum()
+        products = (own_hidden @ weight.mT).to(wide)
+        max_products = _peak(products, 1, added=True)
+        products_at_labels = products.gather(1, own_labels.unsqueeze(1)).squeeze(1)
+        exp_products_shifted = products.sub_(max_products).exp_()
+        del products
+        sum_exp_products_shifted = exp_products_shifted.sum(1)
+        del exp_products_shifted
+        log_z = max_products[:, 0] + torch.log(sum_exp_products_shifted)
+        picked = torch.where(labels_kept_is_not_0, products_at_labels, 0) - counted * log_z
+        losses = -picked
+        loss_sum += losses.sum()
+    loss = loss_sum / sum_counted
+    return (loss.to(dtype),)
+
+
+def linear_cross_entropy_plain_both(
+    formats: tuple, chunk: int | None, hidden: Tensor, weight: Tensor, labels: Tensor,
+    labels_kept: Tensor, dloss: Tensor, needs: tuple,
+) -> tuple:
+    """loss and the gradients of hidden and weight, in the same chunks."""
+    dtype, wide, narrow = formats
+    need_hidden, need_weight = needs
+    like = hidden.new_empty((), dtype=wide)
+    N, D = hidden.shape
+    V = weight.shape[0]
+    narrow_weight = weight.to(narrow)
+    dloss = dloss.to(wide)
+    sum_counted = like.new_zeros(())
+    for over in _chunks(N, 1, like, chunk):
+        own_labels_kept = labels_kept[over.here].to(wide)
+        labels_kept_is_not_0 = own_labels_kept != 0
+        counted = (labels_kept_is_not_0).to(like.dtype)
+        sum_counted += counted.sum()
+    dhidden = hidden.new_empty((N, D)) if need_hidden else None
+    loss_sum = like.new_zeros(())
+    dweight = like.new_zeros((V, D)) if need_weight else None
+    for over in _chunks(N, V + D, like, chunk):
+        own_hidden = hidden[over.here].to(narrow)
+        own_labels = labels[over.here]
+        own_labels_kept = labels_kept[over.here].to(wide)
+        labels_kept_is_not_0 = own_labels_kept != 0
+        counted = (labels_kept_is_not_0).to(like.dtype)
+        dlog_z = dloss / sum_counted * counted
+        products = (own_hidden @ narrow_weight.mT).to(wide)
+        max_products = _peak(products, 1, added=True)
+        products_at_labels = products.gather(1, own_labels.unsqueeze(1)).squeeze(1)
+        exp_products_shifted = products.sub_(max_products).exp_()
+        del products
+        sum_exp_products_shifted = exp_products_shifted.sum(1)
+        log_z = max_products[:, 0] + torch.log(sum_exp_products_shifted)
+        picked = torch.where(labels_kept_is_not_0, products_at_labels, 0) - counted * log_z
+        losses = -picked
+        loss_sum += losses.sum()
+        dproducts = exp_products_shifted.mul_(
+            dlog_z[:, None] / sum_exp_products_shifted[:, None]
+        )
+        del exp_products_shifted
+        dproducts = dproducts.scatter_add_(
+            1,
+            own_labels.unsqueeze(1),
+            (-torch.where(own_labels_kept != 0, dloss / sum_counted, 0)).unsqueeze(1),
+        )
+        if need_weight:
+            _add_product(dweight, dproducts.to(narrow).mT, own_hidden)
+        if need_hidden:
+            own_dhidden = (dproducts.to(narrow) @ narrow_weight).to(wide)
+            dhidden[over.here] = own_dhidden
+        del dproducts
+    loss = loss_sum / sum_counted
+    return (
+        loss.to(dtype), dhidden if need_hidden else None,
+        dweight.to(weight.dtype) if need_weight else None,
+    )
+
+
 class LinearCrossEntropy(torch.autograd.Function):
     """What autograd sees of linear_cross_entropy."""
 
@@ -346,6 +438,46 @@ class LinearCrossEntropy(torch.autograd.Function):
                 softcap, z_weight, dloss, needs,
             )
         return None, dhidden, dweight, None, None, None, None, None, None
+
+
+class LinearCrossEntropyPlain(torch.autograd.Function):
+    """What autograd sees of linear_cross_entropy_plain."""
+
+    @staticmethod
+    def forward(ctx, how, hidden, weight, labels, labels_kept):
+        chunk, recorded = how
+        formats = _formats(hidden, weight)
+        ctx.save_for_backward(hidden, weight, labels, labels_kept)
+        ctx.held, ctx.gradients = (chunk, formats), None
+        needs = ctx.needs_input_grad[1:3]
+        with _uncast(hidden):
+            if recorded and any(needs) and formats[2] != torch.float16:
+                one = torch.ones((), device=hidden.device)
+                loss, *ctx.gradients = linear_cross_entropy_plain_both(
+                    formats, chunk, hidden, weight, labels, labels_kept, one, needs,
+                )
+            else:  # in float16 an upstream gradient scales what would be too small
+                (loss,) = linear_cross_entropy_plain_output(
+                    formats, chunk, hidden, weight, labels, labels_kept,
+                )
+        return loss
+
+    @staticmethod
+    def backward(ctx, dloss):
+        if torch.is_grad_enabled():
+            raise NotImplementedError("linear_cross_entropy_plain: no second derivatives in chunks")
+        if ctx.gradients is not None:  # handed out once; then computed again
+            gradients, ctx.gradients = ctx.gradients, None
+            dhidden, dweight = (None if g is None else g.mul_(dloss) for g in gradients)
+            return None, dhidden, dweight, None, None
+        hidden, weight, labels, labels_kept = ctx.saved_tensors
+        chunk, formats = ctx.held
+        needs = ctx.needs_input_grad[1:3]
+        with _uncast(hidden):
+            _, dhidden, dweight = linear_cross_entropy_plain_both(
+                formats, chunk, hidden, weight, labels, labels_kept, dloss, needs,
+            )
+        return None, dhidden, dweight, None, None
 
 
 class _Chunk:
@@ -411,4 +543,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     that only has a shape has none.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: a749f6f1483ccfc8db298dbd145db1d53b4fb29b3fd596a5f6e23764ffecf557
+# text sha256: 9001af2941335b0e3542c81ec2b6ff57dfe0fcf0cb5f26237974d6d10d4208e3

@@ -112,12 +112,12 @@ def linear_dpo_output(
     """The output loss, in chunks of N."""
     dtype, wide, narrow = formats
     like = chosen.new_empty((), dtype=wide)
-    T = chosen.shape[1]
     N = chosen.shape[0]
+    T = chosen.shape[1]
     V = weight.shape[0]
     weight = weight.to(narrow)
     loss_sum = like.new_zeros(())
-    for over in _chunks(N, 4 * T * V + 8 * T, like, chunk):
+    for over in _chunks(N, 4 * T * V + 10 * T, like, chunk):
         own_chosen = chosen[over.here].to(narrow)
         own_rejected = rejected[over.here].to(narrow)
         own_chosen_labels = chosen_labels[over.here]
@@ -133,19 +133,16 @@ def linear_dpo_output(
         sum_exp_zc_shifted = exp_zc_shifted.sum(2)
         del exp_zc_shifted
         chosen_labels_kept_is_not_0 = own_chosen_labels_kept != 0
+        zc_at_chosen_labels = zc.gather(2, own_chosen_labels.unsqueeze(2)).squeeze(2)
+        del zc
         c = (
-            torch.where(
-                chosen_labels_kept_is_not_0,
-                zc.gather(2, own_chosen_labels.unsqueeze(2)).squeeze(2),
-                0,
-            )
+            torch.where(chosen_labels_kept_is_not_0, zc_at_chosen_labels, 0)
             - torch.where(
                 chosen_labels_kept_is_not_0,
                 max_zc[:, :, 0] + torch.log(sum_exp_zc_shifted),
                 0,
             )
         )
-        del zc
         reward_sum = c.sum(1)
         del c
         max_zr = _peak(zr, 2, added=True)
@@ -153,19 +150,16 @@ def linear_dpo_output(
         sum_exp_zr_shifted = exp_zr_shifted.sum(2)
         del exp_zr_shifted
         rejected_labels_kept_is_not_0 = own_rejected_labels_kept != 0
+        zr_at_rejected_labels = zr.gather(2, own_rejected_labels.unsqueeze(2)).squeeze(2)
+        del zr
         r = (
-            torch.where(
-                rejected_labels_kept_is_not_0,
-                zr.gather(2, own_rejected_labels.unsqueeze(2)).squeeze(2),
-                0,
-            )
+            torch.where(rejected_labels_kept_is_not_0, zr_at_rejected_labels, 0)
             - torch.where(
                 rejected_labels_kept_is_not_0,
                 max_zr[:, :, 0] + torch.log(sum_exp_zr_shifted),
                 0,
             )
         )
-        del zr
         reward_sum_ = r.sum(1)
         del r
         reward = beta * (
@@ -194,7 +188,7 @@ def linear_dpo_both(
     drejected = rejected.new_empty((N, T, D)) if need_rejected else None
     loss_sum = like.new_zeros(())
     dweight = like.new_zeros((V, D)) if need_weight else None
-    for over in _chunks(N, 4 * T * V + 9 * T + 2 * T * D, like, chunk):
+    for over in _chunks(N, 4 * T * V + 11 * T + 2 * T * D, like, chunk):
         own_chosen = chosen[over.here].to(narrow)
         own_rejected = rejected[over.here].to(narrow)
         own_chosen_labels = chosen_labels[over.here]
@@ -209,38 +203,32 @@ def linear_dpo_both(
         exp_zc_shifted = torch.exp(zc - max_zc)
         sum_exp_zc_shifted = exp_zc_shifted.sum(2)
         chosen_labels_kept_is_not_0 = own_chosen_labels_kept != 0
+        zc_at_chosen_labels = zc.gather(2, own_chosen_labels.unsqueeze(2)).squeeze(2)
+        del zc
         c = (
-            torch.where(
-                chosen_labels_kept_is_not_0,
-                zc.gather(2, own_chosen_labels.unsqueeze(2)).squeeze(2),
-                0,
-            )
+            torch.where(chosen_labels_kept_is_not_0, zc_at_chosen_labels, 0)
             - torch.where(
                 chosen_labels_kept_is_not_0,
                 max_zc[:, :, 0] + torch.log(sum_exp_zc_shifted),
                 0,
             )
         )
-        del zc
         reward_sum = c.sum(1)
         del c
         max_zr = _peak(zr, 2, added=True)
         exp_zr_shifted = torch.exp(zr - max_zr)
         sum_exp_zr_shifted = exp_zr_shifted.sum(2)
         rejected_labels_kept_is_not_0 = own_rejected_labels_kept != 0
+        zr_at_rejected_labels = zr.gather(2, own_rejected_labels.unsqueeze(2)).squeeze(2)
+        del zr
         r = (
-            torch.where(
-                rejected_labels_kept_is_not_0,
-                zr.gather(2, own_rejected_labels.unsqueeze(2)).squeeze(2),
-                0,
-            )
+            torch.where(rejected_labels_kept_is_not_0, zr_at_rejected_labels, 0)
             - torch.where(
                 rejected_labels_kept_is_not_0,
                 max_zr[:, :, 0] + torch.log(sum_exp_zr_shifted),
                 0,
             )
         )
-        del zr
         reward_sum_ = r.sum(1)
         del r
         reward = beta * (
@@ -397,4 +385,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     that only has a shape has none.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: f0738af8ed4ca1c51f3b159ac6d2be877fe3fa93369e6e7ef06bd7cb1565c03a
+# text sha256: 0fb6dd8a7685e6e0275ed66f7ed74e3fdcbf618267c5e2a05981d404bdd3f10a

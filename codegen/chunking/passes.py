@@ -22,9 +22,9 @@ from codegen.chunking.nodes import (
     closure,
 )
 from codegen.chunking.online import degree
-from codegen.program import Function, Program
-from codegen.program.arrays import Reduce
-from codegen.program.parts import with_replaced
+from codegen.program import NUMBERS, Function, Program
+from codegen.program.arrays import Pick, Reduce
+from codegen.program.parts import is_number, with_replaced
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NotZero, Step
 from codegen.program.values import Choose, Load, Plus, Value
@@ -81,20 +81,27 @@ class _OneByOne(RankWriter):
     """
 
     def steps(self) -> list[Step]:
+        self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
         for step in self.function.steps:
             for one in self._flat(step):
                 self.write(one)
         return self.found
 
     def _flat(self, step: Step) -> list[Step]:
-        """Sums inside a statement become statements: what they read is free behind them."""
+        """Sums and entries inside a statement become statements: what they read is free behind
+        them.
+        """
         if not isinstance(step, Assign):
             return [step]
         before: list[Step] = []
 
         def named(value: Value) -> Value | None:
-            if isinstance(value, Choose):  # its branches may not be taken
-                return value
+            if isinstance(value, Choose) and is_number(value.condition, self.numbers):
+                return value  # its branches may not be taken
+            if isinstance(value, Pick) and value is not step.value and _is_of_row(value):
+                name = self.fresh(f"{value.operand.name}_at_{value.index.name}")
+                before.append(Assign(name, value))
+                return Load(name, dims=value.dims)
             if not isinstance(value, Reduce) or value.kind != SUM:
                 return None
             other = exchanged(value, self.placing.defined, self.groups.of)
@@ -115,6 +122,12 @@ class _OneByOne(RankWriter):
 
         changed = with_replaced(step, named)
         return [*before, changed]
+
+
+def _is_of_row(value: Pick) -> bool:
+    """True for the entry of each row of a named value, which is large."""
+    large = value.rowwise and sum(not d.one for d in value.operand.dims) >= LARGE
+    return large and isinstance(value.operand, Load) and isinstance(value.index, Load)
 
 
 def passes_of(

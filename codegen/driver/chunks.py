@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
-from codegen.targets.lean.chunked import chunked_text
+from codegen.targets.lean.chunked import PlainChunks, chunked_text
 from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.target import whole_program
+from derive.derivation import derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.forward import Forward
+from derive.language.notation.specialised import without_options
+
+LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 
 
 @dataclass(frozen=True)
@@ -34,18 +39,53 @@ def in_chunks(
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
 ) -> OfRanks:
-    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own."""
+    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own. Calls
+    that pass nothing optional have functions of their own.
+    """
     from codegen.targets.lean import chunk_check  # torch takes a second
 
     words = [*filter(None, [word_of(forward)]), CHUNK, axis]
     named = name or "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words) * (not name)
     found = chunked(program, axis, named, title)
-    text = chunked_text(found, Outside(forward.definition))
+    plain = _without_options(forward, axis, named, title, progress)
+    text = chunked_text(found, Outside(forward.definition), plain)
     progress("comparing with autograd")
-    given = text, forward.definition, program, named
-    difference = compared_in_parts(named, lambda: chunk_check.largest_difference_of_chunks(*given))
+    known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
+
+    def compare() -> float:
+        difference = chunk_check.largest_difference_of_chunks
+        return max(difference(text, *each, named) for each in known)
+
+    difference = compared_in_parts(named, compare)
     return OfRanks(f"{named}.py", text, *passes_in_words(found), difference)
+
+
+def _without_options(
+    forward: type[Forward],
+    axis: str,
+    name: str,
+    title: str,
+    progress: Callable[[str], None],
+) -> PlainChunks | None:
+    """The functions of calls that pass nothing optional, unless there are none or they are not
+    proved.
+    """
+    own = forward.definition
+    definition = without_options(own, every_label=False)
+    if definition is None:
+        return None
+    progress("without options")
+    try:
+        proved = derive_definition(definition, limit=LONGEST_WITHOUT_OPTIONS)
+    except UnprovedError:
+        return None
+    program = whole_program(forward, proved)
+    left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
+    absent = tuple((t.name, number) for t, number in own.optional if t.name not in left)
+    zero = tuple(t.name for t, _ in own.scalars if t.name not in left)
+    found = chunked(program, axis, f"{name}_plain", f"{title}Plain")
+    return PlainChunks(definition, program, found, absent, zero)
 
 
 def passes_in_words(found: Chunked) -> tuple[tuple[str, ...], tuple[str, ...]]:

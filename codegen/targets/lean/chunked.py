@@ -5,13 +5,14 @@ the functions with the loops, and an autograd Function that calls them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 
 from codegen.chunking import Chunked
 from codegen.chunking.passes import Passes
 from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
-from codegen.program import NUMBERS, Function
+from codegen.program import NUMBERS, Function, Program
 from codegen.targets.lean.autograd import METHOD
 from codegen.targets.lean.loops_of_chunks import ChunkWriter, names_it, names_of
 from codegen.targets.lean.outside import Outside
@@ -23,15 +24,32 @@ from codegen.targets.torch.documentation import formula_lines, item, part, safe
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import unpacked, wrapped
+from derive.language.notation.definition import Definition
 
 INNER = STEP * 3  # the margin of a line of a method, in a block
 
 
-class ChunkedPage(LeanPage):
-    """The functions of a module as text."""
+@dataclass(frozen=True)
+class PlainChunks:
+    """The functions of calls that leave out the tensors ``absent`` and in which the scalars
+    ``zero`` are 0; ``definition`` and ``program`` are of these calls.
+    """
 
-    def __init__(self, chunked: Chunked, outside: Outside):
-        super().__init__(Pair(chunked.program, outside))
+    definition: Definition
+    program: Program
+    chunked: Chunked
+    absent: tuple[tuple[str, float], ...]
+    zero: tuple[str, ...]
+
+
+class ChunkedPage(LeanPage):
+    """The functions of a module as text; ``plain`` are those of calls without options."""
+
+    def __init__(self, chunked: Chunked, pair: Pair, plain: PlainChunks | None = None):
+        super().__init__(pair)
+        if plain is not None:
+            own = Pair(plain.chunked.program, Outside(plain.definition), plain.absent, plain.zero)
+            self.plain = ChunkedPage(plain.chunked, own)
         self.chunked = chunked
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
@@ -67,7 +85,8 @@ class ChunkedPage(LeanPage):
         how = f"({self.own['chunk']}, torch.is_grad_enabled())"
         names = [how, *(p.name for p in self.inner)]
         head = "return" if self._is_at_once else f"{', '.join(self.outputs)} ="
-        return [wrapped(f"{head} {self.program.title}.apply", names, indent=len(STEP))]
+        called = wrapped(f"{head} {self.program.title}.apply", names, indent=len(margin))
+        return [margin.removeprefix(STEP) + called]
 
     # -- the functions -----------------------------------------------------------------------
 
@@ -130,6 +149,18 @@ class ChunkedPage(LeanPage):
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
         return FunctionText(wrapped(several, typed, " -> tuple:"), doc(said), tuple(body))
+
+    def rule(self) -> dict[str, object]:
+        """The autograd Function in the form of the template."""
+        return {
+            "title": self.program.title,
+            "doc": doc(f"What autograd sees of {self.name}."),
+            "ctx": self.called["ctx"],
+            "inner": ", ".join(p.name for p in self.inner),
+            "forward": self.forward_lines(),
+            "upstreams": ", ".join(p.name for p in self.program.upstreams),
+            "backward": self.backward_lines(),
+        }
 
     # -- autograd ------------------------------------------------------------------------------
 
@@ -242,27 +273,23 @@ def _used(lines: list[str], own) -> list[str]:
     return [first, *kept]
 
 
-def chunked_text(chunked: Chunked, outside: Outside) -> str:
+def chunked_text(chunked: Chunked, outside: Outside, plain: PlainChunks | None = None) -> str:
     """The text of the module, which is not to be trusted before it was compared."""
-    page = ChunkedPage(chunked, outside)
+    page = ChunkedPage(chunked, Pair(chunked.program, outside), plain)
+    pages = [page, *filter(None, [page.plain])]
     program = chunked.program
     return rendered(
         "chunked.py.jinja",
         header=header(program.source, program.source_hash),
         title=program.title,
         axis=chunked.axis,
-        documentation=documentation(chunked, outside),
-        functions=[page.entry(), *page.texts()],
-        autograd=doc(f"What autograd sees of {page.name}."),
-        ctx=page.called["ctx"],
-        inner=", ".join(p.name for p in page.inner),
-        forward=page.forward_lines(),
-        upstreams=", ".join(p.name for p in program.upstreams),
-        backward=page.backward_lines(),
+        documentation=documentation(chunked, plain),
+        functions=[page.entry(), *(text for each in pages for text in each.texts())],
+        rules=[each.rule() for each in pages],
     )
 
 
-def documentation(chunked: Chunked, outside: Outside) -> tuple[str, ...]:
+def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...]:
     """The lines of the docstring after the first."""
     program, axis = chunked.program, chunked.axis
     back = chunked.both or chunked.gradients
@@ -273,7 +300,9 @@ def documentation(chunked: Chunked, outside: Outside) -> tuple[str, ...]:
         if chunked.both
         else f"{counts[0]} for the output, {counts[1]} for the gradients."
     )
-    proofs = [f"- {line}" for words in relied_on(chunked) for line in _indented(words)]
+    of_both = [chunked, *([plain.chunked] if plain else [])]
+    words = dict.fromkeys(each for own in of_both for each in relied_on(own))
+    proofs = [f"- {line}" for each in words for line in _indented(each)]
     edges = ["Second derivatives are refused.", *(f"{line}." for line in program.unsafe)]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
