@@ -22,6 +22,7 @@ from codegen.chunking.nodes import (
     closure,
 )
 from codegen.chunking.online import degree
+from codegen.chunking.rules import RULES
 from codegen.program import NUMBERS, Function, Program
 from codegen.program.arrays import Pick, Reduce
 from codegen.program.parts import is_number, with_replaced
@@ -81,6 +82,7 @@ class _OneByOne(RankWriter):
     """
 
     def steps(self) -> list[Step]:
+        self.placing.rules = RULES
         self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
         for step in self.function.steps:
             for one in self._flat(step):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import groupby
 
 from codegen.chunking import Chunked
@@ -188,20 +189,28 @@ class ChunkWriter:
             if isinstance(value, values.LengthOf):
                 read.setdefault(value.tensor, {})[value.along] = name
                 continue
-            lines = self.printer.size_lines(name, value)
+            if isinstance(value, str):
+                lines = [f"{name} = {value}"]
+            else:
+                lines = self.printer.size_lines(name, value)
             found[:0] = _apart(lines)
-            code += "\n".join(lines)
+            code += "\n" + "\n".join(lines)
         ranks = {name: len(p.layout) for name, p in self.parameters.items()}
         of_tensors = {n: dict(sorted(read[n].items())) for n in ranks if n in read}
         return [*sizes_read(of_tensors, ranks), *found]
 
-    def _lengths(self) -> list[tuple[str, Value]]:
-        read = {}
+    def _lengths(self) -> list[tuple[str, Value | str]]:
+        """Lengths that are read, and formulas for those that follow from others."""
+        fixed = self.chunked.program.fixed
+        read: dict[str, Value] = {code: values.Number(Fraction(n)) for code, n in fixed}
+        derived = dict(self.chunked.program.derived)
         for p in self.parameters.values():
             for i, dim in enumerate(p.layout):
-                if not dim.one:
-                    read.setdefault(self.printer.sizes[dim.axis.name], values.LengthOf(p.name, i))
+                code = self.printer.sizes[dim.axis.name]
+                if not dim.one and not (p.role == "adjoint" and code in derived):
+                    read.setdefault(code, values.LengthOf(p.name, i))
         more = [(name, v) for name, v in self.chunked.function.sizes if name not in read]
+        more += [(name, f) for name, f in derived.items() if name not in {*read, *dict(more)}]
         return [*read.items(), *more]
 
     def _whole_arguments(self, code: str) -> list[str]:
