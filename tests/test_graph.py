@@ -23,6 +23,7 @@ DIFFERENT = {
     "inlined": {
         *("cross_entropy", "cross_entropy_probabilities", "cross_entropy_softcap"),
         *("cross_entropy_z_loss", "softmax_nll", "mlp"),  # the logarithm of a share is a difference
+        *("linear_cross_entropy", "linear_kl"),
         *("gelu_tanh", "js_div", "smooth_l1"),  # a number is multiplied into a sum
         *("huber", "log_cosh"),  # the sign of a difference is one of what is taken of it
         *("l2_normalize", "info_nce"),  # a choice that is divided by is divided in
@@ -34,12 +35,12 @@ DIFFERENT = {
     "all named": {
         "clip",
         *("cross_entropy", "cross_entropy_softcap", "cross_entropy_z_loss"),
-        *("info_nce", "nll"),
+        *("info_nce", "linear_cross_entropy", "linear_dpo", "nll"),
     },
     "doubled lines": {"biased_attention", "masked_softmax"},
     "reordered": {"l1"},
 }
-IN_ANY = {"ppo"}  # its extremes are taken in the order of names
+IN_ANY = {"linear_grpo", "ppo"}  # their extremes are taken in the order of names
 
 
 @pytest.mark.parametrize("spelling", every(4, SAME), ids=lambda spelling: spelling.name)

@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from forwards import HEAD
 from generating import assert_same_gradients, draw, generated
 
+from codegen.chunking import CHUNK
 from codegen.commands.cli import main
 from codegen.driver import lean
 from codegen.driver.gate import TOLERANCE
 from codegen.driver.ranks import generate_of_ranks
-from codegen.sharding import CHUNK
 from codegen.targets.languages import kernels
 from derive import NotationError, QuestionError, derive, forward_from
 from derive.commands.check import check_command

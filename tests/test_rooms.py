@@ -27,7 +27,8 @@ DERIVE = (
 )
 # A program is made, printed, run beside autograd and written; then what is asked of it.
 CODEGEN = (
-    *("program", "targets.functions", "files", "lowering", "building", "sharding", "schedule"),
+    *("program", "targets.functions", "files", "lowering", "building", "sharding", "chunking"),
+    "schedule",
     *("targets.torch", "targets.lean", "targets.languages", "targets", "targets.tables"),
     *("targets.cpp", "targets.triton", "as_written", "driver", "importing", "backwards"),
     *("report", "playground", "called", "commands"),

@@ -7,9 +7,7 @@ from functools import cache
 import pytest
 import sympy
 import torch
-from generating import draw, forward_file, labels
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
+from generating import forward_file
 
 import codegen.driver.ranks
 from codegen.commands.cli import main
@@ -18,7 +16,7 @@ from codegen.program.arrays import Arrange, Reduce
 from codegen.program.shards import Exchange, Overwritten
 from codegen.program.steps import Assign
 from codegen.program.values import Apply, Load, Plus
-from codegen.sharding import CHUNK, sharded
+from codegen.sharding import sharded
 from codegen.sharding.counting import axes_of, collectives_of, told
 from codegen.sharding.overwriting import overwriting
 from codegen.targets.torch import _ranks, shard_check
@@ -27,7 +25,6 @@ from codegen.targets.torch.shard_check import largest_difference_of_parts, load
 from codegen.targets.torch.simulated import on_ranks, simulated
 from derive import derive, forward_from
 from derive.language.errors import QuestionError, UnprovedError
-from derive.language.notation.forward import reduced_forward
 from derive.language.notation.library import list_forwards
 from derive.proof.proving.parts import OfParts, identities
 
@@ -287,84 +284,6 @@ def test_the_shares_have_an_empty_part():
     assert any(0 in shares for shares in shard_check.SHARES)
     assert [len(shares) for shares in shard_check.SHARES] == [1, 2, 3, 4]
     assert Exchange  # the one record of what ranks tell each other
-
-
-LINEAR_NLL = """
-    x = Input(N, K)
-    weight = Input(C, K)
-    labels = Label(N)
-    bias = Input(C, default=0)
-    logits = Sum(x * weight, K) + bias
-    shifted = logits - Max(logits, C)
-    logprobs = shifted - log(Sum(exp(shifted), C))
-    loss = -Sum(OneHot(labels, C) * logprobs, N, C) / N
-"""
-
-
-@pytest.mark.parametrize(
-    "name, axis",
-    [
-        ("softmax_nll", "C"),
-        ("cross_entropy", "C"),
-        ("cross_entropy none", "C"),
-        ("cross_entropy_probabilities", "C"),
-        ("logsumexp", "C"),
-        ("var", "C"),
-        ("embedding", "V"),
-        ("linear", "K"),
-        ("mlp", "V"),
-        ("mse", "N"),
-    ],
-)
-def test_in_chunks(name, axis):
-    name, _, word = name.partition(" ")
-    forward = reduced_forward(forward_from(name), word or None)
-    assert generate_of_ranks(forward, [axis], way=CHUNK).difference <= TOLERANCE
-
-
-def test_in_chunks_nothing_is_held_that_lies_along_the_axis(tmp_path):
-    """A linear layer and a cross entropy: no tensor is as large as the logits, on the way there and
-    back; the gradient of the weight is.
-    """
-    forward = forward_from(forward_file(tmp_path, "LinearNLL", LINEAR_NLL))
-    found = generate_of_ranks(forward, ["C"], way=CHUNK)
-    module = load(found.text, "linear_nll_chunk_c")
-    n, k, c, chunk = 40, 3, 50, 8
-    x, weight, bias = draw(n, k), draw(c, k, seed=2), draw(c, seed=3)
-    leaves = [tensor.requires_grad_() for tensor in (x, weight, bias)]
-    index = labels(n, c)
-    largest = [0]
-
-    class Looking(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            result = function(*args, **(kwargs or {}))
-            for tensor in pytree.tree_leaves(result):
-                if isinstance(tensor, torch.Tensor):
-                    largest[0] = max(largest[0], tensor.numel())
-            return result
-
-    with Looking():
-        loss = module.linear_nll_chunk_c(x, weight, index, bias=bias, chunk=chunk)
-        gradients = torch.autograd.grad(loss, leaves)
-    assert largest[0] == n * chunk
-    logits = x @ weight.T + bias
-    wanted = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, index), leaves)
-    for one, other in zip(gradients, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
-    with pytest.raises(ValueError, match="chunk must be a positive int, got 0"):
-        module.linear_nll_chunk_c(x, weight, index, chunk=0)
-
-
-@pytest.mark.parametrize(
-    "name, axis, words",
-    [
-        ("softmax", "C", "has the axis C: chunks save nothing"),
-        ("info_nce", "N", "needs all chunks at"),
-    ],
-)
-def test_what_has_no_chunks_is_refused(name, axis, words):
-    with pytest.raises(QuestionError, match=words):
-        generate_of_ranks(forward_from(name), [axis], way=CHUNK)
 
 
 @pytest.mark.parametrize("axis", ["C", "N"])

@@ -4,7 +4,7 @@ where a branch is not taken; compiled, for all lengths.
 
 import pytest
 import torch
-from gallery import Emitted
+from gallery import WHOLE, Emitted
 from torch._dynamo.testing import CompileCounterWithBackend
 from transforms import COMPILED, EAGER, of_plain_torch
 
@@ -15,7 +15,7 @@ from codegen.targets.torch.interpret import interpreted
 from codegen.targets.torch.several import joined, of_statements
 from codegen.targets.torch.taken import taken
 from derive.language.notation.definition import NONE, REDUCTION
-from derive.language.notation.library import forward_from, list_forwards
+from derive.language.notation.library import forward_from
 from derive.language.notation.reduced import reduced
 
 # The suite takes these, which are derived in a second each: with a scan and labels, several
@@ -33,7 +33,7 @@ def sampled(names):
     ]
 
 
-everything = pytest.mark.parametrize("name", sampled(f.definition.snake for f in list_forwards()))
+everything = pytest.mark.parametrize("name", sampled(f.definition.snake for f in WHOLE))
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from codegen.chunking import CHUNK
 from codegen.driver.cache import Cache, cache_folder
 from codegen.driver.chain import FOLDER, kept_chain
 from codegen.driver.emitting import emit_all
@@ -22,7 +23,7 @@ from codegen.files.quality import Emitted
 from codegen.report.page import FILE, report
 from codegen.report.progress import in_a_bar, in_lines
 from codegen.report.tables import table, table_of_ranks
-from codegen.sharding import CHUNK, SHARD
+from codegen.sharding import SHARD
 from codegen.targets import TORCH
 from codegen.targets.languages import kernels
 from codegen.targets.torch.parts import RUNTIME

@@ -26,6 +26,7 @@ from types import ModuleType
 from torch import Tensor
 
 from codegen.driver.chain import chain_module
+from codegen.driver.chunks import in_chunks
 from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason_of
 from codegen.files.loading import loaded
 from codegen.files.quality import Rounding
@@ -96,6 +97,8 @@ def generate(
     outside = outside_of(forward.definition)
     proved = derive_definition(outside.inside, progress, limit)
     made = lean_module(forward, outside, proved, progress, limit)
+    if forward.definition.chunked:
+        made = _in_chunks(forward, made, progress)
     off = rounding_of_module(made)
     seconds = time.perf_counter() - start
     beside = chain_module(forward, outside, made.whole, progress) if chain else None
@@ -105,6 +108,14 @@ def generate(
     proved = replace(proved, cut_short=made.cut_short)
     known = proved, made.pair.program, made.whole, made.difference, off, seconds
     return Generated(file_of(forward), made.text, *known, fast, slow, beside)
+
+
+def _in_chunks(forward: type[Forward], made: Lean, progress: Callable[[str], None]) -> Lean:
+    """The module in chunks of the axis that the class body says, in place of that of the whole."""
+    whole = replace(made.whole, unsafe=made.pair.program.unsafe)
+    name, axis = forward.definition.snake, forward.definition.chunked
+    found = in_chunks(forward, whole, axis, progress, name)
+    return replace(made, text=found.text, difference=found.difference)
 
 
 def with_kernels(
@@ -117,6 +128,8 @@ def with_kernels(
     """The kernels of a ``whole`` program whose module was compared, after a comparison of their
     own; or the reason why there are none.
     """
+    if axis := forward.definition.chunked:
+        return (), f"it computes in chunks of {axis}"
     progress("building kernels")
     pairs = pairs_of(whole, outside_of(forward.definition))
     try:

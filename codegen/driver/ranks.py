@@ -1,22 +1,23 @@
-"""Modules of a forward for the ranks of groups: derived, proved, printed, and compared with
-autograd through its statements before it is written.
+"""Modules of a forward for the ranks of groups, or in chunks: derived, proved, printed, and
+compared with autograd through its statements before they are written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
-from codegen.driver.gate import TOLERANCE
+from codegen.chunking import CHUNK
+from codegen.driver.chunks import OfRanks, compared_in_parts, in_chunks, word_of
 from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
 from codegen.program import Program
-from codegen.sharding import CHUNK, SHARD, Sharded, sharded
+from codegen.sharding import SHARD, sharded
 from codegen.sharding.counting import told
 from codegen.targets.lean.target import whole_program
-from codegen.targets.torch.parts import chunked_module, sharded_module
+from codegen.targets.torch.parts import sharded_module
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.definition import Definition
@@ -26,19 +27,6 @@ from derive.language.notation.specialised import without_options
 from derive.proof.proving.proved import Proved
 
 MOST_AXES = {SHARD: 2, CHUNK: 1}  # at the same time; over a group of its own each
-
-
-@dataclass(frozen=True)
-class OfRanks:
-    """A module that is ready to be written; ``forward`` and ``backward`` are its collectives in
-    words.
-    """
-
-    file: str
-    text: str
-    forward: tuple[str, ...]
-    backward: tuple[str, ...]
-    difference: float
 
 
 def generate_of_ranks(
@@ -56,31 +44,24 @@ def generate_of_ranks(
     most = MOST_AXES[way]
     if len(axes) > most:
         raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
-    _check_can_be_split(forward.definition)
+    _check_can_be_split(forward.definition, way)
     proved = derive(forward, progress, limit)
+    if way == CHUNK:
+        return in_chunks(forward, whole_program(forward, proved), axes[0], progress)
+    from codegen.targets.torch import shard_check  # torch takes a second
+
     program = program_of_one(forward, proved)
-    found = sharded(program, axes, way, _word(forward))
-    text, compare = _printed(found, way)
+    found = sharded(program, axes, word_of(forward))
+    text, name = sharded_module(found), found.program.name
     progress("comparing with autograd")
-    name = found.program.name
-    try:
-        difference = compare(text, forward.definition, program, found)
-    except (QuestionError, UnprovedError):
-        raise
-    except Exception as error:  # whatever a wrong line of code leads torch to
-        what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise UnprovedError(f"{name} does not run ({what}); nothing was written") from error
-    if not difference <= TOLERANCE:
-        raise UnprovedError(
-            f"{name} differs from autograd by {difference:.1e} in float64 (tolerance "
-            f"{TOLERANCE:.0e}); nothing was written"
-        )
+    given = text, forward.definition, program, found
+    difference = compared_in_parts(name, lambda: shard_check.largest_difference_of_parts(*given))
     short = (found.plain or found).exchanges
     told_back = told(short["backward"], again=True)
     return OfRanks(f"{name}.py", text, told(short["forward"]), told_back, difference)
 
 
-def _check_can_be_split(definition: Definition) -> None:
+def _check_can_be_split(definition: Definition, way: str) -> None:
     """Raise `QuestionError` if no axis can be split."""
     name, outputs = definition.name, definition.outputs
     if definition.carried:
@@ -88,7 +69,7 @@ def _check_can_be_split(definition: Definition) -> None:
             f"{name} has a recurrence: its axes are not split",
             "run it on one process, or split a forward with what comes before or behind it",
         )
-    if len(outputs) > 1:
+    if len(outputs) > 1 and way == SHARD:
         names = " and ".join(t.name for t in outputs)
         raise QuestionError(
             f"{name} has several outputs, {names}: its axes are not split",
@@ -110,15 +91,6 @@ def program_of_one(forward: type[Forward], proved: Proved) -> Program:
     if proved.every_size and not plain.every_size:
         return whole
     return replace(whole, without_options=whole_program(forward, plain))
-
-
-def _printed(found: Sharded, way: str) -> tuple[str, Callable[..., float]]:
-    """The text, and the function that compares it."""
-    from codegen.targets.torch import shard_check  # torch takes a second
-
-    if way == CHUNK:
-        return chunked_module(found), shard_check.largest_difference_of_chunks
-    return sharded_module(found), shard_check.largest_difference_of_parts
 
 
 def present(
@@ -153,11 +125,4 @@ def file_of_ranks(forward: type[Forward], axes: Sequence[str], way: str = SHARD)
 
 
 def _start(forward: type[Forward]) -> list[str]:
-    return [forward.definition.snake, *filter(None, [_word(forward)])]
-
-
-def _word(forward: type[Forward]) -> str:
-    """The reduction, unless it is the default."""
-    definition = forward.definition
-    default = next(iter(definition.reductions), ("", None))[0]
-    return definition.reduction if definition.reduction != default else ""
+    return [forward.definition.snake, *filter(None, [word_of(forward)])]

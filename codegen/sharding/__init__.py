@@ -18,7 +18,7 @@ from codegen.sharding.functions import split
 from codegen.sharding.groups import Groups, groups_of
 from codegen.sharding.known import known_before
 
-SHARD, CHUNK = "shard", "chunk"  # the ways in which an axis has parts; they stand in names
+SHARD = "shard"  # stands in the names of modules
 FOUR = ("forward", "backward", "atoms", "chain")
 
 
@@ -41,17 +41,15 @@ class Sharded:
     counting: tuple[InRange, ...] = ()
 
 
-def sharded(
-    program: Program, axes: Sequence[str], way: str = SHARD, reduction: str = ""
-) -> Sharded:
-    """``way``: over ranks, or in chunks. The name has the ``reduction`` unless it is the default.
+def sharded(program: Program, axes: Sequence[str], reduction: str = "") -> Sharded:
+    """The name has the ``reduction`` unless it is the default.
 
     Raises `QuestionError` for an unknown axis, and for what crosses the parts.
     """
-    groups = groups_of(program, axes, way == SHARD)
+    groups = groups_of(program, axes, at_once=True)
     forward, backward = known_before(program.forward, program.backward, groups)
     program = replace(program, forward=forward, backward=backward)
-    words = [*[reduction] * bool(reduction), way, *axes]
+    words = [*[reduction] * bool(reduction), SHARD, *axes]
     end, title = "_".join(words).lower(), "".join(word.capitalize() for word in words)
     changed = replace(
         program,

@@ -46,7 +46,7 @@ class SplitFunction:
 
 def split(program: Program, function: Function, groups: Groups) -> SplitFunction:
     """Split a function. Raises `QuestionError` for what crosses the parts without a collective."""
-    writer = _RankWriter(program, function, groups)
+    writer = RankWriter(program, function, groups)
     found = writer.steps()
     sizes = writer.lengths.read(found)
     steps = tuple(needed(ordered(found), function.results))
@@ -58,7 +58,7 @@ def split(program: Program, function: Function, groups: Groups) -> SplitFunction
     return SplitFunction(changed, exchanges, frozenset(writer.placing.rewritten))
 
 
-class _RankWriter:
+class RankWriter:
     def __init__(self, program: Program, function: Function, groups: Groups):
         self.program, self.function, self.groups = program, function, groups
         self.lengths = Lengths(program, function, groups)

@@ -64,6 +64,12 @@ class Placing:
 
     def refusal(self, what: str) -> QuestionError:
         axes = ", ".join(self.groups.axes)
+        if not self.groups.at_once:
+            return QuestionError(
+                f"{self.name} cannot be computed in chunks of {axes}: {what} meets entries of "
+                "several chunks",
+                "compute in chunks of another axis",
+            )
         return QuestionError(
             f"{self.name} cannot be split along {axes}: {what} would cross the parts, which no"
             " collective supports",

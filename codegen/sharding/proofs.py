@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from codegen.program.shards import OwnAddAt, OwnGathered, OwnPick
@@ -16,13 +16,18 @@ PICKED = (OwnPick, OwnGathered, OwnAddAt)
 
 def relied_on(sharded: Sharded) -> tuple[str, ...]:
     """The identities in words. Raises `UnprovedError` if one is not proved."""
-    names = dict.fromkeys(_names(sharded))
-    if sharded.plain is not None:
-        names |= dict.fromkeys(_names(sharded.plain))
-    for name in names:
+    names = [*_names(sharded), *(_names(sharded.plain) if sharded.plain else ())]
+    return words_of_proved(sharded.program.name, names)
+
+
+def words_of_proved(program: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Identities in words, of those among ``names`` that are any. Raises `UnprovedError`."""
+    wanted = {*names}
+    found = [name for name in identities if name in wanted]
+    for name in found:
         if not _proved(name):
-            raise UnprovedError(f"{sharded.program.name}: {identities[name].words}: not proved")
-    return tuple(identities[name].words for name in identities if name in names)
+            raise UnprovedError(f"{program}: {identities[name].words}: not proved")
+    return tuple(identities[name].words for name in found)
 
 
 @cache

@@ -32,12 +32,12 @@ def largest_difference(
     each word of a reduction, relative to autograd's largest entry.
     """
     return max(
-        largest_of(_WordedFunction(module, reduced(definition, word), program, word), definition)
+        largest_of(WordedFunction(module, reduced(definition, word), program, word), definition)
         for word in words_of(definition) or (None,)
     )
 
 
-class _WordedFunction:
+class WordedFunction:
     """Compares the public function, with one word, with the statements."""
 
     def __init__(self, module: ModuleType, definition: Definition, program: Program, word):

@@ -60,10 +60,16 @@ class LeanPage(AutogradFunction):
             arguments.append(f"{IGNORE_INDEX}: int = {self.outside.ignoring[0].default}")
         if self.outside.reductions:
             arguments.append(f'{REDUCTION}: str = "{self.outside.reductions[0]}"')
+        arguments += self._further
         lines = self._asked_first()
         lines += self._handed_on() if self.is_apart else [*self._called(), *self._returned()]
         signature = wrapped(f"def {self.name}", arguments, f" -> {self._kind}:")
         return FunctionText(signature, self._shapes(), tuple(_used(lines)))
+
+    @property
+    def _further(self) -> list[str]:
+        """Arguments that the mathematics does not know."""
+        return []
 
     @property
     def _kind(self) -> str:

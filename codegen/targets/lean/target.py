@@ -26,7 +26,7 @@ from codegen.targets.torch.documentation import (
     safe,
 )
 from codegen.targets.torch.functions import layouts_in
-from codegen.targets.torch.helpers import CALLED, printed_helpers
+from codegen.targets.torch.helpers import CALLED, printed_chunk, printed_helpers
 from codegen.targets.torch.lines import STEP
 from derive.language.formulas.text import formula
 from derive.language.notation.definition import IGNORE_INDEX, Statement
@@ -115,6 +115,8 @@ def rendered(file: str, **values: object) -> str:
     text = template.render(**values, imports=(), helpers=())
     names = dict.fromkeys([*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)])
     helpers = tuple(printed_helpers(names))
+    helpers = tuple(re.sub(r"\bChunk\b", "_Chunk", each) for each in helpers)
+    helpers = (printed_chunk(text), *helpers) if "chunks" in names else helpers
     text = template.render(**values, imports=imports_of(text, helpers), helpers=helpers)
     return CALLED.sub(r"_\1", text).rstrip() + "\n"
 

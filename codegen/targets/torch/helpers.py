@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 
 CALLED = re.compile(r"_runtime\.(\w+)")
-FILE = Path(__file__).with_name("_helpers.py")
+FILES = [Path(__file__).with_name(name) for name in ("_helpers.py", "_chunks.py")]
+RANKS = Path(__file__).with_name("_ranks.py")
 
 
 def printed_helpers(names: Iterable[str]) -> tuple[str, ...]:
@@ -32,10 +33,35 @@ def printed_helpers(names: Iterable[str]) -> tuple[str, ...]:
 @cache
 def _sources() -> Mapping[str, str]:
     """The text of every function, by its name."""
-    text = FILE.read_text(encoding="utf-8")
-    lines = text.split("\n")
+    found: dict[str, str] = {}
+    for file in FILES:
+        found |= _texts(file, ast.FunctionDef)
+    return found
+
+
+def _texts(file: Path, kind: type[ast.stmt], of: str = "") -> dict[str, str]:
+    """The text of all functions or classes of a file, or of the methods of a class."""
+    text = file.read_text(encoding="utf-8")
+    lines, body = text.split("\n"), ast.parse(text).body
+    if of:
+        (own,) = (n for n in body if isinstance(n, ast.ClassDef) and n.name == of)
+        body = own.body
     return {
         node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef)
+        for node in body
+        if isinstance(node, kind)
     }
+
+
+def printed_chunk(text: str) -> str:
+    """The class of a chunk, with the methods that the lines of a module call."""
+    methods = _texts(RANKS, ast.FunctionDef, "Part")
+    own = _texts(FILES[1], ast.ClassDef)["Chunk"].replace("class Chunk(Part)", "class _Chunk")
+    waiting = [name for name in re.findall(r"\bover_*\.(\w+)\(", text) if name in methods]
+    found: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop(0)
+        found[name] = methods[name]
+        called = re.findall(r"self\.(\w+)\(", methods[name])
+        waiting += [other for other in called if other not in found]
+    return "\n\n".join([own, *found.values()])

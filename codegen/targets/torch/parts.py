@@ -1,4 +1,4 @@
-"""The modules that compute an axis in parts, on the ranks of a group or in chunks, as text."""
+"""The modules that compute an axis in parts, on the ranks of a group, as text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,8 @@ import jinja2
 from codegen.files.header import header
 from codegen.program import Program
 from codegen.sharding import Sharded
-from codegen.targets.torch.chunked import ChunkedPage
 from codegen.targets.torch.helpers import CALLED, printed_helpers
-from codegen.targets.torch.shard_documentation import (
-    chunked_documentation,
-    sharded_documentation,
-)
+from codegen.targets.torch.shard_documentation import sharded_documentation
 from codegen.targets.torch.shard_pairs import ShardedPair
 from derive.running.writing import MARK
 
@@ -46,13 +42,6 @@ def sharded_module(sharded: Sharded) -> str:
     functions = (page.forward(), page.backward(), page.atoms(), page.chain())
     values = {"functions": functions, "cores": page.plain_pair(), "documentation": said}
     return _module("sharded.py.jinja", page, sharded.program, values)
-
-
-def chunked_module(sharded: Sharded) -> str:
-    """The text of the module that computes in chunks."""
-    page, said = ChunkedPage(sharded), chunked_documentation(sharded)
-    values = {"cores": page.pair_of_lines(), "documentation": said}
-    return _module("chunked.py.jinja", page, sharded.program, values)
 
 
 def _module(file: str, page: ShardedPair, program: Program, more: Mapping[str, object]) -> str:

@@ -27,7 +27,6 @@ from derive.language.notation.layout import Layout
 # How many parts, and the share of each, in sixths: one is empty.
 SHARES = ((6,), (4, 2), (3, 0, 3), (1, 2, 0, 3))
 FAR = float("inf")
-CHUNKS = (1, 2, 3, 100)  # entries: those of a part differ in number, or are all
 
 Key = tuple[str, str]  # the kind of a function, and the name of a result
 
@@ -43,19 +42,6 @@ def largest_difference_of_parts(
         for case in cases(definition, program, sharded):
             counts = [len(case.cut.shares)] * len(sharded.groups.axes)
             found += on_ranks(counts, partial(case.difference, module))
-    return max(found)
-
-
-def largest_difference_of_chunks(
-    text: str, definition: Definition, program: Program, sharded: Sharded
-) -> float:
-    """The same for a module that computes in chunks, of 1, 2, 3 and of all entries."""
-    module, found = load(text, sharded.program.name), [0.0]
-    for case in cases(definition, program, sharded, shares=((1,),)):
-        for chunk in CHUNKS:
-            given = case.arguments, case.upstream, {"chunk": chunk}
-            results = _differentiated(module, sharded.program, *given)
-            found += [case.expected.distance(key, value) for key, value in results.items()]
     return max(found)
 
 

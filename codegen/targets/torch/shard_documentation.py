@@ -39,30 +39,6 @@ def sharded_documentation(sharded: Sharded) -> tuple[str, ...]:
     )
 
 
-def chunked_documentation(sharded: Sharded) -> tuple[str, ...]:
-    """The same for a module that computes in chunks."""
-    program, (axis,) = sharded.program, sharded.groups.axes
-    words = (
-        f"Computed in chunks of {axis}: an intermediate along {axis} exists for one chunk at a "
-        "time. A chunk is recomputed if a value of all chunks is needed, and in the backward."
-    )
-    proofs = [f"- {line}" for words in relied_on(sharded) for line in _indented(words)]
-    edges = (
-        "ValueError unless chunk is a positive int.",
-        "NotImplementedError on double backward (create_graph=True).",
-        "float16 and bfloat16 are computed in float32 and rounded once at the end.",
-        f"Otherwise as {program.name.split('_chunk_')[0]}.",
-    )
-    return (
-        *part(safe(program.doc).split("\n") if program.doc else ()),
-        *part(wrap(words, WIDTH)),
-        *part(["The closed form:", "", *formula_lines(program.formulas)]),
-        *part(wrap(f"Proved: {program.proved}.", WIDTH)),
-        *part(["Proved for any number of chunks of any lengths:", "", *proofs]),
-        *part(["Edge cases:", "", *(line for words in edges for line in item(words))]),
-    )
-
-
 def _indented(words: str) -> list[str]:
     return ["\n  ".join(wrap(words, WIDTH))]
 

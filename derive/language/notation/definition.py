@@ -92,6 +92,7 @@ class Definition:
     them (``outputs.py``), so that each has one gradient, which arrives. The statements named in
     ``ordered`` say the order of their dimensions; ``inner`` are gradients, ``carried`` states at
     which it is cut open (``recurrences.py``): inputs that nobody passes, outputs that nobody sees.
+    ``chunked`` is the axis in chunks of which the module computes.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Definition:
     ordered: frozenset[str] = frozenset()
     inner: tuple[InnerGradient, ...] = ()
     carried: tuple[Carried, ...] = ()
+    chunked: str = ""
 
     @property
     def snake(self) -> str:

@@ -131,7 +131,28 @@ def _finished(body: ClassBody, name: str, doc: str, place: Place) -> Definition:
         returned=returned,
         carried=carried,
         inner=(*body.differentiated.inner, *body.differentiated.called),
+        chunked=_chunked(body, place, order),
     )
+
+
+def _chunked(body: ClassBody, place: Place, axes: Sequence[Axis]) -> str:
+    """The axis that ``chunked`` names, if the class body does."""
+    axis = dict(body).get("chunked")
+    if not isinstance(axis, Axis):
+        return ""
+    if axis not in axes:
+        raise NotationError(
+            f"chunked = {axis.name}, and nothing lies along {axis.name}",
+            f"name one of {', '.join(own.name for own in axes)}",
+            body.places.get("chunked", place),
+        )
+    if body.reductions:
+        raise NotationError(
+            "chunked, and the caller chooses how the output is reduced",
+            "state the mean itself: loss = Sum(losses, N) / N",
+            place,
+        )
+    return axis.name
 
 
 def _by_word(body: ClassBody, taken: set[str], order: Sequence[Axis]):

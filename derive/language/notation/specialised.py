@@ -19,12 +19,14 @@ from derive.language.notation.statements import known_signs
 from derive.language.symbols import Tensor, axes_of, is_constant
 
 
-def without_options(definition: Definition) -> Definition | None:
-    """The definition with every option at its default; None where there is none, or where
-    an output is then a number, or the same along an axis.
+def without_options(definition: Definition, every_label: bool = True) -> Definition | None:
+    """The definition with every option at its default, and ``every_label`` counting; None where
+    there is none, or where an output is then a number, or the same along an axis.
     """
     left_out: dict[str, Expr] = {t.name: exact_number(n) for t, n in definition.optional}
-    left_out |= {ignoring.kept.name: Integer(1) for ignoring in definition.ignoring}
+    ignoring = () if every_label else definition.ignoring
+    if every_label:
+        left_out |= {each.kept.name: Integer(1) for each in definition.ignoring}
     if not left_out:
         return None
     left_out |= {t.name: Integer(0) for t, default in definition.scalars if default == 0}
@@ -42,7 +44,7 @@ def without_options(definition: Definition) -> Definition | None:
         scalars=scalars,
         statements=statements,
         optional=(),
-        ignoring=(),
+        ignoring=ignoring,
         broadcast=tuple(name for name in definition.broadcast if name not in left_out),
         demands=demands,
         reductions=(),

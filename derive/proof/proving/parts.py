@@ -2,7 +2,7 @@
 
 Each is proved for any number of parts, of any lengths, 0 among them, by induction: ``start`` says
 that it holds for none, ``step`` that it goes on to hold when a part of n entries is put behind
-parts of s entries together. Differences are exactly zero in SymPy.
+parts of s entries together. Differences are exactly zero in SymPy. Chunks are parts in time.
 """
 
 from __future__ import annotations
@@ -10,10 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sympy import Expr, Function, KroneckerDelta, Max, Sum, oo, simplify, symbols
+from sympy import (
+    Expr,
+    Function,
+    KroneckerDelta,
+    Max,
+    Piecewise,
+    Sum,
+    exp,
+    expand,
+    oo,
+    powsimp,
+    simplify,
+    symbols,
+)
 
 i, j, s, n = symbols("i j s n", integer=True, nonnegative=True)
-f = Function("f")
+f, g, of_rows = Function("f"), Function("g"), Function("of_rows")
+d = symbols("d", real=True)
 whole, part, more = symbols("whole part more", real=True)
 total, squares, own, own_squares, c = symbols("total squares own own_squares c", real=True)
 m, k = symbols("m k", positive=True)
@@ -76,6 +90,51 @@ def _logarithms() -> tuple[Expr, ...]:
     return (apart - (part * m + more * k - c * (part + more)),)
 
 
+def _rows() -> tuple[Expr, ...]:
+    """Row i of a part is row s + i of the whole, for entries of a row and for sums along it."""
+    row, own = of_rows(i, j), of_rows(s + i, j)
+    along = Sum(f(row), (j, 0, n - 1)).subs(i, s + i) - Sum(f(own), (j, 0, n - 1))
+    return f(row).subs(i, s + i) - f(own), along
+
+
+def _joined_sums() -> tuple[Expr, ...]:
+    """Two sums of n entries, added to one number: their sum."""
+    both = Sum(f(i) + g(i), (i, s, s + n - 1))
+    return (both.expand() - Sum(f(i), (i, s, s + n - 1)) - Sum(g(i), (i, s, s + n - 1)),)
+
+
+def _rescaled() -> tuple[Expr, ...]:
+    """A term measured from one maximum is that measured from another times a power of the distance,
+    for every degree; twice is once; of nothing so far, measured from -oo, it stays nothing.
+    """
+    term = exp(d * (whole - f(i)))
+    once = exp(d * (whole - more)) * exp(d * (more - f(i)))
+    twice = exp(d * (whole - part)) * exp(d * (part - more))
+    return (
+        powsimp(expand(once) - expand(term)),
+        powsimp(expand(twice) - expand(exp(d * (whole - more)))),
+        exp(-oo),
+    )
+
+
+def _upstream() -> tuple[Expr, ...]:
+    """A gradient is linear in the upstream one: made for 1 and multiplied, term by term."""
+    return (c * (part + more) - (c * part + c * more), c * part - c * (1 * part))
+
+
+def _collected() -> tuple[Expr, ...]:
+    """Rows put one part behind the other: entry s + i of all is entry i of the part from s on."""
+    return (Piecewise((f(i), i < s), (f(s + (i - s)), True)).simplify() - f(i),)
+
+
+def _exchanged() -> tuple[Expr, ...]:
+    """One more entry of S on both sides, where the sums over those before are ``total``."""
+    g_of, v, total_of = g(j), of_rows(n, j), f(j)
+    grown = Sum(expand(g_of * (total_of + c * v)), (j, 0, s)).expand()
+    left = Sum(g_of * total_of, (j, 0, s)) + c * Sum(g_of * v, (j, 0, s))
+    return (grown - left,)
+
+
 identities = {
     "sum": OfParts("a sum is the sum of the parts' sums", _sums),
     "pick": OfParts("an index lies in exactly one part, and the others contribute 0", _picks),
@@ -87,6 +146,21 @@ identities = {
         "the formula of Chan, Golub and LeVeque (1979)",
         _moments,
     ),
+    "rows": OfParts("a row of a chunk is that row of the whole: what a row needs is in it", _rows),
+    "joined sums": OfParts("a sum of two sums over the chunks is one sum", _joined_sums),
+    "rescaled": OfParts(
+        "a sum of terms measured from a running maximum is multiplied by a power of the "
+        "exponential of its growth",
+        _rescaled,
+    ),
+    "exchanged": OfParts(
+        "a sum of a product with an adjoint is one of the output and its upstream gradient",
+        _exchanged,
+    ),
+    "upstream": OfParts(
+        "gradients are linear in the upstream gradient: made for 1, then multiplied", _upstream
+    ),
+    "collected": OfParts("rows put one chunk behind the other are all rows", _collected),
     "logarithm": OfParts("a common term is subtracted after the sum", _logarithms),
     "share": OfParts("a common divisor is applied after the sum", _shares),
 }

@@ -1,0 +1,97 @@
+"""From a Program to passes over the chunks of an axis.
+
+In: a `Program` and an axis. Out: `Chunked`, forward and backward as one function, and its `Passes`:
+for the outputs alone, for outputs and gradients at once, and for gradients from what the outputs
+left. A chunk is a rank in time, so the rules are those of ``codegen/sharding``; nothing here knows
+a language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from codegen.chunking.joined import joined
+from codegen.chunking.nodes import MAPPED
+from codegen.chunking.passes import Passes, passes_of
+from codegen.program import Function, Program
+from codegen.program.steps import NotZero
+from codegen.sharding.groups import Groups, groups_of
+from derive.language.errors import QuestionError
+
+CHUNK = "chunk"  # stands in the names of modules
+
+
+@dataclass(frozen=True)
+class Chunked:
+    """``function`` has the outputs and then the gradients as results. If the output is one number,
+    the gradients are made in the forward, for an upstream gradient of 1, and ``both`` has all;
+    otherwise ``gradients`` has the passes of the backward, which reads the values ``kept`` from the
+    forward: outputs, and what is accumulated.
+    """
+
+    program: Program
+    function: Function
+    groups: Groups
+    output: Passes
+    both: Passes | None
+    gradients: Passes | None
+    kept: tuple[str, ...]
+
+    @property
+    def axis(self) -> str:
+        return self.groups.axes[0]
+
+    @property
+    def all_passes(self) -> tuple[Passes, ...]:
+        return tuple(filter(None, (self.output, self.both, self.gradients)))
+
+    @property
+    def rewritten(self) -> frozenset[str]:
+        upstream = {"upstream"} if self.both else set()
+        return frozenset(upstream.union(*(p.rewritten for p in self.all_passes)))
+
+
+def chunked(program: Program, axis: str, name: str = "", title: str = "") -> Chunked:
+    """``name`` and ``title`` are those of the module, if it has others than the program.
+
+    Raises `QuestionError` for an axis that has no chunks.
+    """
+    groups = groups_of(program, [axis], False)
+    _check_is_no_product(program, axis)
+    function = joined(program)
+    count = len(program.outputs)
+    outputs, gradients = function.results[:count], function.results[count:]
+    named = replace(
+        program, name=name or program.name, title=title or program.title, without_options=None
+    )
+    is_number = count == 1 and not program.upstreams[0].layout
+    output = passes_of(program, _without_checks_of_backward(program, function), groups, outputs)
+    if is_number:
+        both = passes_of(program, function, groups, function.results)
+        return Chunked(named, function, groups, output, both, None, ())
+    again = passes_of(program, function, groups, gradients)
+    made = {*output.nodes} & {*again.nodes}
+    kept = tuple(r for r in output.results if r in made and output.nodes[r].kind != MAPPED)
+    again = passes_of(program, function, groups, gradients, kept)
+    later = {node.name for node in again.accumulated}
+    kept += tuple(n.name for n in output.accumulated if n.name in later and n.name not in kept)
+    again = passes_of(program, function, groups, gradients, kept)
+    return Chunked(named, function, groups, output, None, again, kept)
+
+
+def _without_checks_of_backward(program: Program, function: Function) -> Function:
+    own = [s for s in program.backward.steps if isinstance(s, NotZero)]
+    return replace(function, steps=tuple(s for s in function.steps if s not in own))
+
+
+def _check_is_no_product(program: Program, axis: str) -> None:
+    """Raise for an axis made of others: its chunks would have to end where theirs do."""
+    of_code = {code: own for own, code in reversed(program.sizes)}
+    parts = dict(program.flattened).get(dict(program.sizes)[axis], ())
+    if parts:
+        own = [of_code[part] for part in parts]
+        raise QuestionError(
+            f"the axis {axis} of {program.name} is flattened from {' x '.join(own)}: a chunk may "
+            "end inside of one",
+            f"compute in chunks of {own[0]}",
+        )

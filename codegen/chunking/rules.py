@@ -1,0 +1,57 @@
+"""Rules for values that only chunks split: windows and reads, along other axes than those they move
+along. A chunk has entries; a rank may have none, of which there are no windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from codegen.program.parts import values_in
+from codegen.program.reads import Convolve, Joined, Read
+from codegen.program.values import Number, SizeOf
+from codegen.sharding.placing import Placing, SplitValue, met
+from codegen.sharding.rules import RULES as OF_RANKS
+from codegen.sharding.rules import together
+
+
+def convolved(placing: Placing, value: Convolve) -> SplitValue:
+    """A product along batches, groups and channels; places of windows meet those of other parts."""
+    c = value.channels
+    apart = {*c.batch, *c.group, *c.into, *c.out}
+    both = [placing.placed(value.first), placing.placed(value.second)]
+    axes = {d.axis.name for p in both for d, s in zip(p.value.dims, p.split, strict=True) if s}
+    if not axes <= apart:
+        raise placing.refusal(f"a window of the convolution along {', '.join(axes - apart)}")
+    kept = {dim.axis.name for dim in value.dims}
+    first, second = placing.aligned(both, kept)
+    split = tuple(first.at(d.axis.name) or second.at(d.axis.name) for d in value.dims)
+    groups = dict.fromkeys(s for p in (first, second) for s in p.split if s and s not in split)
+    made = replace(value, first=first.value, second=second.value)
+    return SplitValue(together(placing, "sum", groups, made), split)
+
+
+def read_at(placing: Placing, value: Read) -> SplitValue:
+    """Rows of which another dimension is read, at places that have no axis of the parts."""
+    inner = placing.placed(value.operand)
+    own = placing.groups.of.keys()
+    numbers = (v for v in values_in(replace(value, operand=Number(Fraction(0)))))
+    moves = any(step.axis in own for step in value.steps)
+    counts = any(isinstance(v, SizeOf) and v.name in own for v in numbers)
+    if inner.split[value.along] or moves or counts:
+        raise placing.refusal(f"a read of {value.read}")
+    split = tuple(inner.at(d.axis.name) for d in value.dims)
+    return SplitValue(replace(value, operand=inner.value), split)
+
+
+def put_together(placing: Placing, value: Joined) -> SplitValue:
+    """Rows of parts that are joined along another dimension."""
+    parts = placing.aligned([placing.placed(part) for part, _ in value.parts])
+    if any(p.split[value.along] for p in parts):
+        raise placing.refusal(f"joining parts along {value.dims[value.along]}")
+    pairs = zip(parts, value.parts, strict=True)
+    made = replace(value, parts=tuple((p.value, minus) for p, (_, minus) in pairs))
+    return SplitValue(made, met(value.dims, parts))
+
+
+RULES = {**OF_RANKS, Convolve: convolved, Read: read_at, Joined: put_together}

@@ -1,0 +1,54 @@
+"""Compares a module that computes in chunks with autograd through the statements: in chunks of one
+entry, of two, of three, of all and of what it chooses; with everything optional and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor
+
+from codegen.files.loading import loaded
+from codegen.program import Program
+from codegen.targets.lean.check import WordedFunction
+from codegen.targets.torch.check import largest_of
+from codegen.targets.torch.oracle import Difference, Dims
+from derive.language.notation.definition import Definition
+
+CLOSE = 1e-10  # where what runs is measured from other maxima
+CHUNKS = (1, 2, 3, 100, None)  # entries; the last ones are all of them
+
+
+def largest_difference_of_chunks(
+    text: str, definition: Definition, program: Program, name: str, chunks=CHUNKS
+) -> float:
+    """The largest difference of an output or a gradient, relative to autograd's largest entry."""
+    function = getattr(loaded(text, name), name)
+    return largest_of(_InChunks(function, definition, program, chunks), definition)
+
+
+class _InChunks:
+    """Compares the function in each length of chunks, and without a recorded backward."""
+
+    def __init__(self, function: Callable, definition: Definition, program: Program, chunks):
+        self.function, self.chunks, self.chunk = function, chunks, None
+        module = SimpleNamespace(**{program.name: self.called})
+        self.compared = WordedFunction(module, definition, program, None)
+
+    def called(self, **arguments):
+        """The outputs; those that are not recorded have to be the same."""
+        found = self.function(**arguments, chunk=self.chunk)
+        with torch.no_grad():
+            again = self.function(**arguments, chunk=self.chunk)
+        pairs = ((found, again),) if isinstance(found, Tensor) else zip(found, again, strict=True)
+        for one, other in pairs:
+            torch.testing.assert_close(one.detach(), other, rtol=CLOSE, atol=CLOSE, equal_nan=True)
+        return found
+
+    def __call__(self, draw, dims: Dims) -> Iterator[Difference]:
+        before = set(self.compared.moved)
+        for chunk in self.chunks:
+            self.chunk, self.compared.moved = chunk, set(before)
+            yield from self.compared(draw, dims)

@@ -1,0 +1,72 @@
+"""What modules that compute in chunks print into themselves: this file is read, and no module
+imports it. A `Chunk` has those methods of a `Part` that the lines call.
+"""
+
+import torch
+
+from ._ranks import Part
+
+
+class Chunk(Part):
+    """``length`` entries of an axis from ``start``, of ``size`` in total."""
+
+    room, fewest = 2**26, 64  # bytes of what a chunk makes; rows, where products are still fast
+
+    def __init__(self, start, length, size, device):
+        self.start, self.length, self.size, self.device = start, length, size, device
+        self.here = slice(start, start + length)
+
+
+def chunks(size: int, entries: int, like, chunk: int | None):
+    """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
+    room for where ``entries`` are alive for each, and as long as each other.
+    """
+    if chunk is None:
+        chunk = max(Chunk.fewest, Chunk.room // max(entries * like.element_size(), 1))
+        chunk = -(-size // max(-(-size // chunk), 1)) or 1
+    for start in range(0, max(size, 1), chunk):
+        yield Chunk(start, min(chunk, size - start), size, like.device)
+
+
+def formats(*tensors) -> tuple:
+    """The dtype of the results, that of sums, and that of matrix products: of 16 bits where all
+    tensors are, or where autocast says so.
+    """
+    dtypes = [tensor.dtype for tensor in tensors]
+    dtype = dtypes[0]
+    for other in dtypes[1:]:
+        dtype = torch.promote_types(dtype, other)
+    narrow, device = dtype, tensors[0].device.type
+    if dtype != torch.float64 and device != "meta" and torch.is_autocast_enabled(device):
+        narrow = torch.get_autocast_dtype(device)
+    return dtype, torch.promote_types(dtype, torch.float32), narrow
+
+
+def add_product(total, left, right):
+    """Add a matrix product to ``total``, in place."""
+    if left.dtype != total.dtype or total.dim() not in (2, 3):
+        total += left @ right
+    elif total.dim() == 2:
+        total.addmm_(left, right)
+    else:
+        total.baddbmm_(left, right)
+
+
+def largest_of(tensor, along, keep):
+    """The maximum along dimensions; minus infinity for an empty one."""
+    along = (along,) if isinstance(along, int) else along
+    if tensor.numel() or all(tensor.shape[i] for i in along):
+        return tensor.amax(along, keepdim=keep)
+    kept = [1 if i in along else n for i, n in enumerate(tensor.shape)]
+    shape = kept if keep else [n for i, n in enumerate(tensor.shape) if i not in along]
+    return tensor.new_full(shape, -torch.inf)
+
+
+def first_largest(top, place, tensor, along, start):
+    """The largest so far and its first place, with those of a chunk from ``start`` on."""
+    if not tensor.shape[along]:
+        return top, place
+    own = tensor.argmax(along)
+    value = tensor.gather(along, own.unsqueeze(along)).squeeze(along)
+    later = (value > top) | (value.isnan() & ~top.isnan())
+    return value.where(later, top), (own + start).where(later, place)

@@ -1,0 +1,315 @@
+"""Computing in chunks of an axis: the passes, what runs along, memory, dtypes and edges."""
+
+import itertools
+from fractions import Fraction
+
+import pytest
+import torch
+from forwards import forward_file
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from codegen.chunking import CHUNK, chunked
+from codegen.chunking.nodes import ChunkNode
+from codegen.chunking.online import degree
+from codegen.chunking.passes import check_order
+from codegen.driver.gate import TOLERANCE
+from codegen.driver.ranks import generate_of_ranks
+from codegen.files.loading import loaded
+from codegen.program.steps import Assign
+from codegen.program.values import Apply, Load, Number, Plus, Power, Times
+from codegen.targets.lean.target import whole_program
+from derive import derive, forward_from
+from derive.language.errors import QuestionError, UnprovedError
+from derive.language.notation.library import list_forwards
+from derive.proof.proving.parts import identities
+
+F = torch.nn.functional
+CLASSES = 7
+
+LINEAR_NLL = """
+    x = Input(N, K)
+    weight = Input(C, K)
+    labels = Label(N)
+    bias = Input(C, default=0)
+    logits = Sum(x * weight, K) + bias
+    shifted = logits - Max(logits, C)
+    logprobs = shifted - log(Sum(exp(shifted), C))
+    loss = -Sum(OneHot(labels, C) * logprobs, N, C) / N
+"""
+ATTENTION = """
+    B, T, S, E, K = Axis("B"), Axis("T"), Axis("S"), Axis("E"), Axis("K")
+    query = Input(B, T, E)
+    key = Input(B, S, E)
+    value = Input(B, S, K)
+    counts = exp(Sum(query * key, E) / sqrt(E))
+    y = Sum(counts / Sum(counts, S) * value, S)
+"""
+SAMPLE = (  # an axis of a forward: what is mapped, added, run, collected or made of others
+    *("softmax_nll C", "nll N", "group_norm S", "embedding V", "mlp T", "triplet N"),
+    *("add_rms_norm C", "info_nce N", "elu N", "var C", "softmax C", "linear_attention E"),
+)
+
+
+def made(file, axis, **how):
+    """The function of a forward in chunks of an axis."""
+    found = generate_of_ranks(forward_from(file), [axis], way=CHUNK, **how)
+    name = found.file.removesuffix(".py")
+    return getattr(loaded(found.text, name), name), found
+
+
+def axes_of(forward):
+    """The axes of its arguments."""
+    arguments = forward.definition.arguments
+    return dict.fromkeys(axis.name for t in arguments for axis in t.home)
+
+
+@pytest.mark.parametrize("case", SAMPLE)
+def test_in_chunks(case):
+    assert made(*case.split())[1].difference <= TOLERANCE
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("forward", list_forwards(), ids=lambda f: f.definition.snake)
+def test_every_axis_of_the_gallery(forward):
+    """In chunks and right, or refused with the value that meets others."""
+    for axis in axes_of(forward):
+        try:
+            found = generate_of_ranks(forward, [axis], way=CHUNK)
+        except QuestionError as error:
+            assert axis in str(error).splitlines()[0]
+        else:
+            assert found.difference <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "name, axis, words",
+    [
+        ("conv1d", "T", "Convolve meets entries of several chunks"),
+        ("selective_scan", "T", "h needs all rows of a value of N x T x K x S at once"),
+        ("group_norm", "C", "flattened from G x K: a chunk may end inside of one"),
+    ],
+)
+def test_what_has_no_chunks_is_refused(name, axis, words):
+    with pytest.raises(QuestionError, match=words):
+        generate_of_ranks(forward_from(name), [axis], way=CHUNK)
+
+
+class Looking(TorchDispatchMode):
+    """The largest tensor that is made, and the largest that is converted."""
+
+    def __init__(self):
+        super().__init__()
+        self.made, self.converted, self.products = 0, 0, set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in pytree.tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self.made = max(self.made, tensor.numel())
+                if "_to_copy" in str(function):
+                    self.converted = max(self.converted, tensor.numel())
+                if "mm" in str(function):
+                    self.products.add(args[-1].dtype)
+        return result
+
+
+@pytest.mark.parametrize("axis, largest", [("N", 8 * 50), ("C", 40 * 8)])
+def test_nothing_is_held_that_lies_along_the_axis(axis, largest, tmp_path):
+    """A linear layer and a cross entropy: no tensor is as large as the logits, on the way there and
+    back; the gradient of the weight is.
+    """
+    function, _ = made(forward_file(tmp_path, "LinearNLL", LINEAR_NLL), axis)
+    n, k, c = 40, 3, 50
+    x, weight, bias = (torch.randn(*s, dtype=torch.float64) for s in ((n, k), (c, k), (c,)))
+    leaves = [tensor.requires_grad_() for tensor in (x, weight, bias)]
+    index = torch.randint(c, (n,))
+    with Looking() as looking:
+        loss = function(x, weight, index, bias=bias, chunk=8)
+        gradients = torch.autograd.grad(3 * loss, leaves, retain_graph=True)
+        again = torch.autograd.grad(3 * loss, leaves)
+    assert looking.made == largest
+    logits = x @ weight.T + bias
+    wanted = torch.autograd.grad(3 * F.cross_entropy(logits, index), leaves)
+    for one, twice, other in zip(gradients, again, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+        torch.testing.assert_close(twice, other, rtol=TOLERANCE, atol=TOLERANCE)
+    with pytest.raises(ValueError, match="chunk must be a positive int, got 0"):
+        function(x, weight, index, chunk=0)
+    with pytest.raises(NotImplementedError, match="no second derivatives"):
+        torch.autograd.grad(function(x, weight, index), x, create_graph=True)
+    with pytest.raises((IndexError, RuntimeError)):
+        function(x, weight, index + c)
+
+
+def test_only_gradients_that_are_asked_for_are_computed(tmp_path):
+    function, found = made(forward_file(tmp_path, "LinearNLL", LINEAR_NLL), "N")
+    assert "if need_weight:" in found.text
+    x, weight = torch.randn(6, 3, requires_grad=True), torch.randn(5, 3)
+    index = torch.randint(5, (6,))
+    with Looking() as looking:
+        function(x, weight, index, chunk=1).backward()
+    assert looking.made < 3 * weight.numel() and looking.products
+    (wanted,) = torch.autograd.grad(F.cross_entropy(x @ weight.T, index), x)
+    torch.testing.assert_close(x.grad, wanted)
+
+
+# -- what runs -------------------------------------------------------------------------
+
+
+def test_the_forward_of_flash_attention_is_one_pass(tmp_path):
+    """Sums measured from a running maximum; probabilities are computed again from what is kept."""
+    file = forward_file(tmp_path, "Attending", ATTENTION)
+    function, found = made(file, "S")
+    assert found.forward == ("1 pass",)
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, n, e, dtype=torch.float64) for n, e in ((4, 3), (9, 3), (9, 5)))
+    k[:, :4] += 50  # the maximum grows and stays
+    wanted = F.scaled_dot_product_attention(q, k, v)
+    for chunk in (1, 2, 4, 100, None):
+        torch.testing.assert_close(function(q, k, v, chunk=chunk), wanted)
+    y = function(q.requires_grad_(), k, v)
+    y.mul_(2)  # which the backward reads
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 100, None])
+def test_rows_of_minus_infinity_and_of_nan_stay_what_they_are(chunk):
+    function, _ = in_chunks_of_classes()
+    x = torch.randn(5, 6)
+    x[0, :3], x[1, 3:], x[2, 4], x[3, 2] = -torch.inf, -torch.inf, torch.nan, torch.inf
+    torch.testing.assert_close(function(x, chunk=chunk), x.softmax(1), equal_nan=True)
+    x[4] = -torch.inf
+    torch.testing.assert_close(function(x, chunk=chunk)[4], in_whole(x)[4], equal_nan=True)
+
+
+def in_chunks_of_classes(known=[]):  # noqa: B006
+    if not known:
+        known += made("softmax", "C")
+    return known
+
+
+def in_whole(x):
+    from generated.softmax import softmax
+
+    return softmax(x)
+
+
+def test_no_rows_and_no_classes(tmp_path):
+    function, _ = made(forward_file(tmp_path, "Attending", ATTENTION), "T")
+    for shape in ((2, 0, 3), (0, 4, 3)):
+        q = torch.randn(shape, requires_grad=True)
+        k, v = torch.randn(shape[0], 3, 3), torch.randn(shape[0], 3, 2)
+        y = function(q, k, v)
+        y.sum().backward()
+        assert y.shape == (*shape[:2], 2) and q.grad.shape == shape
+
+
+M = Load("m", dims=())
+X = Load("x", dims=())
+FROM_M = Apply("exp", Plus(((X, False), (M, True))))
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (X, 0),
+        (FROM_M, -1),
+        (Times(((FROM_M, False), (X, False))), -1),
+        (Times(((FROM_M, False), (FROM_M, True))), 0),
+        (Power(FROM_M, Number(Fraction(2))), -2),
+        (Plus(((FROM_M, False), (FROM_M, True))), -1),
+        (Plus(((FROM_M, False), (X, False))), None),
+        (Apply("exp", M), 1),
+        (Apply("tanh", M), None),
+        (M, None),
+        (Load("e"), -1),
+    ],
+)
+def test_how_a_value_changes_with_its_maximum(value, expected):
+    nodes = {
+        "m": ChunkNode("m", [], {"x"}, "largest"),
+        "e": ChunkNode("e", [Assign("e", FROM_M)], {"x", "m"}, "mapped"),
+    }
+    assert degree(value, "m", nodes) == expected
+
+
+@pytest.mark.parametrize("name", ["rows", "joined sums", "rescaled", "upstream", "collected"])
+def test_what_chunks_rely_on_is_proved(name):
+    assert identities[name].proved
+
+
+def test_a_line_that_reads_too_early_is_not_written(tmp_path):
+    forward = forward_from(forward_file(tmp_path, "LinearNLL", LINEAR_NLL))
+    found = chunked(whole_program(forward, derive(forward)), "C").both
+    check_order(found, ())
+    last = found.passes.pop()
+    found.passes.insert(0, last)
+    with pytest.raises(UnprovedError, match="too early"):
+        check_order(found, ())
+
+
+# -- losses of a linear layer -------------------------------------------------------------
+
+
+def labels_of(*shape):
+    found = torch.randint(CLASSES, shape)
+    found[torch.rand(shape) < 0.3] = -100
+    found.view(-1)[0] = 1
+    return found
+
+
+def cross_entropy(h, w, y, class_weight=None, label_smoothing=0.0, softcap=0.0, z_weight=0.0):
+    z = h @ w.T
+    z = softcap * torch.tanh(z / softcap) if softcap else z
+    loss = F.cross_entropy(z, y, class_weight, label_smoothing=label_smoothing)
+    return loss + z_weight * (z.logsumexp(1) ** 2)[y != -100].mean()
+
+
+OPTIONS = {"class_weight": 0, "label_smoothing": 0.1, "softcap": 2.0, "z_weight": 0.1}
+
+
+def gradients_of(loss, leaves):
+    return loss.detach(), *torch.autograd.grad(loss, leaves, torch.tensor(1.5, dtype=loss.dtype))
+
+
+def test_every_option_of_the_linear_cross_entropy():
+    from generated.linear_cross_entropy import linear_cross_entropy
+
+    torch.manual_seed(0)
+    h, w = (torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (6, CLASSES))
+    y = labels_of(6)
+    own = OPTIONS | {"class_weight": torch.rand(CLASSES, dtype=torch.float64)}
+    for count in range(len(own) + 1):
+        for names in itertools.combinations(own, count):
+            given = {name: own[name] for name in names}
+            wanted = gradients_of(cross_entropy(h, w, y, **given), (h, w))
+            for chunk in (1, 4, None):
+                loss = linear_cross_entropy(h, w, y, **given, chunk=chunk)
+                for one, other in zip(gradients_of(loss, (h, w)), wanted, strict=True):
+                    torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    for rows in (1, 0):  # one row; none, and all ignored: NaN, as torch
+        nothing = linear_cross_entropy(h[:rows], w, torch.full((rows,), -100))
+        assert nothing.isnan()
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_products_of_16_bits_stay_so_and_no_argument_is_converted(autocast):
+    from generated.linear_cross_entropy import linear_cross_entropy
+
+    torch.manual_seed(0)
+    half = torch.float32 if autocast else torch.bfloat16
+    h, w = (torch.randn(n, 32).to(half).requires_grad_() for n in (24, 40))
+    y = torch.randint(40, (24,))
+    with Looking() as looking, torch.autocast("cpu", enabled=autocast):
+        loss = linear_cross_entropy(h, w, y, chunk=4)
+        loss.backward()
+    assert looking.products == {torch.bfloat16}
+    assert loss.dtype == half and w.grad.dtype == half
+    if not autocast:  # but the sum over chunks, once
+        assert looking.converted == w.numel()
+    wide = [t.detach().float().requires_grad_() for t in (h, w)]
+    wanted = gradients_of(F.cross_entropy(wide[0] @ wide[1].T, y), wide)[1:]
+    for one, other in zip((h.grad, w.grad), wanted, strict=True):
+        assert (1.5 * one.float() - other).norm() < 0.02 * other.norm()
