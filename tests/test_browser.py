@@ -89,6 +89,21 @@ def test_every_formula_has_a_size(browser, pages, name):
     assert tab.value(FLAT_FORMULAS) == 0
 
 
+CUT = """
+    [...document.querySelectorAll('.right, .left, summary')]
+        .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 80))
+"""
+LINES = "[...document.querySelectorAll('math.wraps')].map(m => m.getClientRects().length)"
+
+
+@pytest.mark.parametrize("width", (1280, 500))
+def test_a_long_formula_wraps(browser, pages, width):
+    tab = Tab(browser, pages["Attention"], width)
+    tab.value(OPEN_ALL)
+    assert tab.value(CUT) == []
+    assert max(tab.value(LINES), default=1) > 1 or width > 500
+
+
 LOADED = "[...document.fonts].filter(f => f.status == 'loaded').map(f => f.family).sort()"
 # The bracket around a fraction, and one around a letter; a sign of a sum above and below the line.
 BRACKETS = """

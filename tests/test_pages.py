@@ -274,3 +274,18 @@ def test_names_of_parts_are_told_before_they_are_used(shown):
                 told |= {line.left.name} if isinstance(line.left, Tensor) else set()
                 shifted = any("shifted" in name for name in met)
                 assert not shifted or section.title == STABLE
+
+
+SYMBOLS = {
+    "tau": "<mi>\u03c4</mi>",
+    "deps": '<mi class="name">d\u03b5</mi>',
+    "dq_gain": '<msub><mi class="name">dq</mi><mi class="name">gain</mi></msub>',
+    "inv_std": '<mi class="name">inv_std</mi>',
+    "x_over_rms": '<mi class="name">x_over_rms</mi>',
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLS)
+def test_a_name_is_a_symbol(name):
+    assert SYMBOLS[name] in mathml(name)
+    assert mathml("eps") != mathml("epsilon")

@@ -42,11 +42,11 @@ from derive.show.renamed import Renaming
 from derive.show.small import small_batches
 from derive.show.stable import computed_forward
 
-# What was looked for, why it may be trusted, how it comes about, and what is run.
-TITLES = RESULT, PROVED, FORWARD, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, STABLE, CODE = (
+# What is given, what was looked for, why it may be trusted, how it comes about, and what is run.
+TITLES = FORWARD, RESULT, PROVED, CHAIN, CLOSED_FORM, FOUND, SMALL_BATCH, STABLE, CODE = (
+    "The forward",
     "The closed form",
     "What was proved",
-    "The forward",
     "The chain",
     "To the closed form",
     "What else was found",
@@ -75,9 +75,9 @@ def document_of(
     wanted = _on_the_way(proved, of)
     overview = of is None and len(definition.statements) > LONGEST_WHOLE
     blocks: dict[str, Iterator[Block]] = {
+        FORWARD: _forward(proved, overview),
         RESULT: _result(proved, wanted),
         PROVED: _proof(proved),
-        FORWARD: _forward(proved, overview),
         CHAIN: _chain(proved, wanted, of, overview),
         CLOSED_FORM: derivations_of(proved, wanted),
         FOUND: findings_in(proved, wanted),

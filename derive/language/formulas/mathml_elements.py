@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, tostring
 
+from derive.language.formulas.latex_names import GREEK
+
 DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
+LONG, WIDE = 36, 24  # characters of a formula, and of a part of a fraction, from which it is broken
+INFIX = frozenset(f"+/{MINUS}{DOT}{INVISIBLE_TIMES}=")
 TALL = frozenset({"mfrac", "munder", "mtable", "mroot", "msqrt"})
 
 
@@ -29,8 +34,32 @@ def operator(sign: str, **attributes: str) -> Element:
 
 
 def identifier(text: str) -> Element:
-    """A browser slants a name of one letter; the style sheet does so to longer ones."""
+    """A name as a symbol: τ for ``tau``, ``dq`` with the subscript ``gain`` for ``dq_gain``.
+
+    A browser slants a name of one letter; the style sheet does so to longer ones.
+    """
+    base, _, below = text.partition("_")
+    sign = GREEK_SIGNS.get(base) or base
+    if base[:1] == "d" and base[1:] in GREEK_SIGNS:
+        sign = f"d{GREEK_SIGNS[base[1:]]}"
+    if below and "_" not in below and len(sign.removeprefix("d")) <= 1:
+        return subscript(_name(sign), _name(below))
+    return _name(text if below else sign)
+
+
+def _name(text: str) -> Element:
     return leaf("mi", text) if len(text) == 1 else leaf("mi", text, **{"class": "name"})
+
+
+def _greek(name: str) -> str:
+    size = "SMALL" if name.islower() else "CAPITAL"
+    letter = {"LAMBDA": "LAMDA"}.get(name.upper(), name.upper())
+    return unicodedata.lookup(f"GREEK {size} LETTER {letter}")
+
+
+# Another sign for epsilon, as in LaTeX: a forward may have that name and eps.
+GREEK_SIGNS = {name: _greek(name) for name in GREEK if name != "eps"}
+GREEK_SIGNS |= {"eps": "\u03b5", "epsilon": "\u03f5"}
 
 
 def brackets(inside: Element, left: str = "(", right: str = ")") -> Element:
@@ -79,5 +108,43 @@ def applied(name: str, operands: Iterable[Element], under: Element | None = None
 
 
 def closed(children: Iterable[Element], display: str = "block") -> str:
-    math = with_children(Element("math", {"display": display}), children)
+    parts = wrapping(children) if display == "block" else [*children]
+    wraps = {"class": "wraps"} if len(parts) > 1 and display == "block" else {}
+    math = with_children(Element("math", {"display": display, **wraps}), parts)
     return tostring(math, encoding="unicode", short_empty_elements=False)
+
+
+def wrapping(children: Iterable[Element]) -> list[Element]:
+    """The parts of a formula, each a row that begins with an operator, between which a browser may
+    break the line; a single one where the formula is short.
+    """
+    whole = row(*children)
+    if not _is_long(whole):
+        return [whole]
+    parts: list[list[Element]] = [[]]
+    for element in _flat(whole):
+        infix = element.tag == "mo" and element.text in INFIX and "form" not in element.attrib
+        if infix and parts[-1]:
+            parts.append([])
+            element.set("form", "infix")  # at the beginning of a row it would be another
+        parts[-1].append(element)
+    return [with_children(Element("mrow"), part) for part in parts]
+
+
+def _is_long(element: Element) -> bool:
+    if element.tag == "mfrac":
+        return any(sum(map(len, part.itertext())) > WIDE for part in element)
+    return sum(map(len, element.itertext())) > LONG
+
+
+def _flat(element: Element) -> Iterable[Element]:
+    """The elements of a row, with those of every long row in it; a long fraction on one line."""
+    for child in element if element.tag == "mrow" else (element,):
+        if child.tag == "mrow" and _is_long(child):
+            yield from _flat(child)
+        elif child.tag == "mfrac" and _is_long(child):
+            above, below = child
+            yield from _flat(brackets(above)) if above.tag == "mrow" else (above,)
+            yield from (operator("/"), brackets(below) if below.tag == "mrow" else below)
+        else:
+            yield child
