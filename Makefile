@@ -10,9 +10,9 @@ OF_VALUES := $(wildcard tests/test_gallery_*.py) $(addprefix tests/test_,formats
     second_derivatives.py numbers_held.py)
 
 # Also the tests marked slow, and those of names.
-WHOLE := not browser and not engine and not gpu and not triton and not thorough
+WHOLE := not browser and not engine and not gpu and not triton and not coq and not thorough
 
-.PHONY: help generate check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu package clean
+.PHONY: help generate certificates certificates-sample check test test-fast fuzz fuzz-functions mutants record test-all test-names test-thorough test-gpu test-browser test-latex test-kernels triton test-triton moves test-sanitizers site playground lint format exercises bench bench-gpu package clean
 
 # What is compiled is kept for the many processes of a run, also where the environment says not to.
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,6 +49,18 @@ check: $(READY)  ## say whether generated/ is up to date; writes nothing
 	$(BIN)/python -m codegen --check
 	$(BIN)/python -m codegen --target cpp --check
 	$(BIN)/python -m codegen report --check
+
+# Minutes: every file that was accepted is checked once more.
+certificates: $(READY) certificates-sample  ## the proofs for Coq: up to date, accepted, and wrong closed forms refused; installs Coq
+	command -v coqc >/dev/null || (apt-get update -qq && apt-get install -y -qq coq libcoq-coquelicot >/dev/null)
+	$(BIN)/gradform certificate --check
+	rm -rf build/certificates && mkdir -p build && cp -r certificates build/certificates
+	cd build/certificates && for file in Grad.v *.v; do \
+	    echo $$file; timeout 300 coqc -q -w -all $$file >/dev/null || exit 1; done
+	PYTHONPATH=. $(BIN)/python tests/certificate_mutants.py
+
+certificates-sample: $(READY)  ## a few certificates, where Coq is installed
+	$(BIN)/python -m pytest -m coq tests/test_certificate.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

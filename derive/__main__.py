@@ -1,4 +1,4 @@
-"""``python -m derive list | show | check | site``"""
+"""``python -m derive list | show | check | certificate | site``"""
 
 from derive.running.starting import run
 

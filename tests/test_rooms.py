@@ -21,7 +21,7 @@ DERIVE = (
     *("language.torch_ops", "language.source", "language.notation.made_axes"),
     *("language.notation.slope", "language.notation.definition", "gradient.chain"),
     *("language.notation", "gradient.values", "gradient.closing", "proof.proving"),
-    *("gradient.found", "show", "claims.reading", "claims.checking.words"),
+    *("gradient.found", "show", "certificate", "claims.reading", "claims.checking.words"),
     *("claims.checking.numbers", "claims.checking.explaining", "claims.checking", "derivation"),
     *("gradient.orders", "commands"),
 )

@@ -26,6 +26,7 @@ from codegen.commands.new import new_command, new_parser
 from codegen.commands.trace import trace_command, trace_parser
 from codegen.commands.watch import watch_command, watch_parser
 from codegen.importing.command import import_command, import_parser
+from derive.commands.certificate import certificate_command, certificate_parser
 from derive.commands.check import check_command, check_parser
 from derive.commands.main import list_command, list_parser
 from derive.commands.show import show_command, show_parser, site_command, site_parser
@@ -92,6 +93,9 @@ VERBS: dict[str, Verb] = {
     "show": Verb("show a derivation, step by step", _show, (show_parser,)),
     "check": Verb(
         "prove or refute a gradient that you wrote", _check, (check_parser, check_function_parser)
+    ),
+    "certificate": Verb(
+        "a proof of the gradients that Coq checks", certificate_command, (certificate_parser,)
     ),
     "diff": Verb(
         "what changed since a git revision, or since it was written",

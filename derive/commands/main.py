@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from derive.commands.certificate import certificate_command
 from derive.commands.check import check_command
 from derive.commands.show import show_command, site_command
 from derive.language.errors import QuestionError
@@ -57,6 +58,7 @@ VERBS: dict[str, Command] = {
     "list": list_command,
     "show": show_command,
     "check": check_command,
+    "certificate": certificate_command,
     "site": site_command,
 }
 ABOUT = f"""\

@@ -178,8 +178,8 @@ def _pullback(
     """The tensors that ``e``, taken along ``axes``, depends on, each with the gradient that
     reaches it there.
     """
-    for leaf in _leaves(e):
-        local = _local_derivative(e, leaf)
+    for leaf in leaves_of(e):
+        local = local_derivative(e, leaf)
         if local == 0:
             continue
         extra = definition.in_order(axes - axes_of(leaf))
@@ -203,21 +203,21 @@ def _pullback(
                 yield tensor, reached, reasons + more
 
 
-def _leaves(e: Expr) -> list[Expr]:
+def leaves_of(e: Expr) -> list[Expr]:
     """The tensors and the outermost array nodes of ``e``: variables of SymPy's ``diff``."""
     if isinstance(e, (Tensor, ArrayNode)):
         return [e]
-    leaves = {leaf: None for arg in e.args for leaf in _leaves(arg)}
+    leaves = {leaf: None for arg in e.args for leaf in leaves_of(arg)}
     return sorted(leaves, key=lambda leaf: leaf.sort_key())
 
 
 @lru_cache(maxsize=4096)
-def _local_derivative(e: Expr, leaf: Expr) -> Expr:
+def local_derivative(e: Expr, leaf: Expr) -> Expr:
     if e == leaf:
         return S.One
     if isinstance(leaf, Tensor) and leaf.role in ("label", "kept", "scalar", "given"):
         return S.Zero
-    variables = {other: Dummy(f"v{i}", **_signs(other)) for i, other in enumerate(_leaves(e))}
+    variables = {other: Dummy(f"v{i}", **_signs(other)) for i, other in enumerate(leaves_of(e))}
     derivative = almost_everywhere(e.xreplace(variables).diff(variables[leaf]))
     if any(not power.exp.is_number for power in derivative.atoms(Pow)):
         derivative = powsimp(derivative, combine="exp")  # n*x**(n - 1): x may be zero in n*x**n/x
