@@ -161,3 +161,9 @@ def test_check_says_what_is_out_of_date_and_writes_nothing(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "+dx = dy*(1 - y**2)" in shown.out and "out of date" in shown.err
     assert page.read_text() == edited
+
+
+def test_the_table_says_the_axes_of_what_is_returned(tmp_path, capsys):
+    assert gradform(["huber", "relu", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "│ loss () " in out and "│ loss (*N,) before reduction" in out and "│ y (*N,) " in out

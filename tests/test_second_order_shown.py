@@ -92,7 +92,7 @@ def test_the_lines_are_those_of_a_textbook(capsys):
 
 
 def test_the_sections_are_those_of_both_programs(document):
-    steps = [RESULT, "the forward", CHAIN, CLOSED, "the small batch"]
+    steps = ["the forward", RESULT, CHAIN, CLOSED, "the small batch"]
     assert [s.title for s in document.sections] == [
         SECOND,
         *(f"{program}: {step}" for program in (BACKWARD, PULLBACK) for step in steps),

@@ -53,9 +53,9 @@ def printed(capsys, *arguments) -> str:
 
 def test_the_sections_are_those_of_a_derivation(documents):
     assert [s.title for s in documents["batch_norm"].sections] == [
+        "The forward",
         "The closed form",
         "What was proved",
-        "The forward",
         "The chain",
         "To the closed form",
         "What else was found",

@@ -29,6 +29,7 @@ from codegen.targets.languages import kernels
 from codegen.targets.torch.parts import RUNTIME
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError
+from derive.language.notation.definition import NONE
 from derive.language.notation.forward import Forward, reduced_forward
 from derive.language.notation.library import files_read, forwards_from, list_forwards
 from derive.running.command import DONE, WRONG, say
@@ -51,7 +52,10 @@ def generate(options: argparse.Namespace) -> int:
     derived = derive_modules(options, not options.check)
     results = derived[1]
     shown = results if options.names else [each for each in results if not each.unchanged]
-    return _ended(options, texts_of(options, derived), results, table(shown) if shown else "")
+    definitions = [forward.definition for forward in derived[0]]
+    reduced = {d.snake for d in definitions if d.reduction not in ("", NONE)}
+    said = table(shown, reduced) if shown else ""
+    return _ended(options, texts_of(options, derived), results, said)
 
 
 def changed_modules(options: argparse.Namespace) -> dict[Path, bool]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from codegen.driver.ranks import OfRanks
-from codegen.files.quality import Emitted
+from codegen.files.quality import Emitted, Quality
 
 
-def table(results: Sequence[Emitted]) -> Table:
-    """Names and outputs, closed forms, proofs, and distances from autograd."""
+def table(results: Sequence[Emitted], reduced: Container[str] = ()) -> Table:
+    """Names and outputs, closed forms, proofs, and distances from autograd; the functions called in
+    ``reduced`` return one number, and their modules hold the losses before that.
+    """
     found = Table(show_lines=True)
     for title, options in {
         "function": {"no_wrap": True},
@@ -25,13 +27,21 @@ def table(results: Sequence[Emitted]) -> Table:
     for result in results:
         quality = result.quality
         found.add_row(
-            Text("\n".join([quality.name, *quality.outputs])),
+            Text("\n".join([quality.name, *_returned(quality, reduced)])),
             Text("\n".join([*quality.closed_form, *quality.unsafe])),
             Text(quality.proved),
             Text(f"{quality.difference:.1e}"),
             Text("unchanged" if result.unchanged else f"{quality.seconds:.2f} s"),
         )
     return found
+
+
+def _returned(quality: Quality, reduced: Container[str]) -> Iterator[str]:
+    """The outputs with their axes."""
+    for output in quality.outputs:
+        if quality.name in reduced:
+            yield f"{output.split()[0]} ()"
+        yield output + " before reduction" * (quality.name in reduced)
 
 
 def table_of_ranks(found: Sequence[OfRanks]) -> Table:
