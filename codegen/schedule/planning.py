@@ -13,7 +13,7 @@ from codegen.schedule.nodes import Flat, LibraryNode, Node
 from codegen.schedule.ordering import ordered
 from codegen.schedule.plan import Plan, Sweep
 from codegen.schedule.rows import is_of_rows, sweep_of
-from derive.gradient.closing.sweeps import Loops, ReadTensor, SweptValue
+from derive.gradient.closing.sweeps import ReadTensor, SweptLoops, SweptValue
 
 
 def planned(flat: Flat, costs: Costs = CPU) -> Plan:
@@ -67,7 +67,7 @@ def _is_swept(node: Node | LibraryNode, rows: Axes) -> bool:
     return isinstance(node, Node) and {*rows} <= {*node.space}
 
 
-def _loops(nodes: Sequence[Node | LibraryNode], results: set[str], full: int) -> Loops:
+def _loops(nodes: Sequence[Node | LibraryNode], results: set[str], full: int) -> SweptLoops:
     """The nodes as loops whose traffic is counted in arrays of full size, of so many axes."""
     of = {node.name: node for node in nodes}
 
@@ -84,7 +84,7 @@ def _loops(nodes: Sequence[Node | LibraryNode], results: set[str], full: int) ->
         reads = tuple(map(read, node.value.entries))
         return SweptValue(node.name, axes, frozenset(node.space), reads, count)
 
-    return Loops([loop(node) for node in nodes], results)
+    return SweptLoops([loop(node) for node in nodes], results)
 
 
 def _best_rows(

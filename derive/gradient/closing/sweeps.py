@@ -56,7 +56,7 @@ class _Numbered(NamedTuple):
     whole: bool
 
 
-class Loops:
+class SweptLoops:
     """The loops of a function, for any rows; ``results`` are asked for."""
 
     def __init__(self, loops: Sequence[SweptValue], results: Iterable[Name]):
@@ -82,10 +82,10 @@ class Loops:
 
 class AlongRows:
     """The loops in sweeps that are parallel along ``rows``: the number of a loop's sweep is its
-    time. Loops that lack an axis of the rows stand before the sweep of their time.
+    time. SweptLoops that lack an axis of the rows stand before the sweep of their time.
     """
 
-    def __init__(self, loops: Loops, rows: int):
+    def __init__(self, loops: SweptLoops, rows: int):
         self.loops, self.results, self.rows = loops.numbered, loops.results, rows
         self.swept = [not loop.whole and not rows & ~loop.space for loop in loops.numbered]
 
@@ -139,7 +139,7 @@ def moved(loops: Sequence[SweptValue], results: frozenset[Name]) -> int:
     """The entries that are read and written for all ``loops``, of which ``results`` are asked for,
     with the rows for which that is least.
     """
-    every = Loops(loops, results)
+    every = SweptLoops(loops, results)
     sweeps = (every.along(rows) for rows in _rows(loops))
     return min(each.moved(each.earliest()) for each in sweeps)
 
