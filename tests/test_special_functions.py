@@ -166,7 +166,7 @@ def test_every_table_has_the_same_function(name):
     assert eval(text, {"torch": torch} | named).item() == pytest.approx(wanted, **NEAR), text
 
 
-@pytest.mark.parametrize("name", KNOWN.keys() - {"Abs", "sign"})
+@pytest.mark.parametrize("name", [n for n in KNOWN if n not in ("Abs", "sign")])
 def test_a_derivative_is_the_slope_and_is_made_of_known_functions(name):
     e, given = applied(name), at(name)
     for place in (s for s in (u, v) if s in e.free_symbols):
