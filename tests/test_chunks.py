@@ -47,6 +47,7 @@ ATTENTION = """
 """
 SAMPLE = (  # an axis of a forward: what is mapped, added, run, collected or made of others
     *("softmax_nll C", "nll N", "group_norm S", "embedding V", "mlp T", "triplet N"),
+    "siglip D",  # rows and columns of one product change places
     *("add_rms_norm C", "info_nce N", "elu N", "var C", "softmax C", "linear_attention E"),
 )
 
