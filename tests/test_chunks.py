@@ -86,7 +86,7 @@ def test_every_axis_of_the_gallery(forward):
 @pytest.mark.parametrize(
     "name, axis, words",
     [
-        ("conv1d", "T", "Convolve meets entries of several chunks"),
+        ("conv1d", "T", "a window of the convolution along T meets entries of several"),
         ("selective_scan", "T", "h needs all rows of a value of N x T x K x S at once"),
         ("group_norm", "C", "flattened from G x K: a chunk may end inside of one"),
     ],
