@@ -314,3 +314,15 @@ def test_products_of_16_bits_stay_so_and_no_argument_is_converted(autocast):
     wanted = gradients_of(F.cross_entropy(wide[0] @ wide[1].T, y), wide)[1:]
     for one, other in zip((h.grad, w.grad), wanted, strict=True):
         assert (1.5 * one.float() - other).norm() < 0.02 * other.norm()
+
+
+def test_a_flattened_output_has_the_size_of_its_parts(tmp_path):
+    text = """
+    C, K, M = Axis("C"), Axis("K"), Axis("M")
+    x = Input(N, C, K)
+    twice = 2 * x
+    flat = Flatten(twice, C, K, into=M)
+    e = exp(twice)
+    y = Sum(e**2, C, K) * tanh(flat) * Sum(tanh(e), C, K)
+"""
+    assert made(forward_file(tmp_path, "Views", text), "N")[1].difference <= TOLERANCE
