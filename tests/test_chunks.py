@@ -47,6 +47,7 @@ ATTENTION = """
 """
 SAMPLE = (  # an axis of a forward: what is mapped, added, run, collected or made of others
     *("softmax_nll C", "nll N", "group_norm S", "embedding V", "mlp T", "triplet N"),
+    "siglip D",  # rows and columns of one product change places
     *("add_rms_norm C", "info_nce N", "elu N", "var C", "softmax C", "linear_attention E"),
 )
 
@@ -85,7 +86,7 @@ def test_every_axis_of_the_gallery(forward):
 @pytest.mark.parametrize(
     "name, axis, words",
     [
-        ("conv1d", "T", "Convolve meets entries of several chunks"),
+        ("conv1d", "T", "a window of the convolution along T meets entries of several"),
         ("selective_scan", "T", "h needs all rows of a value of N x T x K x S at once"),
         ("group_norm", "C", "flattened from G x K: a chunk may end inside of one"),
     ],
@@ -313,3 +314,15 @@ def test_products_of_16_bits_stay_so_and_no_argument_is_converted(autocast):
     wanted = gradients_of(F.cross_entropy(wide[0] @ wide[1].T, y), wide)[1:]
     for one, other in zip((h.grad, w.grad), wanted, strict=True):
         assert (1.5 * one.float() - other).norm() < 0.02 * other.norm()
+
+
+def test_a_flattened_output_has_the_size_of_its_parts(tmp_path):
+    text = """
+    C, K, M = Axis("C"), Axis("K"), Axis("M")
+    x = Input(N, C, K)
+    twice = 2 * x
+    flat = Flatten(twice, C, K, into=M)
+    e = exp(twice)
+    y = Sum(e**2, C, K) * tanh(flat) * Sum(tanh(e), C, K)
+"""
+    assert made(forward_file(tmp_path, "Views", text), "N")[1].difference <= TOLERANCE

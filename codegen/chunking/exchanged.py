@@ -54,7 +54,8 @@ def _of_output(
             if not isinstance(known, Contract) or {*known.summed} != along:
                 continue
             pair = [_core(known.left), _core(known.right)]
-            if _core(other) in pair and _core(v) in pair and _core(other) != _core(v):
+            met = [_core(other), _core(v)]
+            if None not in met and met in (pair, pair[::-1]):
                 return _product_summed(g, Load(name, dims=known.dims), inner.summed)
     return None
 
@@ -85,11 +86,13 @@ def _told(value: Value, defined: Mapping[str, Value]) -> Value | None:
     return defined.get(value.name) if isinstance(value, Load) else value
 
 
-def _core(value: Value) -> str:
-    """The name of a value, in whatever order its dimensions are; empty for others."""
+def _core(value: Value) -> tuple[str, frozenset[str]] | None:
+    """The name of a value and its axes, in whatever order; None for others. Along renamed axes it
+    is another value.
+    """
     while isinstance(value, Arrange):
         value = value.operand
-    return value.name if isinstance(value, Load) else ""
+    return (value.name, frozenset(_axes(value.dims))) if isinstance(value, Load) else None
 
 
 def _axes(dims: Layout | tuple[Dim, ...]) -> set[str]:

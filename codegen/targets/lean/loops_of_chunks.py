@@ -203,7 +203,9 @@ class ChunkWriter:
         """Lengths that are read, and formulas for those that follow from others."""
         fixed = self.chunked.program.fixed
         read: dict[str, Value] = {code: values.Number(Fraction(n)) for code, n in fixed}
-        derived = dict(self.chunked.program.derived)
+        flat = self.chunked.program.flattened
+        derived = {code: " * ".join(parts) for code, parts in flat}
+        derived |= dict(self.chunked.program.derived)
         for p in self.parameters.values():
             for i, dim in enumerate(p.layout):
                 code = self.printer.sizes[dim.axis.name]
