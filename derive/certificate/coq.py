@@ -30,9 +30,6 @@ AXIOMS = frozenset(
         "ClassicalDedekindReals.sig_forall_dec",
         "FunctionalExtensionality.functional_extensionality_dep",
         "Classical_Prop.classic",
-        "ProofIrrelevance.proof_irrelevance",
-        "ClassicalEpsilon.constructive_indefinite_description",
-        "Eqdep.Eq_rect_eq.eq_rect_eq",
     }
 )
 AXIOM = re.compile(r"^([\w.']+)(?= ?$| :)", re.MULTILINE)
