@@ -12,6 +12,7 @@ form: they stand first, and the theorem last.
 """
 
 from derive.certificate.coq import LIBRARY as LIBRARY
+from derive.certificate.coq import PARTIAL as PARTIAL
 from derive.certificate.coq import Checked as Checked
 from derive.certificate.coq import checked as checked
 from derive.certificate.coq import installed as installed

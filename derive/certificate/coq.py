@@ -18,6 +18,7 @@ from time import monotonic
 from derive.language.errors import QuestionError
 
 LIBRARY = Path(__file__).with_name("Grad.v")
+PARTIAL = Path(__file__).with_name("Partial.v")  # of the theorem: one entry moves
 INSTALL = "apt-get install coq libcoq-coquelicot"
 SECONDS = 120.0  # of Coq, for one certificate
 SAID = 300  # characters of a message of Coq
@@ -29,9 +30,6 @@ AXIOMS = frozenset(
         "ClassicalDedekindReals.sig_forall_dec",
         "FunctionalExtensionality.functional_extensionality_dep",
         "Classical_Prop.classic",
-        "ProofIrrelevance.proof_irrelevance",
-        "ClassicalEpsilon.constructive_indefinite_description",
-        "Eqdep.Eq_rect_eq.eq_rect_eq",
     }
 )
 AXIOM = re.compile(r"^([\w.']+)(?= ?$| :)", re.MULTILINE)

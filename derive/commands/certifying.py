@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from derive.certificate import LIBRARY, Certificate, checked, installed
+from derive.certificate import LIBRARY, PARTIAL, Certificate, checked, installed
 from derive.certificate.coq import INSTALL
 from derive.gradient.chain.chain import derive_chain
 from derive.gradient.closing.closed_form import close
@@ -56,7 +56,7 @@ def certify(options: argparse.Namespace) -> int:
 def _certified(forward: type[Forward], options: argparse.Namespace) -> int:
     """One certificate, with what Coq says of it in the record."""
     name, folder = forward.definition.snake, options.out
-    record, texts = recorded(folder), {folder / LIBRARY.name: library()}
+    record, texts = recorded(folder), {folder / f.name: library(f) for f in (LIBRARY, PARTIAL)}
     own = record.pop(name, None)
     try:
         text = certificate_of(forward)
@@ -96,8 +96,8 @@ def certificate_of(forward: type[Forward]) -> str:
     return FIRST + Certificate(close(derive_chain(forward.definition))).text()
 
 
-def library() -> str:
-    return FIRST + LIBRARY.read_text("utf-8")
+def library(file: Path = LIBRARY) -> str:
+    return FIRST + file.read_text("utf-8")
 
 
 def digest(text: str) -> str:
@@ -124,8 +124,7 @@ def _digest_of_file(folder: Path, name: str) -> str:
 def _compared(forwards: list[type[Forward]], folder: Path) -> int:
     """Name the certificates that are not what would be written and was accepted."""
     record, stale = recorded(folder), []
-    if current(folder / LIBRARY.name) != library():
-        stale.append(LIBRARY.name)
+    stale += [f.name for f in (LIBRARY, PARTIAL) if current(folder / f.name) != library(f)]
     for forward in forwards:
         name = forward.definition.snake
         own = record.get(name)
