@@ -45,7 +45,7 @@ def _returned(quality: Quality, reduced: Container[str]) -> Iterator[str]:
 
 
 def table_of_ranks(found: Sequence[OfRanks]) -> Table:
-    """Collectives between the ranks, and the error against one process."""
+    """Collectives between the ranks, or passes over the chunks, and the error against the whole."""
     table = Table(show_lines=True)
     for title in ("module", "collectives, forward", "backward", "error vs. one process"):
         table.add_column(title, overflow="fold")

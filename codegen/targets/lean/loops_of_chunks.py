@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
+from typing import ClassVar
 
 from codegen.chunking import Chunked
 from codegen.chunking.nodes import FIRST, GATHERED, LARGEST, MAPPED, SUM, ChunkNode, closure
@@ -23,9 +24,12 @@ from codegen.sharding.lengths import Lengths
 from codegen.sharding.ordering import line
 from codegen.sharding.values import in_place
 from codegen.targets.lean.plain import sizes_read
+from codegen.targets.torch.arrays import matrices
+from codegen.targets.torch.checks import size_lines
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.shard_printer import ShardPrinter
+from codegen.targets.torch.rows import TORCH, Rows
+from codegen.targets.torch.shard_printer import SHARDED, ShardPrinter
 from codegen.targets.torch.vocabulary import ATOM
 from codegen.targets.torch.wrapping import free
 from derive.language.notation.layout import Dim, Layout
@@ -45,55 +49,27 @@ class ChunkLine:
     needs: frozenset[str] = frozenset()
 
 
+CHUNKED = Rows(SHARDED)
+
+
 class ChunkPrinter(ShardPrinter):
     """Matrix products are of the ``narrow`` dtype, all else of the ``wide`` one: ``narrowed`` and
     ``widened`` are the names under which an argument has them.
     """
 
+    rows: ClassVar[Rows] = CHUNKED
     whole, narrow, wide = "", "", ""
     narrowed: Mapping[str, str] = {}
     widened: Mapping[str, str] = {}
     in_product = False
 
-    def _NotZero(self, step: NotZero) -> str:
-        return super()._NotZero(replace(step, name=self.around.program))
-
-    def _WholeSize(self, value: shards.WholeSize):
-        return self.whole, ATOM
-
-    def _Load(self, value: Load):
+    def loaded(self, name: str) -> str:
         names = self.narrowed if self.in_product else self.widened
-        return names.get(value.name, value.name), ATOM
-
-    def _Contract(self, value: Contract):
-        left, right = map(self._as_operand, (value.left, value.right))
-        text, _ = super()._Contract(replace(value, left=left, right=right))
-        return f"({text}).to({self.wide})", ATOM
-
-    def _as_operand(self, value: Value) -> Value:
-        return Narrowed(value, dims=value.dims)
-
-    def _Narrowed(self, value: Narrowed):
-        inside = value.operand
-        while isinstance(inside, Arrange):
-            inside = inside.operand
-        if isinstance(inside, Load) and inside.name in self.narrowed:
-            self.in_product = True
-            text = self.tight(value.operand)
-            self.in_product = False
-            return text, ATOM
-        return f"{self.tight(value.operand)}.to({self.narrow})", ATOM
+        return names.get(name, super().loaded(name))
 
     def product(self, value: Contract) -> tuple[str, str] | None:
         """Both factors of a product of matrices in its order."""
-        if not value.is_of_matrices:
-            return None
-        left, right = map(self._as_operand, (value.left, value.right))
-        return self._matrices(replace(value, left=left, right=right))
-
-    def _OwnLargest(self, value: shards.OwnLargest):
-        text, binding = super()._OwnLargest(value)
-        return text.replace("_ranks.", "_runtime.", 1), binding
+        return matrices(self, _of_narrowed(value)) if value.is_of_matrices else None
 
 
 @dataclass(frozen=True)
@@ -101,6 +77,46 @@ class Narrowed(Value):
     """An operand of a matrix product, in the dtype of products."""
 
     operand: Value
+
+
+def _of_narrowed(value: Contract) -> Contract:
+    left, right = (Narrowed(v, dims=v.dims) for v in (value.left, value.right))
+    return replace(value, left=left, right=right)
+
+
+@CHUNKED.of(Narrowed)
+def _narrowed(p: ChunkPrinter, value: Narrowed) -> tuple[str, int]:
+    inside = value.operand
+    while isinstance(inside, Arrange):
+        inside = inside.operand
+    if isinstance(inside, Load) and inside.name in p.narrowed:
+        p.in_product = True
+        text = p.tight(value.operand)
+        p.in_product = False
+        return text, ATOM
+    return f"{p.tight(value.operand)}.to({p.narrow})", ATOM
+
+
+@CHUNKED.of(Contract)
+def _contract(p: ChunkPrinter, value: Contract) -> tuple[str, int]:
+    text, _ = TORCH[Contract](p, _of_narrowed(value))
+    return f"({text}).to({p.wide})", ATOM
+
+
+@CHUNKED.of(NotZero)
+def _not_zero(p: ChunkPrinter, step: NotZero) -> str:
+    return TORCH[NotZero](p, replace(step, name=p.around.program))
+
+
+@CHUNKED.of(shards.WholeSize)
+def _whole_size(p: ChunkPrinter, value: shards.WholeSize) -> tuple[str, int]:
+    return p.whole, ATOM
+
+
+@CHUNKED.of(shards.OwnLargest)
+def _own_largest(p: ChunkPrinter, value: shards.OwnLargest) -> tuple[str, int]:
+    text, binding = SHARDED[shards.OwnLargest](p, value)
+    return text.replace("_ranks.", "_runtime.", 1), binding
 
 
 class ChunkWriter:
@@ -192,7 +208,7 @@ class ChunkWriter:
             if isinstance(value, str):
                 lines = [f"{name} = {value}"]
             else:
-                lines = self.printer.size_lines(name, value)
+                lines = size_lines(self.printer, name, value)
             found[:0] = _apart(lines)
             code += "\n" + "\n".join(lines)
         ranks = {name: len(p.layout) for name, p in self.parameters.items()}

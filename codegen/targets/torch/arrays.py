@@ -145,10 +145,10 @@ def _matmul(p: Prints, value: arrays.Contract):
     """
     if not value.is_of_matrices:
         return None
-    return " @ ".join(_matrices(p, value)), PRODUCT
+    return " @ ".join(matrices(p, value)), PRODUCT
 
 
-def _matrices(p: Prints, value: arrays.Contract) -> tuple[str, str]:
+def matrices(p: Prints, value: arrays.Contract) -> tuple[str, str]:
     """Both factors, ordered and transposed so that the product has the result's layout."""
     (summed,) = value.summed
     left, right = ([dim.axis.name for dim in v.dims] for v in (value.left, value.right))
@@ -163,7 +163,7 @@ def _matrices(p: Prints, value: arrays.Contract) -> tuple[str, str]:
 @TORCH.of(arrays.ContractAdd)
 def _contract_add(p: Prints, value: arrays.ContractAdd) -> tuple[str, int]:
     function = "torch.addmm" if len(value.product.dims) == 2 else "torch.baddbmm"
-    arguments = [p.text(value.addend), *_matrices(p, value.product)]
+    arguments = [p.text(value.addend), *matrices(p, value.product)]
     if value.negative or value.factor != values.Number(Fraction(1)):
         sign = "-" * value.negative
         arguments.append(f"alpha={sign}{p.text(value.factor, SIGN if sign else SUM)}")
