@@ -8,7 +8,7 @@ What stands between fences says by its language what it is:
 - ``console``: commands after ``$``, each with all that it prints. They are run in their order, in a
   folder in which the files of the page lie beside ``examples``;
 - ``pycon``: what Python answers;
-- ``diff``: what an edit that is described before it changes in a generated module;
+- ``diff``: formulas that ``gradform diff`` shows after an edit that is described before it;
 - ``sh``: what takes long or is installed; only its names are looked at;
 - ``text``: what is no example.
 """
@@ -16,7 +16,6 @@ What stands between fences says by its language what it is:
 from __future__ import annotations
 
 import contextlib
-import difflib
 import doctest
 import io
 import os
@@ -31,13 +30,11 @@ from pathlib import Path
 import warm
 
 from codegen.commands.cli import gradform
-from codegen.driver.lean import generate
-from derive.language.notation.library import forward_from
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
     file.relative_to(ROOT).as_posix(): file
-    for file in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    for file in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 LANGUAGES = {"python", "console", "pycon", "diff", "sh", "text", "cpp"}
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -146,27 +143,39 @@ def conversed(page: str, folder: Path) -> str:
     test = doctest.DocTestParser().get_doctest(
         "\n".join(e.text for e in examples(page) if e.language == "pycon"), {}, "page", None, 0
     )
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), importing_from(folder):
         doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     return "".join(said)
 
 
+@contextlib.contextmanager
+def importing_from(folder: Path) -> Iterator[None]:
+    """Import the files of a page as modules; forget them afterwards."""
+    sys.path.insert(0, str(folder))
+    known = set(sys.modules)
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - known:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]
+
+
 def changed(before: str, folder: Path) -> str:
-    """The lines that change in the forward and the backward of a generated module where a line of
-    the last file that is shown becomes the one that is told: ``to `var = Sum(diff2, N) / N```.
+    """The formulas that change, by ``gradform diff``, where a line of the copy that the last
+    ``gradform new`` wrote becomes the one that is told: ``to `var = Sum(diff2, N) / N```.
     """
-    file = next(e.file for e in reversed(examples(before)) if e.file)
+    copied = re.findall(r"^\$ gradform new (\w+)$", before, re.M)[-1]
+    file = folder / f"{copied}.py"
     line = re.findall(r"to `(\w+ = [^`]+)`", before)[-1]
     name = line.partition(" ")[0]
-    text = (ROOT / file).read_text()
-    (old,) = re.findall(rf"^    {name} = .*$", text, re.M)
-    edited = folder / Path(file).name
-    edited.write_text(text.replace(old, f"    {line}"))
-    modules = (generate(forward_from(path)).text for path in (ROOT / file, edited))
-    was, now = (text.partition("Atoms(NamedTuple)")[0].splitlines() for text in modules)
-    lines = difflib.unified_diff(was, now, n=0, lineterm="")
-    shown = (line for line in lines if not line.startswith(("---", "+++", "@@")))
-    return "".join(f"{line}\n" for line in shown if "sha256" not in line)
+    edited, count = re.subn(rf"^    {name} = .*$", f"    {line}", file.read_text(), flags=re.M)
+    assert count == 1
+    file.write_text(edited)
+    formulas = printed(f"gradform diff {file.name}", folder).partition("\n Proved: ")[0]
+    lines = formulas.splitlines(keepends=True)
+    return "".join(line for line in lines if line[0] in "+-" and line[1:5] == "    ")
 
 
 def refreshed(page: str, folder: Path) -> str:

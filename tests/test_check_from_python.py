@@ -87,7 +87,7 @@ def test_options_are_those_of_the_command():
     both = gradform.check(Power, "x: N")
     assert both.outcome == "wrong" and len(repr(both).splitlines()) < 6
     plain = gradform.check(Power, "x: N", options="mode=plain", sizes="N: 3", limit=60)
-    assert plain.right and repr(plain).startswith("Power is right")
+    assert plain.right and repr(plain).startswith("right: dx of Power (")
     assert gradform.check(Power.apply, "x: N", options={"mode": "plain"}, like=power).outcome == (
         "agrees"
     )

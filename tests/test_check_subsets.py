@@ -118,6 +118,10 @@ def test_every_subset_is_looked_at(tmp_path, name):
     assert said in str(verdict)
     asks = "needs_input_grad" in text or "materialize" in text
     assert asks == (bool(verdict.partly) or "the same where only some" in str(verdict))
+    of = "outputs" if "set_materialize_grads" in text else "gradients"
+    first = str(verdict).partition("\n")[0]
+    assert first.endswith(f"every subset of {of})") == (asks and not said), first
+    assert repr(verdict).startswith(first) or said
 
 
 def test_what_needs_no_gradient_is_not_asked_for(tmp_path):

@@ -46,17 +46,21 @@ def test_documentation_is_a_part_of_the_site(tmp_path):
     docs.mkdir()
     hostile = "<script>alert(1)</script> [x](javascript:alert(1))"
     (docs / "README.md").write_text(
-        f"# All\n\n[one](one.md#two-words) [no](../no.md)\n\n{hostile}\n"
+        f"# All\n\n[one](one.md#two-words) [no](../no.md) [two](more/two.md)\n\n{hostile}\n"
     )
     (docs / "one.md").write_text(
         "# One\n\n## Two words\n\n[back](README.md)\n\n| a |\n|---|\n| b |\n"
     )
+    (docs / "more").mkdir()
+    (docs / "more" / "two.md").write_text("# Two\n\n[one](../one.md#two-words)\n")
     beside = SiteLinks("play/index.html", "lessons/index.html", docs)
     write_site(tmp_path / "site", [tanh], beside=beside)
-    first, one = ((tmp_path / "site/docs" / f).read_text() for f in ("index.html", "one.html"))
+    names = ("index.html", "one.html", "more-two.html")
+    first, one, two = ((tmp_path / "site/docs" / f).read_text() for f in names)
     links = [e.get("href") for e in parsed(first).iter("a")]
     around = ["../index.html", "../lessons/index.html", "../docs/index.html", "../play/index.html"]
-    assert links == ["#content", *around, "one.html#two-words"]
+    assert links == ["#content", *around, "one.html#two-words", "more-two.html"]
+    assert 'href="one.html#two-words"' in two
     assert Tags(first).found["script"] == 0 and "alert(1)" in first and "no" in first
     assert 'id="two-words"' in one and 'href="index.html"' in one and "<table>" in one
 

@@ -6,9 +6,10 @@ import linecache
 from dataclasses import dataclass, replace
 
 from codegen.backwards.like import InNumbers
-from codegen.backwards.several import ORDER, OfFunction
+from codegen.backwards.several import ORDER, OfFunction, right_for
 from codegen.backwards.steps import DERIVATIVE, StepReading
 from codegen.backwards.subsets import Partly
+from derive.claims.checking.report import outcome_of
 from derive.claims.checking.verdict import Verdict
 
 RUN = "its file, its forward and its backward were executed"
@@ -31,6 +32,7 @@ class FunctionVerdict(OfFunction):
     blamed: tuple[str, ...] = ()
     partly: tuple[Partly, ...] = ()  # wrong where only some gradients are asked for
     remarks: tuple[str, ...] = ()
+    covered: str = ""  # subsets of gradients that were tried: "every subset of gradients"
     file: str = ""  # where the lines stand
     reading: StepReading = DERIVATIVE  # of steps without a derivative
     needs: tuple[str, ...] = ()
@@ -53,8 +55,22 @@ class FunctionVerdict(OfFunction):
         partly = [name for p in self.partly for name in p.blamed]
         return [*dict.fromkeys((*self.blamed, *compared, *judged, *partly))]
 
+    @property
+    def judged(self) -> dict[str, str]:
+        """The outcome for each gradient, as its verdict words it."""
+        return {a.name: outcome_of(a) for v in self.verdicts for a in v.answers}
+
+    @property
+    def first_line(self) -> str:
+        """Where all is right: the gradients and subsets that were checked; empty for a single
+        gradient, of which its own verdict says so.
+        """
+        if not self.right or (len(self.judged) == 1 and not self.covered):
+            return ""
+        return right_for(self.name, self.judged, [self.covered])
+
     def __str__(self) -> str:
-        return f"{self.body}\n{self.ran}"
+        return "\n".join(filter(None, (self.first_line, self.body, self.ran)))
 
     @property
     def ran(self) -> str:
@@ -79,10 +95,12 @@ class FunctionVerdict(OfFunction):
     @property
     def brief(self) -> str:
         """The problems, and what was not checked."""
-        lines = self.problem.splitlines()[:MOST_LINES]
+        lines = [self.first_line] if self.first_line else []
+        lines += self.problem.splitlines()[:MOST_LINES]
         lines += [p.said(self.name, "").splitlines()[0] for p in self.partly]
         lines += [self.reading.words] if self.reading.words else []
-        lines += [self._named(verdict.brief, verdict) for verdict in self.verdicts]
+        briefs = [self._named(verdict.brief, verdict) for verdict in self.verdicts]
+        lines += [words for words in briefs if "\n" in words or not self.first_line]
         lines += [str(n).splitlines()[0] for n in self.numbers]
         unseen = [f"sizes other than {', '.join(self.needs)}"] if self.needs else []
         unseen += [f"other values of {', '.join(self.fixed)}"] if self.fixed else []

@@ -191,6 +191,7 @@ class _Asked:
             problem=f"{broken}\n{otherwise}" if broken and verdicts else broken,
             partly=subsets.found,
             remarks=(subsets.words,) if subsets.words and not subsets.found else (),
+            covered=subsets.covered,
             needs=backward.needs,
             file=subject.file,
             reading=reading,

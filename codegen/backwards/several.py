@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,19 @@ from codegen.importing.examples import drawn, example_of
 from derive.claims.checking.verdict import Shown
 from derive.language.errors import QuestionError
 
-ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, "right")
-ACCEPTED = ("agrees", DEFINED, "right")
+RIGHT = "right"
+ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, RIGHT)
+ACCEPTED = ("agrees", DEFINED, RIGHT)
+
+
+def right_for(function: str, judged: Mapping[str, str], checked: Sequence[str]) -> str:
+    """``right: dx, dgain of MyNorm (mean=True; every subset of gradients)``."""
+    names: dict[str, list[str]] = {}
+    for name, outcome in judged.items():
+        names.setdefault(outcome, []).append(name)
+    right = "; ".join(f"{outcome}: {', '.join(of)}" for outcome, of in names.items())
+    where = "; ".join(filter(None, checked))
+    return f"{right or f'{RIGHT}: backward'} of {function}" + f" ({where})" * bool(where)
 
 
 class OfFunction(Shown):
@@ -28,7 +39,7 @@ class OfFunction(Shown):
 
     @property
     def right(self) -> bool:
-        return self.outcome == "right"
+        return self.outcome == RIGHT
 
     @property
     def status(self) -> int:
@@ -68,7 +79,15 @@ class SeveralVerdicts(OfFunction):
 
     @property
     def first_line(self) -> str:
-        """The outcomes with their values, and what was not checked."""
+        """The outcomes with the values of the options, and what was not checked."""
+        said = self._said
+        options = [words for words, _ in self.cases if words]
+        if self.right and (options or said):
+            judged: dict[str, str] = {}
+            for _, v in self.cases:
+                judged |= {n: w for n, w in v.judged.items() if judged.get(n, RIGHT) == RIGHT}
+            covered = dict.fromkeys(v.covered for _, v in self.cases)
+            return right_for(self.name, judged, [*options, *said, *covered])
         parts = []
         for outcome in ORDER:
             where = [words for words, v in self.cases if v.outcome == outcome and words]
@@ -76,12 +95,17 @@ class SeveralVerdicts(OfFunction):
                 parts.append(f"{outcome} for {'; '.join(where)}")
         if self.refused:
             parts.append(f"not understood for {'; '.join(words for words, _ in self.refused)}")
+        parts += [self.outcome] * (bool(said) and not parts)
+        return f"{self.name} is {', '.join([*parts, *said])}" if parts else ""
+
+    @property
+    def _said(self) -> list[str]:
+        """What was and was not checked besides the values in ``cases``."""
         said = [self._for_every] * bool(self.every and self.outcome in ACCEPTED)
         said += [f"checked with {', '.join(self.only)} only"] * bool(self.only)
         said += ["not every combination of these was checked"] * self.apart
         said += [f"forward raises for {'; '.join(self.raising)}"] * bool(self.raising)
-        parts += [self.outcome] * (bool(said) and not parts)
-        return f"{self.name} is {', '.join([*parts, *said])}" if parts else ""
+        return said
 
     @property
     def _for_every(self) -> str:

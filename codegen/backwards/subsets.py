@@ -56,11 +56,12 @@ class GradientCase:
 @dataclass(frozen=True)
 class Subsets:
     """Problems in the cases that were tried, and these cases in words; no words if the only case is
-    that of all gradients.
+    that of all gradients. ``covered`` is short: "every subset of gradients".
     """
 
     found: tuple[Partly, ...] = ()
     words: str = ""
+    covered: str = ""
 
 
 def of_subsets(subject: FunctionSubject, backward: Backward) -> Subsets:
@@ -87,7 +88,14 @@ def of_subsets(subject: FunctionSubject, backward: Backward) -> Subsets:
             else:
                 line = partly.line or lines.get(partly.blamed[0][1:] if partly.blamed else "", 0)
                 found[key] = replace(partly, line=line)
-    return Subsets(tuple(found.values()), _words(backward, inputs, outputs, len(cases)))
+    words = _words(backward, inputs, outputs, len(cases))
+    return Subsets(tuple(found.values()), words, _covered(inputs, outputs))
+
+
+def _covered(inputs: Sequence[int], outputs: Sequence[int]) -> str:
+    of = ["gradients"] * (len(inputs) > 1) + ["outputs"] * (len(outputs) > 1)
+    subsets = "every subset" if max(len(inputs), len(outputs)) <= MOST else "some subsets"
+    return f"{subsets} of {' and '.join(of)}"
 
 
 def _words(backward: Backward, inputs: Sequence[int], outputs: Sequence[int], tried: int) -> str:

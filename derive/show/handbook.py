@@ -11,6 +11,7 @@ import re
 from base64 import b64encode
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from posixpath import normpath
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -23,27 +24,28 @@ OUTSIDE = re.compile(r"[a-z]+:|#")
 
 
 def handbook(folder: Path, around: PageLinks) -> dict[str, str]:
-    """A page for every ``.md`` file of ``folder``, by its name; README.md is the first."""
-    texts = {file.name: file.read_text("utf-8") for file in sorted(folder.glob("*.md"))}
-    return {page_of(name): _page(text, folder, texts, around) for name, text in texts.items()}
+    """A page for every ``.md`` file in or below ``folder``, by its name; README.md is the first."""
+    files = sorted(folder.rglob("*.md"))
+    texts = {file.relative_to(folder).as_posix(): file.read_text("utf-8") for file in files}
+    return {page_of(name): _page(name, folder, texts, around) for name in texts}
 
 
 def page_of(name: str) -> str:
-    """The name of the page of a text."""
-    return "index.html" if name == FIRST else f"{name.removesuffix('.md')}.html"
+    """The name of the page of a text; all pages lie in one folder."""
+    return "index.html" if name == FIRST else f"{name.removesuffix('.md').replace('/', '-')}.html"
 
 
-def _page(text: str, folder: Path, texts: Mapping[str, str], around: PageLinks) -> str:
+def _page(name: str, folder: Path, texts: Mapping[str, str], around: PageLinks) -> str:
     # What is HTML in a text is shown as it is written: no script comes in by that way.
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(text)
+    tokens = markdown.parse(texts[name])
     titles = [tokens[i + 1] for i, t in enumerate(tokens) if t.type == "heading_open"]
     heads = [t for t in tokens if t.type == "heading_open"]
     said = ["".join(c.content for c in title.children or []) for title in titles]
     for head, key in zip(heads, keys_of(said), strict=True):
         head.attrSet("id", key)
     for token in tokens:
-        token.children = _linked(token.children or [], folder, texts)
+        token.children = _linked(token.children or [], folder / name, folder, texts)
         if token.type == "th_open":
             token.attrSet("scope", "col")
     body = Markup(_reachable(markdown.renderer.render(tokens, markdown.options, {})))
@@ -57,12 +59,13 @@ def _reachable(html: str) -> str:
     return html.replace("</table>", "</table></div>")
 
 
-def _linked(tokens: list[Token], folder: Path, texts: Collection[str]) -> list[Token]:
+def _linked(tokens: list[Token], file: Path, folder: Path, texts: Collection[str]) -> list[Token]:
     """The tokens of a line, with links to pages, and pictures inside."""
     kept, dropped = [], 0
+    below = file.parent.relative_to(folder).as_posix()
     for token in tokens:
         if token.type == "link_open":
-            address = _address(str(token.attrGet("href")), texts)
+            address = _address(str(token.attrGet("href")), below, texts)
             dropped += address is None
             if address is None:
                 continue
@@ -71,7 +74,7 @@ def _linked(tokens: list[Token], folder: Path, texts: Collection[str]) -> list[T
             dropped -= 1
             continue
         elif token.type == "image":
-            picture = folder / str(token.attrGet("src"))
+            picture = file.parent / str(token.attrGet("src"))
             if picture.suffix == ".png" and picture.is_file():
                 inside = b64encode(picture.read_bytes()).decode()
                 token.attrSet("src", f"data:image/png;base64,{inside}")
@@ -79,9 +82,10 @@ def _linked(tokens: list[Token], folder: Path, texts: Collection[str]) -> list[T
     return kept
 
 
-def _address(link: str, texts: Collection[str]) -> str | None:
-    """The target of a link on the site; None if that is no page."""
+def _address(link: str, below: str, texts: Collection[str]) -> str | None:
+    """The target on the site of a link in the subfolder ``below``; None if that is no page."""
     if OUTSIDE.match(link):
         return link
     name, mark, place = link.partition("#")
+    name = normpath(f"{below}/{name}")
     return f"{page_of(name)}{mark}{place}" if name in texts else None

@@ -64,7 +64,7 @@ def brief_of(verdict: Answers) -> str:
 
 def _brief(verdict: Answers) -> Iterator[str]:
     forward = verdict.definition.snake
-    for outcome, answers in groupby(verdict.answers, _outcome):
+    for outcome, answers in groupby(verdict.answers, outcome_of):
         own = [*answers]
         yield f"{outcome}: {', '.join(a.name for a in own)} of {forward}"
         for answer in own:
@@ -98,7 +98,7 @@ def _headline(verdict: Answers) -> Iterator[str]:
     shapes = "" if verdict.in_every_shape else verdict.shapes
     if verdict.single:
         answer = verdict.answers[0]
-        yield f"{_outcome(answer, shapes)}: {answer.name} of {forward}{_under(answer)}"
+        yield f"{outcome_of(answer, shapes)}: {answer.name} of {forward}{_under(answer)}"
         return
     wrong, where = verdict.first_wrong, shapes and f" where {shapes}"
     if wrong is not None:
@@ -109,7 +109,7 @@ def _headline(verdict: Answers) -> Iterator[str]:
         yield f"{verdict.outcome}{where}: {gradients} of {forward}"
     width = max(len(a.name) for a in verdict.answers)
     for answer in verdict.answers:
-        state = _outcome(answer)
+        state = outcome_of(answer)
         if answer.inherits and state == "right":
             state = "right once the wrong lines above are fixed"
         proved = f"  {_proved(answer)}" if answer.proved and not answer.inherits else ""
@@ -123,7 +123,7 @@ def _headline(verdict: Answers) -> Iterator[str]:
         yield from (f"{INDENT}{answer.name} {words}" for words in _sampled(answer))
 
 
-def _outcome(answer: Answer, shapes: str = "") -> str:
+def outcome_of(answer: Answer, shapes: str = "") -> str:
     """``right``, and for which ``shapes`` and data."""
     narrowing = answer.narrowing and f"{answer.narrowing}; torch gives NaN elsewhere"
     where = ", ".join(filter(None, (shapes, narrowing)))
