@@ -21,8 +21,14 @@ DERIVE = (
     *("language.torch_ops", "language.source", "language.notation.made_axes"),
     *("language.notation.slope", "language.notation.definition", "gradient.chain"),
     *("language.notation", "gradient.values", "gradient.closing", "proof.proving"),
-    *("gradient.found", "show", "certificate", "claims.reading", "claims.checking.words"),
-    *("claims.checking.numbers", "claims.checking.explaining", "claims.checking", "derivation"),
+    *("gradient.found", "certificate", "claims.reading", "claims.checking.words"),
+    *(
+        "claims.checking.numbers",
+        "show",
+        "claims.checking.explaining",
+        "claims.checking",
+        "derivation",
+    ),
     *("gradient.orders", "commands"),
 )
 # A program is made, printed, run beside autograd and written; then what is asked of it.

@@ -85,7 +85,7 @@ def write_site(
     groups: dict[str, dict[str, Document]] = {kind: {} for kind in (*_kinds().values(), OWN)}
     for file, forward in chosen.items():
         groups[_kind(forward)][file] = documents[forward.definition.snake]
-    pages = pages_of(groups, TITLE, ABOUT, beside.links())
+    pages = pages_of(groups, TITLE, ABOUT, beside.links(), beside.playground)
     texts = {folder / file: text for file, text in (pages | prose).items()}
     write_all(texts, REMEDY, files_read(), force)
     return list(texts)
@@ -96,11 +96,12 @@ def pages_of(
     title: str,
     about: str,
     links: tuple[tuple[str, str], ...] = (),
+    playground: str = "",
 ) -> dict[str, str]:
     """The text of every page by the name of its file, the index first; ``groups`` has the documents
-    of a kind, and those that are empty are left out.
+    of a kind, and those that are empty are left out. Pages ask the playground at this address.
     """
-    around = PageLinks(((INDEX, title), *links))
+    around = PageLinks(((INDEX, title), *links), playground)
     groups = {kind: documents for kind, documents in groups.items() if documents}
     together = {f: document for documents in groups.values() for f, document in documents.items()}
     pages = {file: page(document, around) for file, document in together.items()}

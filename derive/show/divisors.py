@@ -34,7 +34,7 @@ def divisors_explained(
                 outside = (1 / size, " stands outside of the bracket:")
                 yield Prose(("As it is often published, ", *reasons, "; ", *outside))
                 published = taken_out(statement.expression, bracket, size)
-                yield Equations((Equation(statement.tensor, published),))
+                yield Equations((Equation(statement.tensor, published),), steps=True)
 
 
 def taken_out(e: Expr, bracket: Add, size: Axis) -> Expr:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sympy import Add, Expr
 
+from derive.gradient.chain.chain import Chain
 from derive.language.formulas.words import Side, Words
 
 
@@ -56,9 +57,12 @@ class Equation:
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations that are aligned with each other."""
+    """Equations that are aligned with each other; ``steps`` are found one after the other, and a
+    page can show them so.
+    """
 
     lines: tuple[Equation, ...]
+    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,16 @@ class TensorNode:
 
 
 @dataclass(frozen=True)
+class Numbered:
+    """What a page computes the numbers of a graph from: a small batch with ``entries`` along the
+    first axis.
+    """
+
+    chain: Chain
+    entries: int
+
+
+@dataclass(frozen=True)
 class TensorGraph:
     """The graph of the computation: edges (from, to), in the order of the statements.
 
@@ -130,6 +144,7 @@ class TensorGraph:
     nodes: tuple[TensorNode, ...]
     edges: tuple[tuple[str, str], ...]
     passes: frozenset[tuple[str, str]]
+    numbered: Numbered | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +165,18 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Checkable:
+    """Where a reader's own lines can be judged: the name that ``gradform check`` takes, the class
+    and the text of its file, and the tensors whose gradients it knows.
+    """
+
+    asked: str
+    name: str
+    text: str
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Document:
     """``name`` is the forward's, ``summary`` the paragraphs of its docstring.
 
@@ -162,3 +189,4 @@ class Document:
     sections: tuple[Section, ...]
     overview: bool = False
     headline: Equation | None = None
+    checkable: Checkable | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
 
+from derive.language.formulas.mathml_elements import sign_of
 from derive.show.document import TensorGraph
 
 CHARACTER, SMALL_CHARACTER = 7.9, 6.7  # widths in the monospaced fonts of the style sheet
@@ -38,6 +39,11 @@ class Box:
     y: float
     width: float
     height: float = BOX_HEIGHT
+
+    @property
+    def sign(self) -> tuple[str, str]:
+        """The name as formulas write it, and its subscript."""
+        return sign_of(self.name)
 
     @property
     def left(self) -> float:

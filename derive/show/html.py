@@ -1,25 +1,32 @@
-"""A document as a page: one file that needs no network and no script.
+"""A document as a page: one file that needs no network.
 
 Formulas are MathML, the graph is inline SVG, a derivation opens where it is clicked. Words reach
 the page through the templates alone, which escape them; the MathML is escaped by its printer.
+The page's script only hides what is there already, and asks for it.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from base64 import b64encode
+import zlib
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from derive.language.formulas.mathml import equation, inline, mathml, matrix
 from derive.language.formulas.words import Side, Words, parts_of
+from derive.language.symbols import Tensor
 from derive.running.writing import MARK
 from derive.show.document import (
     Block,
+    Checkable,
     Code,
     Derivation,
     Document,
@@ -31,6 +38,7 @@ from derive.show.document import (
     TensorGraph,
 )
 from derive.show.graph import drawing
+from derive.show.numbers import numbers_of
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -70,19 +78,44 @@ class AlignedLine:
     right: Markup
     shape: str
     remark: Sentence
+    of: str
 
 
 @dataclass(frozen=True)
 class PageLinks:
-    """Links from a page to the rest of the site: addresses, each with the text of its link."""
+    """Links from a page to the rest of the site: addresses, each with the text of its link.
+
+    ``playground`` is the address at which a page asks for a verdict on its reader's own lines.
+    """
 
     links: tuple[tuple[str, str], ...] = ()
+    playground: str = ""
 
 
 def page(document: Document, around: PageLinks = PageLinks()) -> str:
     """The document as one HTML file."""
-    body = _article(document, contents=True)
-    return file_of("page", title=document.name, body=body, around=around)
+    asked = document.checkable
+    judge = _address(around.playground, asked) if around.playground and asked else ""
+    known = {"asked": quote(asked.asked), "of": " ".join(asked.tensors)} if asked else {"asked": ""}
+    teach = _filled("teach", judge=judge, **known)
+    body = _article(document, contents=True, teach=teach)
+    return file_of("page", title=document.name, body=body, around=around, **script("teach"))
+
+
+def script(name: str) -> dict[str, str]:
+    """A script for a page, and its hash for the page's policy."""
+    text = TEMPLATES.get_template(f"{name}.js.jinja").render()
+    return {"script": Markup(text), "hash": b64encode(sha256(text.encode()).digest()).decode()}
+
+
+def _address(playground: str, asked: Checkable) -> str:
+    """The address of the playground with the forward filled in, which it reads as
+    ``playground/link.js`` writes it.
+    """
+    state = {"v": 1, "tab": "check", "text": asked.text, "name": asked.name}
+    packed = zlib.compressobj(zlib.Z_BEST_COMPRESSION, wbits=-zlib.MAX_WBITS)
+    letters = packed.compress(json.dumps(state).encode()) + packed.flush()
+    return f"{playground}#{urlsafe_b64encode(letters).decode().rstrip('=')}"
 
 
 def fragment(document: Document) -> str:
@@ -104,14 +137,14 @@ def style() -> str:
     return TEMPLATES.get_template("style.css.jinja").render()
 
 
-def _article(document: Document, contents: bool = False) -> Markup:
+def _article(document: Document, contents: bool = False, teach: Markup = Markup("")) -> Markup:
     keys = keys_of(s.title for s in document.sections)
     blocks = ([_block(b) for b in s.blocks] for s in document.sections)
     sections = [(s.title, k, b) for s, k, b in zip(document.sections, keys, blocks, strict=True)]
     kinds = ["lede", *["source"] * len(document.summary)]
     summary = list(zip(kinds, map(sentence, document.summary), strict=False))
     listed = [(title, key) for title, key, _ in sections] if contents else []
-    named = {"name": document.name, "summary": summary, "contents": listed}
+    named = {"name": document.name, "summary": summary, "contents": listed, "teach": teach}
     return _filled("document", sections=sections, **named)
 
 
@@ -144,7 +177,7 @@ def _block(block: Block) -> Markup:
     if isinstance(block, Prose):
         return _filled("prose", words=sentence(block.words))
     if isinstance(block, Equations):
-        return _filled("equations", lines=list(map(_line, block.lines)))
+        return _filled("equations", lines=list(map(_line, block.lines)), steps=block.steps)
     if isinstance(block, Derivation):
         return _derivation(block)
     if isinstance(block, Matrix):
@@ -156,14 +189,25 @@ def _block(block: Block) -> Markup:
         blocks = list(map(_block, block.blocks))
         return _filled("group", title=sentence(block.title), blocks=blocks)
     if isinstance(block, TensorGraph):
-        return _filled("graph", drawing=drawing(block))
+        return _graph(block)
     raise TypeError(f"nothing renders {type(block).__name__} on a page")
+
+
+def _graph(graph: TensorGraph) -> Markup:
+    known, batch = numbers_of(graph.numbered) if graph.numbered else ({}, "")
+    numbers = [
+        [Markup(matrix(m.name, m.rows)) for m in known[node.name]] for node in graph.nodes if known
+    ]
+    return _filled("graph", drawing=drawing(graph), numbers=numbers, batch=sentence(batch))
 
 
 def _line(line: Equation) -> AlignedLine:
     left = Markup("") if line.is_term or not line.left else _formula(line.left)
     relation = line.relation.replace("-", "\N{MINUS SIGN}")
-    return AlignedLine(left, relation, _formula(line.shown), line.shape, sentence(line.remark))
+    name = line.left.name if isinstance(line.left, Tensor) else ""
+    of = name[1:] if name and line.left.role == "adjoint" else ""
+    remark = sentence(line.remark)
+    return AlignedLine(left, relation, _formula(line.shown), line.shape, remark, of)
 
 
 def _derivation(derivation: Derivation) -> Markup:

@@ -4,16 +4,14 @@ network.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
 from markupsafe import Markup
 
 from derive.language.formulas.mathml import equation
 from derive.show.document import Document
-from derive.show.html import TEMPLATES, PageLinks, Sentence, file_of, keys_of, sentence
+from derive.show.html import PageLinks, Sentence, file_of, keys_of, script, sentence
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,9 @@ def index(
 ) -> str:
     """``groups`` has the documents of a kind, each by the name of its file."""
     entries = [[_entry(*item) for item in own.items()] for own in groups.values()]
-    script = TEMPLATES.get_template("search.js.jinja").render()
     values = {
         "groups": list(zip(groups, keys_of(groups), entries, strict=True)),
-        "script": Markup(script),
-        "hash": b64encode(sha256(script.encode()).digest()).decode(),
+        **script("search"),
     }
     return file_of("index", title=title, about=about, around=around, **values)
 

@@ -50,7 +50,7 @@ class Renaming:
         if isinstance(block, Prose):
             return Prose(self.side(block.words))
         if isinstance(block, Equations):
-            return Equations(tuple(map(self.equation, block.lines)))
+            return replace(block, lines=tuple(map(self.equation, block.lines)))
         if isinstance(block, Derivation):
             start = self.equation(block.start)
             steps = _without_repetition(start, map(self.steps.equation, block.steps))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 from sympy import Basic, Eq, Expr
 
@@ -19,17 +20,20 @@ from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement
 from derive.language.formulas.words import Words, joined
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import layouts_of, shape
+from derive.language.errors import MATH
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.proof.proving.proved import Proved
 from derive.show.derivations import derivations_of, findings_in
 from derive.show.divisors import divisors_explained
 from derive.show.document import (
     Block,
+    Checkable,
     Code,
     Document,
     Equation,
     Equations,
     Foldable,
+    Numbered,
     ProgramLines,
     Prose,
     Section,
@@ -75,7 +79,7 @@ def document_of(
     wanted = _on_the_way(proved, of)
     overview = of is None and len(definition.statements) > LONGEST_WHOLE
     blocks: dict[str, Iterator[Block]] = {
-        FORWARD: _forward(proved, overview),
+        FORWARD: _forward(proved, overview, entries),
         RESULT: _result(proved, wanted),
         PROVED: _proof(proved),
         CHAIN: _chain(proved, wanted, of, overview),
@@ -92,7 +96,19 @@ def document_of(
     sections = tuple(map(shown.section, explained(sections, form)))
     headline = next(iter(equations_of(s for s in form.statements if s.of in asked).lines), None)
     headline = headline and shown.equation(headline)
-    return Document(definition.name, _paragraphs(definition.doc), sections, overview, headline)
+    summary, checkable = _paragraphs(definition.doc), _checkable(definition)
+    return Document(definition.name, summary, sections, overview, headline, checkable)
+
+
+def _checkable(definition: Definition) -> Checkable | None:
+    """None where the forward has no file of its own that could be named or read again."""
+    file = Path(definition.place.file)
+    if not file.is_file():
+        return None
+    asked = definition.snake if file.parent == MATH else f"{file.name}:{definition.name}"
+    tensors = (*definition.differentiable, *(s.tensor for s in definition.statements))
+    names = tuple(t.name for t in tensors)
+    return Checkable(asked, definition.name, file.read_text("utf-8"), names)
 
 
 def _as_shown(form: ClosedForm) -> Renaming:
@@ -125,17 +141,17 @@ def _on_the_way(proved: Proved, of: str | None) -> set[str]:
     return wanted
 
 
-def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
+def _forward(proved: Proved, overview: bool, entries: int) -> Iterator[Block]:
     definition = proved.definition
     layouts = layouts_of(definition)
-    users: dict[str, list[str]] = {}
+    users: dict[str, list[Tensor]] = {}
     for statement in definition.statements:
         for name in dict.fromkeys(t.name for t in tensors_in(statement.expression)):
-            users.setdefault(name, []).append(statement.name)
+            users.setdefault(name, []).append(statement.tensor)
 
-    def used_by(name: str) -> str:
+    def used_by(name: str) -> Words:
         if name in users:
-            return f"used by {', '.join(users[name])}"
+            return ("used by ", *joined(users[name]))
         if name not in (t.name for t in definition.results):
             return "passed on from place to place"
         return "the output" if len(definition.results) == 1 else "an output"
@@ -162,7 +178,7 @@ def _forward(proved: Proved, overview: bool) -> Iterator[Block]:
     }
     lines |= {t.name: [Equation(t, e, used_by(t.name))] for t, e in ties_forward(definition)}
     yield from _by_block(definition, lines, overview)
-    graph = _graph(proved)
+    graph = _graph(proved, entries)
     yield Foldable("the graph of the forward", (graph,)) if overview else graph
 
 
@@ -175,7 +191,7 @@ def _domains(definition: Definition) -> dict[Expr, tuple[str | Basic, ...]]:
     return {number: joined(dict.fromkeys(own), " and ") for number, own in bounds.items()}
 
 
-def _graph(proved: Proved) -> TensorGraph:
+def _graph(proved: Proved, entries: int) -> TensorGraph:
     definition, chain = proved.definition, proved.closed_form.chain
     layouts = layouts_of(definition)
     tensors = [*definition.inputs, *(t for t, _ in definition.scalars)]
@@ -185,11 +201,11 @@ def _graph(proved: Proved) -> TensorGraph:
     }
     passes = {(a.of.name, c.via) for a in chain.adjoints for c in a.contributions}
     nodes = tuple(TensorNode(t.name, t.role, shape(layouts[t.name])) for t in tensors)
-    return TensorGraph(nodes, tuple(edges), frozenset(passes))
+    return TensorGraph(nodes, tuple(edges), frozenset(passes), Numbered(chain, entries))
 
 
 def _by_block(
-    definition: Definition, lines: Mapping[str, list[Equation]], overview: bool
+    definition: Definition, lines: Mapping[str, list[Equation]], overview: bool, steps: bool = False
 ) -> Iterator[Block]:
     """The lines of every tensor, by its name; those inside of a block are together, and of an
     overview a block of several tensors is opened only if it is wanted.
@@ -202,24 +218,25 @@ def _by_block(
         return block if sizes[block] > 1 and name != block else ""
 
     for block, names in groupby(lines, group):
-        together = tuple(line for name in names for line in lines[name])
-        title = f"inside of {block}: {len(together)} lines"
-        yield Foldable(title, (Equations(together),)) if block else Equations(together)
+        together = Equations(tuple(line for name in names for line in lines[name]), steps)
+        title = f"inside of {block}: {len(together.lines)} lines"
+        yield Foldable(title, (together,)) if block else together
 
 
 def _chain(proved: Proved, wanted: set[str], of: str | None, overview: bool) -> Iterator[Block]:
     form = proved.closed_form
     layouts = layouts_of(form.definition)
     arrive = arriving(form.chain)
+    known = {s.name: s.tensor for s in form.definition.statements}
     yield Prose((*arrive, "; one gradient for every tensor, in reverse."))
     lines = {
-        adjoint.of.name: list(_adjoint_lines(adjoint, shape(layouts[adjoint.of.name])))
+        adjoint.of.name: list(_adjoint_lines(adjoint, shape(layouts[adjoint.of.name]), known))
         for adjoint in form.chain.adjoints
         if adjoint.name in wanted
     }
     ties = ties_backward(form.definition)
     lines |= {t.name: [Equation(t, e, "from the next place")] for t, e in ties}
-    yield from _by_block(form.definition, lines, overview)
+    yield from _by_block(form.definition, lines, overview, steps=True)
     for tensor in branching(form.definition):
         if of is None or f"d{tensor}" in wanted:
             yield from _paths(form, form.chain.by_name[f"d{tensor}"])
@@ -232,13 +249,13 @@ def arriving(chain: Chain) -> Words:
     return (*joined(seen, " and "), verb)
 
 
-def _adjoint_lines(adjoint: Adjoint, shape: str) -> Iterator[Equation]:
+def _adjoint_lines(adjoint: Adjoint, shape: str, known: Mapping[str, Tensor]) -> Iterator[Equation]:
     if not adjoint.contributions:
         yield Equation(adjoint.tensor, adjoint.expression, "nothing depends on it", shape)
         return
     left: Tensor | str = adjoint.tensor
     for contribution in adjoint.contributions:
-        remark = f"through {contribution.via}: {contribution.reason}"
+        remark = ("through ", known.get(via := contribution.via, via), f": {contribution.reason}")
         yield Equation(left, contribution.expression, remark, shape)
         left, shape = "+", ""
 
@@ -252,7 +269,7 @@ def _paths(form: ClosedForm, adjoint: Adjoint) -> Iterator[Block]:
     for path in paths:
         remark = "directly" if path.via is None else ("through ", path.via)
         lines.append(Equation("+" if lines else adjoint.tensor, path.contribution, remark))
-    yield Equations(tuple(lines))
+    yield Equations(tuple(lines), steps=True)
 
 
 def _result(proved: Proved, wanted: set[str]) -> Iterator[Block]:
@@ -265,7 +282,8 @@ def _result(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     }
     lines = equations_of(shown).lines
     lines = (*(Equation(t, e) for t, e in ties_backward(form.definition)), *lines)
-    yield Equations(tuple(replace(line, shape=shapes.get(line.left, "")) for line in lines))
+    lines = tuple(replace(line, shape=shapes.get(line.left, "")) for line in lines)
+    yield Equations(lines, steps=True)
     met = {t.name for s in shown for t in tensors_in(s.expression)}
     used = [s for s in form.definition.statements if s.name in met]
     if used:

@@ -19,7 +19,7 @@ from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
 from derive.language.formulas.words import Words
 from derive.language.nodes import ArgMax, OneHot, Sum
 from derive.language.notation.definition import Definition
-from derive.language.symbols import Tensor, axes_of, ordered, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, ordered, tensors_in
 from derive.proof.proving.proved import Proved
 from derive.proof.proving.small_batch import Entries, SmallBatch
 from derive.proof.proving.written_out import computed_again, inlined, without_parts
@@ -35,7 +35,7 @@ def small_batches(
     Raises `QuestionError` for a size at which the mathematics divides by zero.
     """
     form = proved.closed_form
-    sizes = _sizes(form.definition, entries)
+    sizes = sizes_of(form.definition, entries)
     products = {p.gradient: p for p in recognised_products(form.definition)}
     statements = [s for s in form.statements if s.of is not None and of in (None, s.of.name)]
     matrices = [_small_batch(form, s, sizes) for s in statements if s.tensor not in products]
@@ -54,7 +54,10 @@ def _folded(matrices: Iterable[Matrix], overview: bool) -> Iterator[Block]:
         yield Foldable((matrix.name, ", entry by entry"), (matrix,)) if overview else matrix
 
 
-def _sizes(definition: Definition, entries: int):
+def sizes_of(definition: Definition, entries: int) -> dict[Axis, int]:
+    """``entries`` along the first axis, 2 along the others. Raises `QuestionError` for a size at
+    which a statement divides by zero.
+    """
     axes = definition.independent_axes
     sizes = definition.sizes_from({axis: entries if axis == axes[0] else 2 for axis in axes})
     whole = {axis: Integer(size) for axis, size in sizes.items()}
@@ -98,7 +101,7 @@ def _small_batch(form: ClosedForm, statement: ClosedStatement, sizes) -> Matrix:
     for hot, name in choices.items():
         values[name.name] = _choices(batch, hot, name, values)
     entries = batch.written_out(expression.xreplace(choices), statement.of.home, values)
-    return Matrix(statement.tensor, _rows(entries, len(statement.of.home)))
+    return Matrix(statement.tensor, rows_of(entries, len(statement.of.home)))
 
 
 def _scalars(batch: SmallBatch, tensor: Tensor) -> Entries:
@@ -138,7 +141,8 @@ def _place(batch: SmallBatch, hot: OneHot, at, values: Mapping[str, Entries]) ->
     )
 
 
-def _rows(entries: Mapping[tuple[int, ...], Expr], rank: int) -> tuple[tuple[Expr, ...], ...]:
+def rows_of(entries: Mapping[tuple[int, ...], Expr], rank: int) -> tuple[tuple[Expr, ...], ...]:
+    """The entries, a row for every place along all axes but the last."""
     rows: dict[tuple[int, ...], list[Expr]] = {}
     for index, e in entries.items():
         rows.setdefault(index[: max(rank - 1, 0)], []).append(e)

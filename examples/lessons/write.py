@@ -135,7 +135,7 @@ def as_pages(folder: Path, home: str = "", playground: str = "") -> dict[Path, s
     by_file = {lesson.file.replace(".py", ".html"): document for lesson, document in documents()}
     links = ((home, "All gradients"), (playground, "Playground"))
     links = tuple(link for link in links if link[0])
-    pages = pages_of({"The lessons": by_file}, "Lessons", ABOUT, links)
+    pages = pages_of({"The lessons": by_file}, "Lessons", ABOUT, links, playground)
     return {folder / file: text for file, text in pages.items()}
 
 

@@ -89,6 +89,13 @@ def _part(part: str | Basic) -> Element:
     return leaf("mtext", part.replace(" ", "\u00a0"))
 
 
+def _without_zeros(number: str) -> str:
+    """``0.4`` for 0.400."""
+    digits, exponent, power = number.partition("e")
+    digits = digits.rstrip("0").removesuffix(".") if "." in digits else digits
+    return f"{digits}{exponent}{power}"
+
+
 def _binds(e: Basic) -> int:
     """Precedence of ``e``: text to the right of a sum is read as part of it, and so is text to the
     right of a choice.
@@ -157,7 +164,8 @@ class _MathML(OfChoices, ReadAt):
         return fraction(leaf("mn", str(e.p)), leaf("mn", str(e.q)))
 
     def _print_Float(self, e) -> Element:
-        return leaf("mn", str(e))
+        number = leaf("mn", _without_zeros(str(abs(e))))
+        return row(operator(MINUS, form="prefix"), number) if e < 0 else number
 
     def _print_Exp1(self, e) -> Element:
         return leaf("mi", "e")

@@ -38,13 +38,19 @@ def identifier(text: str) -> Element:
 
     A browser slants a name of one letter; the style sheet does so to longer ones.
     """
-    base, _, below = text.partition("_")
+    sign, below = sign_of(text)
+    return subscript(_name(sign), _name(below)) if below else _name(sign)
+
+
+def sign_of(name: str) -> tuple[str, str]:
+    """The sign that a name is written as, and its subscript, which may be empty."""
+    base, _, below = name.partition("_")
     sign = GREEK_SIGNS.get(base) or base
     if base[:1] == "d" and base[1:] in GREEK_SIGNS:
         sign = f"d{GREEK_SIGNS[base[1:]]}"
     if below and "_" not in below and len(sign.removeprefix("d")) <= 1:
-        return subscript(_name(sign), _name(below))
-    return _name(text if below else sign)
+        return sign, below
+    return (name if below else sign), ""
 
 
 def _name(text: str) -> Element:
