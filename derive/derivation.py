@@ -20,6 +20,7 @@ from derive.language.errors import UndecidedError
 from derive.language.notation.definition import Definition
 from derive.language.notation.forward import Forward
 from derive.language.notation.library import as_forward
+from derive.proof.proving.certified import certified
 from derive.proof.proving.proof import prove
 from derive.proof.proving.proved import LONGER, Proved
 from derive.running.limits import Doing, Stage, limited, seconds_of
@@ -57,7 +58,7 @@ def derive_definition(
     """The same for mathematics that is complete already."""
     with limited(seconds_of(limit)):
         proved = prove(closed_form_of(definition, progress), progress)
-    return replace(proved, page=_page)
+    return replace(proved, certificate=certified(proved.closed_form), page=_page)
 
 
 def _page(proved: Proved) -> str:

@@ -1,19 +1,18 @@
 """Certificates for Coq: what is printed, refused and committed; and, where Coq is, what it says."""
 
 import re
+import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from derive.certificate import LIBRARY, PARTIAL, Certificate, checked, installed
-from derive.commands.certifying import ACCEPTED, certificate_of, digest, library, recorded
-from derive.gradient.chain.chain import derive_chain
-from derive.gradient.closing.closed_form import close
-from derive.language.errors import NotationError
-from derive.language.notation.library import as_forward, forwards_from
+from derive.commands.certifying import certificate_of, form_of, library
+from derive.derivation import derive
+from derive.language.errors import CERTIFICATES, NotationError
+from derive.language.notation.library import forward_from, forwards_from
+from derive.proof.proving.certified import ACCEPTED, certified, committed, recorded
 
-FOLDER = Path(__file__).parents[1] / "certificates"
 SAMPLE = ["linear", "rms_norm", "hinge"]
 
 
@@ -40,28 +39,58 @@ class NormOfResidual(Forward):
 """
 
 
-def form_of(name):
-    return close(derive_chain(as_forward(name).definition))
+def form_named(name):
+    return form_of(forward_from(name))
+
+
+def with_a_sign(form):
+    first, *others = form.statements
+    return replace(form, statements=(replace(first, expression=-first.expression), *others))
 
 
 def test_what_is_committed_is_what_coq_accepted():
     """The record has the digest of each file and of the library that it was accepted with."""
-    record = recorded(FOLDER)
+    record = recorded(CERTIFICATES)
     accepted = {name for name, entry in record.items() if entry.kind == ACCEPTED}
-    assert {file.stem for file in FOLDER.glob("*.v")} == accepted | {LIBRARY.stem, PARTIAL.stem}
-    assert all((FOLDER / f.name).read_text() == library(f) for f in (LIBRARY, PARTIAL))
-    stale = [n for n in accepted if digest((FOLDER / f"{n}.v").read_text()) != record[n].digest]
+    shared = (LIBRARY, PARTIAL)
+    assert {f.stem for f in CERTIFICATES.glob("*.v")} == accepted | {f.stem for f in shared}
+    assert all((CERTIFICATES / f.name).read_text() == library(f) for f in shared)
+    files = {n: CERTIFICATES / f"{n}.v" for n in accepted}
+    stale = [n for n, file in files.items() if committed(file) != record[n].digests[0]]
     assert not stale
 
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_what_is_printed_is_what_is_committed(name):
-    assert certificate_of(as_forward(name)) == (FOLDER / f"{name}.v").read_text()
+    assert certificate_of(form_named(name)) == (CERTIFICATES / f"{name}.v").read_text()
+
+
+@pytest.mark.parametrize("file", ["linear.v", LIBRARY.name, "record.txt", ""])
+def test_a_record_of_something_else_says_nothing(tmp_path, file):
+    """Of another text, another library, another digest, or of nothing."""
+    for known in ("linear.v", LIBRARY.name, "record.txt"):
+        shutil.copy(CERTIFICATES / known, tmp_path)
+    form = form_named("linear")
+    assert certified(form, tmp_path) == f"{tmp_path.name}/linear.v"
+    assert not certified(with_a_sign(form), tmp_path)
+    if file == "record.txt":
+        digests = recorded(tmp_path)["linear"].digests
+        text = (tmp_path / file).read_text().replace(digests[0], digests[1])
+        (tmp_path / file).write_text(text)
+    elif file:
+        (tmp_path / file).write_text((tmp_path / file).read_text().replace("Lemma", "Theorem"))
+    else:
+        (tmp_path / "record.txt").unlink()
+    assert not certified(form, tmp_path)
+
+
+def test_what_is_shown_of_a_proof_says_it():
+    assert derive("linear").summary.endswith(". Certified by Coq: certificates/linear.v")
 
 
 def test_nothing_is_assumed_outside_the_theorem():
     """No proof is left out, and every hypothesis of the section is one of the theorem."""
-    for file in FOLDER.glob("*.v"):
+    for file in CERTIFICATES.glob("*.v"):
         text = file.read_text()
         assert not re.search(r"\b(Admitted|admit|Axiom|Parameter|Conjecture|Abort)\b", text), file
         if file.name not in {LIBRARY.name, PARTIAL.name}:
@@ -72,13 +101,13 @@ def test_nothing_is_assumed_outside_the_theorem():
 
 def test_a_refusal_names_the_node():
     with pytest.raises(NotationError, match=r"RecurrenceBefore .* CumProd"):
-        Certificate(form_of("alpha_compositing")).text()
+        Certificate(form_named("alpha_compositing")).text()
 
 
 @needs_coq
 @pytest.mark.parametrize("name", SAMPLE[:2])
 def test_coq_accepts_a_sample(name):
-    assert checked(certificate_of(as_forward(name))).said == ""
+    assert checked(certificate_of(form_named(name))).said == ""
 
 
 @needs_coq
@@ -86,20 +115,18 @@ def test_coq_accepts_a_forward_of_ones_own(tmp_path):
     file = tmp_path / "norm_of_residual.py"
     file.write_text(RESIDUAL)
     (forward,) = forwards_from(file)
-    assert checked(certificate_of(forward)).said == ""
+    assert checked(certificate_of(form_of(forward))).said == ""
 
 
 @needs_coq
 def test_coq_refuses_a_sign():
-    form = form_of("linear")
-    first, *others = form.statements
-    wrong = replace(form, statements=(replace(first, expression=-first.expression), *others))
+    wrong = with_a_sign(form_named("linear"))
     assert checked(Certificate(wrong).text()).said.startswith("C_x")
 
 
 @needs_coq
 def test_an_axiom_of_ones_own_is_seen():
-    text = certificate_of(as_forward("linear"))
+    text = certificate_of(form_named("linear"))
     proof = "Proof. intros. apply gradient_along; assumption. Qed."
     assert proof in text
     wrong = text.replace("Theorem gradient", "Axiom anything : False.\nTheorem gradient")

@@ -27,9 +27,9 @@ from derive.language.notation.library import forward_from
 from derive.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("derive", "codegen", "gradform")
+PACKAGES = ("derive", "codegen", "gradform", "certificates")
 GALLERY = "generated"
-INSIDE = ("derive", "codegen", GALLERY)  # of the one package that a wheel holds
+INSIDE = ("derive", "codegen", "certificates", GALLERY)  # of the one package that a wheel holds
 LARGEST = 3_000_000  # bytes of a wheel
 COMPILED = bool(os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++"))
 pytestmark = pytest.mark.xdist_group("wheel")  # it is built once

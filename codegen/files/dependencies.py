@@ -21,7 +21,7 @@ from pathlib import Path
 
 from codegen.files.digest import digest
 from derive.language.distributions import NONE, distribution_of, installed_into
-from derive.language.errors import FACE, MATH, NOTATION, OURS
+from derive.language.errors import CERTIFICATES, FACE, MATH, NOTATION, OURS
 
 MACHINERY = (OURS, Path(__file__).parents[1])
 # The names of the notation: in a checkout both.
@@ -69,8 +69,9 @@ def last_change(file: Path) -> float:
 
 
 def machinery_files() -> tuple[Path, ...]:
-    """Gradform's own sources and templates, without the mathematics."""
+    """Gradform's own sources and templates, and what Coq accepted, without the mathematics."""
     found = [f for folder in MACHINERY for kind in ("*.py", "*.jinja") for f in folder.rglob(kind)]
+    found += (f for kind in ("*.v", "*.txt") for f in CERTIFICATES.glob(kind))
     return tuple(sorted(f for f in found if not f.is_relative_to(MATH)))
 
 

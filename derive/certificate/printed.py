@@ -92,24 +92,7 @@ class Certificate:
     @cached_property
     def backward(self) -> tuple[Claimed, ...]:
         """The closed form, with the parts of the forward that it reads and nobody named."""
-        known = {
-            t.name for t in (*self.definition.inputs, *(t for t, _ in self.definition.scalars))
-        }
-        known |= {s.name for s in self.definition.statements}
-        parts = {v.tensor.name: v for v in self.form.relations.values}
-        found: dict[str, Claimed] = {}
-
-        def read(e: Expr) -> None:
-            for t in tensors_in(e):
-                if t.name in parts and t.name not in known | found.keys():
-                    part = parts[t.name]
-                    read(part.expression)
-                    found[t.name] = Claimed(part.tensor, part.expression)
-
-        for s in self.form.statements:
-            read(s.expression)
-            found[s.tensor.name] = Claimed(s.tensor, s.expression)
-        return tuple(found.values())
+        return tuple(Claimed(tensor, e) for tensor, e in self.form.with_parts)
 
     @cached_property
     def given(self) -> dict[str, Tensor]:

@@ -20,6 +20,7 @@ LONGEST, SHORTENED = 60, 40  # characters of a value in a message: so it stays o
 
 OURS = Path(__file__).parents[1]
 MATH = OURS / "math"  # the forwards of the project
+CERTIFICATES = OURS.with_name("certificates")  # of those that Coq accepted
 NOTATION = __name__.removesuffix(".language.errors")  # "derive", installed "gradform.derive"
 FACE = OURS.parent if "." in NOTATION else OURS.with_name("gradform")  # the package gradform
 INTERNAL = (OURS, OURS.with_name("codegen"), FACE)

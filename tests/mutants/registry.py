@@ -189,6 +189,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "derive.gradient.orders.kinks": ("test_kinks.py",),
     "derive.gradient.orders.third": ("test_third_order.py",),
     "derive.gradient.orders.second": ("test_orders.py", "test_second_order_shown.py"),
+    "derive.proof.proving.certified": ("test_certificate.py",),
     "derive.proof.proving.proved": ("test_proof.py", *REST),
     "derive.proof.proving.forward_in_parts": ("test_proof.py", *REST),
     "derive.proof.proving.written_out": ("test_proof.py", *REST),

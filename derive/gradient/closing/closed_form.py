@@ -107,6 +107,26 @@ class ClosedForm:
         return {statement.tensor.name: statement for statement in self.statements}
 
     @cached_property
+    def with_parts(self) -> tuple[tuple[Tensor, Expr], ...]:
+        """The statements, with the parts of the forward that they read and nobody named."""
+        d = self.definition
+        known = {t.name for t in (*d.inputs, *(t for t, _ in d.scalars))} | d.by_name.keys()
+        parts = {v.tensor.name: v for v in self.relations.values}
+        found: dict[str, tuple[Tensor, Expr]] = {}
+
+        def read(e: Expr) -> None:
+            for t in tensors_in(e):
+                if t.name in parts and t.name not in known | found.keys():
+                    part = parts[t.name]
+                    read(part.expression)
+                    found[t.name] = part.tensor, part.expression
+
+        for s in self.statements:
+            read(s.expression)
+            found[s.tensor.name] = s.tensor, s.expression
+        return tuple(found.values())
+
+    @cached_property
     def parts_shown(self) -> dict[Tensor, Tensor]:
         """Display names of values that nobody named. A gradient of one is called what it is
         computed as, ``gain_times_dy``, or ``d_x_over_rms``.

@@ -16,14 +16,16 @@ LONGER = "give a longer --limit, or name parts of long statements: each is prove
 @dataclass(frozen=True)
 class Proved:
     """A closed form that may be emitted, with the proof of each gradient and of each step of the
-    chain rule. ``cut_short`` says what a time limit left undone, empty without one. ``page`` shows
-    it in a notebook.
+    chain rule. ``cut_short`` says what a time limit left undone, empty without one. ``certificate``
+    is the file with which Coq accepted the closed form, empty if it has none. ``page`` shows it in
+    a notebook.
     """
 
     closed_form: ClosedForm
     gradients: tuple[ProvedGradient, ...]
     adjoints: tuple[ProvedGradient, ...]
     cut_short: str = ""
+    certificate: str = ""
     page: Callable[[Proved], str] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -45,11 +47,12 @@ class Proved:
 
     @property
     def summary(self) -> str:
-        """The proof in words: which sizes, by which route."""
+        """The proof in words: which sizes, by which route, and by whom."""
         only = ", ".join(str(g.tensor) for g in self.adjoints if not g.every_size)
         steps = "every step of the chain rule as well"
         steps += f", but {only} only at those sizes" if only and self.every_size else ""
-        return f"{in_words(self.gradients)}; {steps}{_from_place_to_place(self.definition)}"
+        coq = f". Certified by Coq: {self.certificate}" if self.certificate else ""
+        return f"{in_words(self.gradients)}; {steps}{_from_place_to_place(self.definition)}{coq}"
 
 
 def _from_place_to_place(definition: Definition) -> str:
