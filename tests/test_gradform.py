@@ -57,7 +57,7 @@ def test_its_import_is_light_and_a_star_brings_no_torch(tmp_path):
         "print(heavy & {*sys.modules}); from gradform import *; print('torch' in sys.modules, Sum)"
     )
     found = said(program, tmp_path, run=subprocess.run)
-    assert found == "set()\nFalse <class 'derive.language.nodes.Sum'>\n"
+    assert found == "set()\nFalse <class 'derive.language.sums.Sum'>\n"
 
 
 def test_it_is_a_command(tmp_path):

@@ -104,7 +104,7 @@ _CLASSES = re.compile(r"^class \w+\(Forward\)", re.M)
 
 def _imports_gradform(text: str) -> str:
     """The text of a file of the gallery, with the imports of a user's file."""
-    text = re.sub(r"^from derive import", "from gradform import", text, flags=re.M)
+    text = re.sub(r"^from derive (?=import)", "from gradform ", text, flags=re.M)
     return re.sub(r"^from derive\.", "from gradform.derive.", text, flags=re.M)
 
 
