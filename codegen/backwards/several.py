@@ -100,7 +100,7 @@ class SeveralVerdicts(OfFunction):
 
     @property
     def _said(self) -> list[str]:
-        """What was and was not checked besides the values in ``cases``."""
+        """The cases that were checked and those that were not, besides the values in ``cases``."""
         said = [self._for_every] * bool(self.every and self.outcome in ACCEPTED)
         said += [f"checked with {', '.join(self.only)} only"] * bool(self.only)
         said += ["not every combination of these was checked"] * self.apart

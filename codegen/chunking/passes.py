@@ -388,7 +388,7 @@ def _scheduled(
 def _ready(
     ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode], made: set[str]
 ) -> list[ChunkNode]:
-    """What is independent and can be computed from what is ``made``, to which it is added."""
+    """The independent steps that can be computed from ``made``, to which they are added."""
     ready = []
     for node in ordered:
         if node.kind != INDEPENDENT or node.name in made:
@@ -400,7 +400,7 @@ def _ready(
 
 
 def _follows(names: set[str], nodes: Mapping[str, ChunkNode]) -> set[str]:
-    """What is independent and computed from the running maxima alone."""
+    """The names of independent steps that read the names alone."""
     found = {*names}
     for node in _each(nodes):
         if node.kind == INDEPENDENT and node.reads and node.reads <= found:

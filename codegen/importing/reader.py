@@ -263,7 +263,7 @@ class Reader:
         return UNNAMED
 
     def shared(self, tree: Tree) -> Tree:
-        """What is a statement already, by its name."""
+        """A value that is a statement already, by its name."""
         if tree in self.known:
             return self.known[tree]
         args = tuple(self.shared(a) if isinstance(a, Tree) else a for a in tree.args)
@@ -271,7 +271,7 @@ class Reader:
         return self.known.get(tree, tree)
 
     def written_as(self, tree: Tree) -> Tree:
-        """What a statement is, if it is called by its name."""
+        """The expression of a statement that is called by its name."""
         return next((s.tree for s in self.statements if self.known[s.tree] == tree), tree)
 
     def ignore(self, label: TreeValue, number: int | None) -> None:
@@ -349,7 +349,7 @@ class Reader:
 
     @property
     def inputs(self) -> list[Declared]:
-        """What is declared, as what it turned out to be."""
+        """The declarations, with the kinds that were found."""
         known = self.ignored
         return [replace(d, kind=self._kind(d), ignored=known.get(d.name)) for d in self.declared]
 

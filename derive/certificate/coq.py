@@ -75,7 +75,7 @@ def _library() -> tempfile.TemporaryDirectory:
 
 
 def _run(folder: str, name: str, text: str, limit: float) -> str | set[str]:
-    """What Coq finds wrong, or the axioms that it says the theorem rests on."""
+    """Coq's error, or the axioms that the theorem rests on."""
     (Path(folder) / name).write_text(text, encoding="utf-8")
     try:
         done = subprocess.run(
@@ -98,6 +98,6 @@ def _lemma_before(text: str, line: int) -> str:
 
 
 def _rests_on(axioms: set[str]) -> str:
-    """What is wrong with the axioms; empty if all are Coq's own."""
+    """An objection to the axioms; empty if all are Coq's own."""
     others = sorted(axioms - AXIOMS)
     return f"the theorem rests on {', '.join(others)}" if others else ""

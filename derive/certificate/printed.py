@@ -385,7 +385,7 @@ class Certificate:
         )
 
     def total(self, name: str) -> str:
-        """What the gradients of the inputs sum to along the curve."""
+        """The sum of the inputs' gradients times their derivatives along the curve."""
         return " + ".join(
             self.paired(self.at(name.format(t.name), t.home), t) for t in self.moving_inputs
         )

@@ -135,7 +135,7 @@ class Terms:
         return self._row(e).text(self, e)
 
     def needs(self, e: Expr) -> Iterator[Requirement]:
-        """What the derivative of ``e`` takes, and that of all parts of it that move."""
+        """The hypotheses of the derivative of ``e``, and of all its parts that move."""
         if self.moves(e):
             yield from self._row(e).needs(self, e)
 

@@ -1,4 +1,4 @@
-"""What ``certificate`` does: certificates written, checked by Coq and recorded; or compared.
+"""The command ``certificate``: certificates written, checked by Coq and recorded; or compared.
 
 A folder of certificates has their library ``Grad.v`` and a record: of each that Coq accepted its
 digests, lines and seconds; of every other forward that was asked for, why there is none.

@@ -23,7 +23,7 @@ Row = Callable[[Places], Any]  # the entry at further places
 
 
 class EntryReader(Protocol):
-    """What the entries of a node are made of."""
+    """The words in which a node says its entries."""
 
     def at(self, e: Expr, places: Places):
         """An entry of an operand."""

@@ -126,7 +126,7 @@ class TensorNode:
 
 @dataclass(frozen=True)
 class Numbered:
-    """What a page computes the numbers of a graph from: a small batch with ``entries`` along the
+    """The source of the numbers in a page's graph: a small batch with ``entries`` along the
     first axis.
     """
 

@@ -1,5 +1,5 @@
-"""What modules that compute in chunks print into themselves: this file is read, and no module
-imports it. A `Chunk` has those methods of a `Part` that the lines call.
+"""Code that modules in chunks contain: this file is read, and no module imports it. A
+`Chunk` has those methods of a `Part` that the lines call.
 """
 
 import torch

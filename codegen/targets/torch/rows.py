@@ -34,7 +34,7 @@ ALONE = Surroundings()  # lines that stand in no module
 
 
 class Prints(Protocol):
-    """What a row may ask of the printer."""
+    """The part of the printer that a row may use."""
 
     sizes: dict[str, str]  # the name of the length of each axis
     like: str  # a tensor whose dtype and device new tensors take

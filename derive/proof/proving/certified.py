@@ -24,7 +24,7 @@ ACCEPTED, WITHOUT = "accepted", "without"
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one certificate: ``kind`` is `ACCEPTED`, and ``words`` the digests of the
+    """The record of one certificate: ``kind`` is `ACCEPTED`, and ``words`` the digests of the
     text and of the mathematics, lines and seconds; or `WITHOUT`, and why.
     """
 
