@@ -18,7 +18,7 @@ Indices = Mapping[str, tuple[Element, ...]]
 
 
 class Entries(Protocol):
-    """The part of the flattening that a rule may use: other entries, and parts of flattened axes."""
+    """The part of the flattening that a rule may use: other entries, parts of flattened axes."""
 
     layouts: dict[str, Layout]
 
