@@ -134,7 +134,7 @@ def _in_parts(options: argparse.Namespace) -> int:
         _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
     found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
     texts = with_runtime({options.out / each.file: each.text for each in found})
-    return _ended(options, texts, found, table_of_ranks(found))
+    return _ended(options, texts, found, table_of_ranks(found, way))
 
 
 def _chains(options: argparse.Namespace) -> int:

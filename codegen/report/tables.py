@@ -7,8 +7,10 @@ from collections.abc import Container, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from codegen.chunking import CHUNK
 from codegen.driver.ranks import OfRanks
 from codegen.files.quality import Emitted, Quality
+from codegen.sharding import SHARD
 
 
 def table(results: Sequence[Emitted], reduced: Container[str] = ()) -> Table:
@@ -44,10 +46,16 @@ def _returned(quality: Quality, reduced: Container[str]) -> Iterator[str]:
         yield output + " before reduction" * (quality.name in reduced)
 
 
-def table_of_ranks(found: Sequence[OfRanks]) -> Table:
+TITLES = {
+    SHARD: ("module", "collectives, forward", "backward", "error vs. one process"),
+    CHUNK: ("module", "forward", "backward", "error vs. autograd"),
+}
+
+
+def table_of_ranks(found: Sequence[OfRanks], way: str) -> Table:
     """Collectives between the ranks, or passes over the chunks, and the error against the whole."""
     table = Table(show_lines=True)
-    for title in ("module", "collectives, forward", "backward", "error vs. one process"):
+    for title in TITLES[way]:
         table.add_column(title, overflow="fold")
     for each in found:
         table.add_row(

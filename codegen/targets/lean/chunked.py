@@ -59,12 +59,21 @@ class ChunkedPage(LeanPage):
 
     # -- the public function ---------------------------------------------------------------
 
-    def guarded(self, function: Function, label: str) -> bool:
-        """torch does not raise for an index that lies in no chunk."""
+    def _picking(self) -> list[str]:
+        """Labels that pick along the chunked axis; one that is in no chunk would pick nothing."""
         sizes = dict(self.program.sizes)
-        of_axis = [a for name, a in self.program.labels if name == label]
-        inside = any(sizes[a] == sizes[self.chunked.axis] for a in of_axis)
-        return not inside and super().guarded(function, label)
+        own = [n for n, axis in self.program.labels if sizes[axis] == sizes[self.chunked.axis]]
+        return [*dict.fromkeys(own)]
+
+    def guarded(self, function: Function, label: str) -> bool:
+        axes = {axis for name, axis in self.program.labels if name == label}
+        found = len(axes) == 1 and label in self._picking()
+        return found or super().guarded(function, label)
+
+    def _ranges_asked(self) -> list[str]:
+        size = self.printer(self.program.forward).sizes[self.chunked.axis]
+        own = [f"{name} = _runtime.looked_up({name}, {size})" for name in self._picking()]
+        return [*super()._ranges_asked(), *own]
 
     @property
     def _further(self) -> list[str]:

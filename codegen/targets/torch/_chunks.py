@@ -28,6 +28,14 @@ def chunks(size: int, entries: int, like, chunk: int | None):
         yield Chunk(start, min(chunk, size - start), size, like.device)
 
 
+def looked_up(index, size: int):
+    """The index itself, looked up among ``size`` places: torch refuses one that is not there, on
+    every device.
+    """
+    places = torch.arange(size, device=index.device)
+    return places.gather(0, index.reshape(-1)).view(index.shape)
+
+
 def formats(*tensors) -> tuple:
     """The dtype of the results, that of sums, and that of matrix products: of 16 bits where all
     tensors are, or where autocast says so.
