@@ -17,10 +17,10 @@ from sympy import Basic, Eq, Expr
 from derive.gradient.chain.chain import Adjoint, Chain, adjoint_of
 from derive.gradient.chain.ties import ties_backward, ties_forward
 from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement
+from derive.language.errors import MATH
 from derive.language.formulas.words import Words, joined
 from derive.language.notation.definition import Definition
 from derive.language.notation.layout import layouts_of, shape
-from derive.language.errors import MATH
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.proof.proving.proved import Proved
 from derive.show.derivations import derivations_of, findings_in
