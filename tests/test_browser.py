@@ -1,11 +1,14 @@
 """The pages in a real browser."""
 
+import subprocess
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from chromium import AXE, BROWSER, WIDTHS, Tab, started
 
 from derive.commands.site import pages_of
+from derive.language.errors import MATH
 from derive.show.handbook import handbook
 from derive.show.html import PageLinks, fragment
 
@@ -26,7 +29,8 @@ def pages(tmp_path_factory, shown, lessons):
     """The addresses of the pages, by name."""
     folder = tmp_path_factory.mktemp("pages")
     documents = {f"{name}.html": shown(name) for name in FORWARDS}
-    texts = pages_of({"All": documents}, "Gradients", "A page for every forward.")
+    about = "A page for every forward."
+    texts = pages_of({"All": documents}, "Gradients", about, playground="play/index.html")
     texts |= {f"docs/{file}": text for file, text in handbook(DOCS, PageLinks()).items()}
     (folder / "docs").mkdir()
     written = lessons.as_pages(folder / "lessons")
@@ -56,6 +60,7 @@ NAMES = (
         for name in ("index", "clamped_loss", "saturated_tanh", "row_maximum", "softmax_twice")
     ),
 )
+TEACHING_WIDTHS = (1280, 500)
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 FLAT_FORMULAS = """
     [...document.querySelectorAll('math')]
@@ -96,12 +101,132 @@ CUT = """
 LINES = "[...document.querySelectorAll('math.wraps')].map(m => m.getClientRects().length)"
 
 
-@pytest.mark.parametrize("width", (1280, 500))
+@pytest.mark.parametrize("width", TEACHING_WIDTHS)
 def test_a_long_formula_wraps(browser, pages, width):
     tab = Tab(browser, pages["Attention"], width)
     tab.value(OPEN_ALL)
     assert tab.value(CUT) == []
     assert max(tab.value(LINES), default=1) > 1 or width > 500
+
+
+CHAIN = "document.querySelector('#the-chain .steps')"
+LEFT = f"[...{CHAIN}.querySelectorAll('.line .left')].filter(l => l.offsetParent).length"
+NEXT = f"{CHAIN}.nextElementSibling"
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+
+
+def pressed(tab: Tab, key: str) -> None:
+    code, text = {"Tab": (9, {}), "Enter": (13, {"text": "\r"})}[key]
+    for kind in ("keyDown", "keyUp"):
+        tab.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+
+
+@pytest.mark.parametrize("width", TEACHING_WIDTHS)
+def test_steps_are_shown_one_at_a_time(browser, pages, width):
+    """By keys alone; on paper all of them are there."""
+    tab = Tab(browser, pages["batch_norm"], width)
+    whole = tab.value(LEFT)
+    assert whole > 5 and not tab.value(f"{NEXT}.offsetParent")
+    tab.value("document.querySelector('[data-mode=step]').focus()")
+    pressed(tab, "Enter")
+    assert tab.value(LEFT) == 0 and tab.value(FITS)
+    tab.value(f"{NEXT}.querySelector('button').focus()")
+    for count in (1, 2):
+        pressed(tab, "Enter")
+        assert tab.value(LEFT) == count
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    assert tab.value(LEFT) == whole and not tab.value(f"{NEXT}.offsetParent")
+    tab.call("Emulation.setEmulatedMedia", media="screen")
+    tab.value(f"{NEXT}.querySelector('button').focus()")
+    for _ in range(whole - 2):
+        pressed(tab, "Enter")
+    assert tab.value(LEFT) == whole and not tab.value(f"{NEXT}.offsetParent")
+    assert tab.value("document.activeElement.className") == "right"
+    assert tab.complaints() == []
+
+
+def test_without_a_script_everything_is_visible(browser, pages, tmp_path):
+    file = tmp_path / "page.html"
+    text = Path(unquote(urlsplit(pages["batch_norm"]).path)).read_text(encoding="utf-8")
+    file.write_text(text.replace("<script>", "<script type='text/plain'>"), encoding="utf-8")
+    tab = Tab(browser, file.as_uri(), 500)
+    assert tab.value(LEFT) == tab.value(f"{CHAIN}.querySelectorAll('.line').length")
+    assert not tab.value("document.querySelector('.teach').offsetParent")
+
+
+ASKED = "document.querySelector('#the-chain .asked')"
+# Of the link, which follows what is typed.
+STATE = """
+    async () => {
+        for (let state, round = 0; ; round++) {
+            const [, packed] = document.querySelector('#the-chain .own a').href.split('#');
+            const letters = atob((packed ?? '').replaceAll('-', '+').replaceAll('_', '/'));
+            const bytes = Uint8Array.from(letters, l => l.charCodeAt(0));
+            const inflate = new DecompressionStream('deflate-raw');
+            const stream = new Blob([bytes]).stream().pipeThrough(inflate);
+            if (packed) state = JSON.parse(await new Response(stream).text());
+            if (state?.backward.endsWith('"') || round > 100) return state;
+            await new Promise(done => setTimeout(done, 20));
+        }
+    }
+"""
+
+
+@pytest.mark.parametrize("width", TEACHING_WIDTHS)
+def test_the_next_line_is_asked_for(browser, pages, width):
+    """The right side is hidden; the command that judges the reader's own line stands there, and
+    the playground is opened with the forward and that line.
+    """
+    tab = Tab(browser, pages["batch_norm"], width)
+    tab.click("[data-mode=ask]")
+    assert tab.value(f"{ASKED}.querySelector('.left').textContent") == "dxhat"
+    assert not tab.value(f"{ASKED}.querySelector('.right math').getClientRects().length")
+    tab.value("document.querySelector('#the-chain .own input').focus()")
+    tab.call("Input.insertText", text='gain*dy + "$x"')
+    command = tab.value("document.querySelector('#the-chain .command').textContent")
+    in_shell = command.replace("gradform", "printf '%s;'", 1)
+    words = subprocess.run(["sh", "-c", in_shell], capture_output=True, text=True, check=True)
+    assert words.stdout == 'check;batch_norm;gain*dy + "$x";--of;xhat;'
+    asked = tab.call(
+        "Runtime.evaluate", expression=f"({STATE})()", awaitPromise=True, returnByValue=True
+    )
+    state = asked["result"]["value"]
+    assert (state["tab"], state["name"], state["backward"]) == (
+        "check",
+        "BatchNorm",
+        'dxhat = gain*dy + "$x"',
+    )
+    assert state["text"] == (MATH / "batch_norm.py").read_text("utf-8")
+    assert tab.value(FITS)
+    tab.click("#the-chain .next > button")
+    assert tab.value(f"{ASKED}.querySelector('.left').textContent") == "dinv_std"
+    assert tab.value(LEFT) == 2
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("width", TEACHING_WIDTHS)
+def test_a_box_of_the_graph_shows_its_numbers(browser, pages, width):
+    tab = Tab(browser, pages["batch_norm"], width)
+    shown = "[...document.querySelectorAll('.readout mtd')].map(e => e.textContent)"
+    assert tab.value(shown) == []
+    nodes = "[...document.querySelectorAll('.node')]"
+    tab.value(f"{nodes}.find(n => n.textContent.includes('mean')).focus()")
+    numbers = tab.value(shown)
+    assert len(numbers) == 4  # of mean (1, C) and of its gradient
+    tab.click(".node.input rect")
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", **middle_of(tab, ".node.input rect"))
+    assert len(tab.value(shown)) == 12  # of x (N, C)
+    tab.click("details.numbers summary")
+    assert tab.value("document.querySelector('details.numbers').open")
+    assert tab.value("document.querySelectorAll('.numbers .number').length") == tab.value(
+        f"{nodes}.length"
+    )
+    assert tab.value(FITS) and tab.value(OUTSIDE) == []
+
+
+def middle_of(tab: Tab, selector: str) -> dict[str, float]:
+    box = tab.value(f"document.querySelector({selector!r}).getBoundingClientRect().toJSON()")
+    return {"x": box["left"] + box["width"] / 2, "y": box["top"] + box["height"] / 2}
 
 
 LOADED = "[...document.fonts].filter(f => f.status == 'loaded').map(f => f.family).sort()"
@@ -209,10 +334,5 @@ def test_an_accessibility_checker_finds_no_fault(browser, pages, name, width, da
 def test_the_first_key_skips_to_the_content(browser, pages):
     tab = Tab(browser, pages["tanh"], 400)
     for key in ("Tab", "Enter"):
-        code = {"Tab": 9, "Enter": 13}[key]
-        text = {"text": "\r"} if key == "Enter" else {}
-        for kind in ("keyDown", "keyUp"):
-            tab.call(
-                "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text
-            )
+        pressed(tab, key)
     assert tab.value("document.activeElement.id") == "content"

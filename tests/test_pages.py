@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import forwards
 import pytest
+import torch
 from sampling import sampled
 from sympy import Abs, And, Function, Ne, Or, Piecewise, Rational, cbrt, exp, log, sin, sqrt
 
@@ -22,6 +23,7 @@ from derive.show.document import (
     Equations,
     Foldable,
     Matrix,
+    Numbered,
     Prose,
     Section,
     TensorGraph,
@@ -30,6 +32,7 @@ from derive.show.document import (
 from derive.show.graph import drawing
 from derive.show.html import PageLinks, fragment, page
 from derive.show.index import index
+from derive.show.numbers import numbers_of
 from derive.show.sections import STABLE
 
 N, C, K = Axis("N"), Axis("C"), Axis("K")
@@ -260,6 +263,44 @@ def test_gradients_flow_only_where_they_pass():
     start = [float(n) for n in re.findall(r"[\d.]+", drawn.backward[0])[:2]]
     below = next(box for box in drawn.boxes if box.name == "c")
     assert start[1] == below.top  # a gradient starts at what was computed
+
+
+def test_a_box_is_named_as_in_formulas():
+    boxes = drawing(graph_of("tau", "dq_gain", "inv_std")).boxes
+    assert [box.sign for box in boxes] == [("\u03c4", ""), ("dq", "gain"), ("inv_std", "")]
+
+
+def graph_of(*names: str) -> TensorGraph:
+    return TensorGraph(tuple(TensorNode(n, "input", "()") for n in names), (), frozenset())
+
+
+def test_the_numbers_of_a_graph_are_those_of_torch(shown):
+    (graph,) = blocks(shown("batch_norm"), TensorGraph)
+    numbers, batch = numbers_of(graph.numbered)
+    assert str(batch).startswith("Random data for N = 3, C = 2,")
+    assert len(numbers["eps"]) == 1  # no gradient flows to a number
+    assert numbers.keys() == {node.name for node in graph.nodes}
+    known = {
+        name: [torch.tensor([[float(e) for e in row] for row in own.rows]) for own in found]
+        for name, found in numbers.items()
+    }
+    given = {name: known[name][0].requires_grad_() for name in ("x", "gain", "bias")}
+    x, gain, bias = given.values()
+    y = gain * (x - x.mean(0)) / (x.var(0) + known["eps"][0]).sqrt() + bias
+    y.backward(known["y"][1])
+    torch.testing.assert_close(y, known["y"][0], rtol=0, atol=0.01)
+    for name, t in given.items():
+        torch.testing.assert_close(t.grad, known[name][1], rtol=0, atol=0.01)
+
+
+def test_numbers_are_easy_to_read(proved):
+    """1 arrives at a loss, nothing is left of rounding, and a size that is refused has none."""
+    chains = {name: found.closed_form.chain for name, found in proved.items()}
+    numbers, batch = numbers_of(Numbered(chains["softmax_nll"], 3))
+    assert "labels are counted from 1" in str(batch)
+    assert numbers["loss"][1].rows == ((1,),)
+    assert min(abs(e) for row in numbers["logit_maxes"][1].rows for e in row) == 0
+    assert numbers_of(Numbered(chains["batch_norm"], 1)) == ({}, "")
 
 
 def test_names_of_parts_are_told_before_they_are_used(shown):

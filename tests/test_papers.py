@@ -8,18 +8,18 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from forwards import OWN, write
 from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
 
-import derive
+from derive.language.errors import MATH
 from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
 from derive.language.formulas.latex import latex_formula
 from derive.language.formulas.latex_lines import formula_lines, width
 from derive.language.formulas.latex_names import latex_name, latex_text
 from derive.language.nodes import ArrayNode, Flatten, Max, OneHot, Sum
+from derive.language.notation.library import forwards_from
 from derive.language.symbols import Axis, Tensor
 from derive.running.writing import MARK
 from derive.show.document import (
@@ -42,13 +42,14 @@ LABELS = Tensor("labels", (N,), role="label")
 
 HOSTILE = r"$x$ 5% #1 ~ ^ & {a} \input{/etc/passwd} `code` a|b <script>alert(1)</script> *b* _i_"
 
-BUILT_IN = sorted(path.stem for path in (Path(derive.__file__).parent / "math").glob("[a-z]*.py"))
+BUILT_IN = sorted(path.stem for path in MATH.glob("[a-z]*.py"))
 EVERY = [*BUILT_IN, *OWN]
 
 
-def definition_of(name, folder):
-    source = name if name in BUILT_IN else write(folder, name)
-    return derive.forward_from(source).definition
+def statements_of(name, folder):
+    """The statements of all forwards of a file of the gallery's, or of a forward of the tests'."""
+    source = MATH / f"{name}.py" if name in BUILT_IN else write(folder, name)
+    return [s for forward in forwards_from(source) for s in forward.definition.statements]
 
 
 def balanced(tex: str) -> bool:
@@ -165,7 +166,7 @@ def test_a_node_without_a_line_of_its_own_is_named():
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_expression_is_balanced_however_it_is_broken(name, tmp_path):
-    for statement in definition_of(name, tmp_path).statements:
+    for statement in statements_of(name, tmp_path):
         for e in preorder_traversal(statement.expression):
             assert not isinstance(e, Expr) or balanced(latex_formula(e))
         for room in (8, 20, 60):

@@ -22,14 +22,8 @@ DERIVE = (
     *("language.notation.slope", "language.notation.definition", "gradient.chain"),
     *("language.notation", "gradient.values", "gradient.closing", "proof.proving"),
     *("gradient.found", "certificate", "claims.reading", "claims.checking.words"),
-    *(
-        "claims.checking.numbers",
-        "show",
-        "claims.checking.explaining",
-        "claims.checking",
-        "derivation",
-    ),
-    *("gradient.orders", "commands"),
+    *("claims.checking.numbers", "show", "claims.checking.explaining", "claims.checking"),
+    *("derivation", "gradient.orders", "commands"),
 )
 # A program is made, printed, run beside autograd and written; then what is asked of it.
 CODEGEN = (

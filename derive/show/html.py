@@ -137,7 +137,7 @@ def style() -> str:
     return TEMPLATES.get_template("style.css.jinja").render()
 
 
-def _article(document: Document, contents: bool = False, teach: Markup = Markup("")) -> Markup:
+def _article(document: Document, contents: bool = False, teach: str = "") -> Markup:
     keys = keys_of(s.title for s in document.sections)
     blocks = ([_block(b) for b in s.blocks] for s in document.sections)
     sections = [(s.title, k, b) for s, k, b in zip(document.sections, keys, blocks, strict=True)]
