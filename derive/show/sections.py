@@ -92,7 +92,8 @@ def document_of(
     sections = tuple(map(shown.section, explained(sections, form)))
     headline = next(iter(equations_of(s for s in form.statements if s.of in asked).lines), None)
     headline = headline and shown.equation(headline)
-    return Document(definition.name, _paragraphs(definition.doc), sections, overview, headline)
+    about = _paragraphs(definition.doc)
+    return Document(definition.name, about, sections, overview, headline, proved.certificate)
 
 
 def _as_shown(form: ClosedForm) -> Renaming:
