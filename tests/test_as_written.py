@@ -14,11 +14,10 @@ from sampling import sampled
 import codegen.as_written.comparing as comparing
 from codegen.as_written import difference_from_body
 from codegen.driver.lean import generate
-from derive import NotationError, UnprovedError, forward_from
+from derive import Broadcast, NotationError, UnprovedError, forward_from
 from derive.language.nodes import OneHot
 from derive.language.notation.class_body import ClassBody
 from derive.language.notation.library import list_forwards
-from derive.language.source import written
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:derive.language.errors.NotationWarning")
 
@@ -157,7 +156,7 @@ def test_a_forward_that_is_taken_for_another_one_is_refused(tmp_path, monkeypatc
 
     def with_an_axis(self, name, value, line):
         value = lost(self, name, value, line)
-        return value if name != "y" else written.Broadcast(value, self.tensors["x"].axes[1])
+        return value if name != "y" else Broadcast(value, self.tensors["x"].axes[1])
 
     monkeypatch.setattr(ClassBody, "_as_written", with_an_axis)
     with pytest.raises(UnprovedError, match=r"y lies along \(T\) as it is written, and along"):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from codegen.files.dependencies import machinery_files
 from derive.certificate import LIBRARY, PARTIAL, Certificate, checked, installed
 from derive.commands.certifying import certificate_of, form_of, library
 from derive.derivation import derive
@@ -85,6 +86,7 @@ def test_a_record_of_something_else_says_nothing(tmp_path, file):
 
 
 def test_what_is_shown_of_a_proof_says_it():
+    assert {CERTIFICATES / "record.txt", CERTIFICATES / "linear.v"} <= {*machinery_files()}
     assert derive("linear").summary.endswith(". Certified by Coq: certificates/linear.v")
 
 

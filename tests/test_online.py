@@ -120,7 +120,7 @@ class Followed:
             return self.arrays[e.name][tuple(args)] if own is None else own
         if e.kind == "compare":
             return RELATIONS[e.name](*args)
-        return (getattr(torch, e.name) if e.kind == "call" else OPERATIONS[e.kind])(*args)
+        return (getattr(torch, e.name.lower()) if e.kind == "call" else OPERATIONS[e.kind])(*args)
 
 
 def of_gallery(name: str, **arrays: torch.Tensor) -> Followed:

@@ -143,7 +143,7 @@ def test_a_question_that_was_not_understood_is_said_as_by_one_process(tmp_path, 
     said = error[error.index("error: ") :]  # after the lines that say how far it is
     assert result.returncode == 2
     assert said.count("error: ") == 1 and "the torch target has no function for erfinv" in said
-    assert "add its line" in error and "Traceback" not in error
+    assert "add its row" in error and "Traceback" not in error
     assert not (tmp_path / "out").exists()
 
 

@@ -133,7 +133,7 @@ def test_what_is_not_clear_is_asked_for_and_the_answer_is_followed():
 
 def test_an_option_without_a_default_is_asked_for():
     text = PRODUCTS["an option"].replace('mode="plain"', "mode")
-    with pytest.raises(NotUnderstood, match="which mode is meant") as error:
+    with pytest.raises(NotUnderstood, match="the value of mode is not known") as error:
         check(Product, text)
     assert 'mode = "plain"' in str(error.value)
     told = text.replace("    if mode", '    mode = "plain"\n    if mode', 1)

@@ -25,14 +25,17 @@ def test_a_site_has_a_page_for_every_forward_and_an_index(tmp_path):
 
     files = write_site(tmp_path / "site", small, progress)
     assert sorted(seen) == ["Embedding", "Tanh"]
-    assert {f.name for f in files} == {"index.html", "tanh.html", "embedding.html"}
-    assert {f.name for f in (tmp_path / "site").iterdir()} == {f.name for f in files}
+    pages = {"index.html", "tanh.html", "embedding.html"}
+    assert {f.name for f in files} == {*pages, "Grad.v", "tanh.v", "embedding.v"}
+    assert {f.name for f in (tmp_path / "site").iterdir()} == {*pages, "certificates"}
     root = parsed(files[0].read_text())
     links = [e.get("href") for e in root.iter("a")]
     assert sorted(links) == ["#content", "embedding.html", "tanh.html"]
     assert [e.text for e in root.iter("h2")] == ["Activations", "Layers"]
     assert len(list(root.iter("math"))) >= 2
-    assert 'href="index.html"' in (tmp_path / "site" / "tanh.html").read_text()
+    (page,) = (f.read_text() for f in files if f.name == "tanh.html")
+    assert 'href="index.html"' in page and 'href="certificates/tanh.v"' in page
+    assert (tmp_path / "site" / "certificates" / "tanh.v").is_file()
 
 
 def test_every_forward_has_a_kind_and_every_kind_its_files():

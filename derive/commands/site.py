@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derive.derivation import derive
-from derive.language.errors import MATH, QuestionError
+from derive.language.errors import CERTIFICATES, MATH, QuestionError
 from derive.language.notation.forward import Forward
 from derive.language.notation.library import files_read
+from derive.proof.proving.certified import LIBRARY
 from derive.running.writing import refuse, write_all
 from derive.show.document import Document
 from derive.show.handbook import handbook
@@ -86,7 +87,7 @@ def write_site(
     for file, forward in chosen.items():
         groups[_kind(forward)][file] = documents[forward.definition.snake]
     pages = pages_of(groups, TITLE, ABOUT, beside.links(), beside.playground)
-    texts = {folder / file: text for file, text in (pages | prose).items()}
+    texts = {folder / file: text for file, text in (pages | prose | _proofs(documents)).items()}
     write_all(texts, REMEDY, files_read(), force)
     return list(texts)
 
@@ -101,11 +102,25 @@ def pages_of(
     """The text of every page by the name of its file, the index first; ``groups`` has the documents
     of a kind, and those that are empty are left out. Pages ask the playground at this address.
     """
-    around = PageLinks(((INDEX, title), *links), playground)
+    around = ((INDEX, title), *links)
     groups = {kind: documents for kind, documents in groups.items() if documents}
     together = {f: document for documents in groups.values() for f, document in documents.items()}
-    pages = {file: page(document, around) for file, document in together.items()}
+    pages = {
+        file: page(document, PageLinks((*around, *_links_of(document)), playground))
+        for file, document in together.items()
+    }
     return {INDEX: index(groups, title, about, PageLinks(links))} | pages
+
+
+def _links_of(document: Document) -> tuple[tuple[str, str], ...]:
+    return ((document.certificate, "Certificate"),) if document.certificate else ()
+
+
+def _proofs(documents: Mapping[str, Document]) -> dict[str, str]:
+    """The certificates of the pages, and the library that Coq reads with them."""
+    files = {d.certificate for d in documents.values() if d.certificate}
+    files |= {str(Path(file).with_name(LIBRARY)) for file in files}
+    return {file: (CERTIFICATES.parent / file).read_text("utf-8") for file in sorted(files)}
 
 
 def _around(links: tuple[tuple[str, str], ...], up: str) -> PageLinks:

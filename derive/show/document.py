@@ -181,7 +181,7 @@ class Document:
     """``name`` is the forward's, ``summary`` the paragraphs of its docstring.
 
     Of an ``overview`` a terminal, where nothing can be opened, shows no steps. ``headline`` is the
-    formula that an index has beside the name.
+    formula that an index has beside the name. ``certificate`` is the file that Coq accepted.
     """
 
     name: str
@@ -190,3 +190,4 @@ class Document:
     overview: bool = False
     headline: Equation | None = None
     checkable: Checkable | None = None
+    certificate: str = ""

@@ -97,7 +97,8 @@ def document_of(
     headline = next(iter(equations_of(s for s in form.statements if s.of in asked).lines), None)
     headline = headline and shown.equation(headline)
     summary, checkable = _paragraphs(definition.doc), _checkable(definition)
-    return Document(definition.name, summary, sections, overview, headline, checkable)
+    shared = (sections, overview, headline, checkable, proved.certificate)
+    return Document(definition.name, summary, *shared)
 
 
 def _checkable(definition: Definition) -> Checkable | None:
