@@ -124,17 +124,20 @@ def _requests(connection: socket.socket) -> dict:
                 raise SystemExit
             pid = os.fork()
             if not pid:
+                request = json.loads(data)
+                if request["session"]:  # before its number is told
+                    os.setsid()
+                os.write(handles[3], f"{os.getpid():16}".encode())
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for i, handle in enumerate(handles):
                     os.dup2(handle, i) if i < 3 else None
                 for handle in {*handles, woken, wake, connection.detach(), *waiting.values()}:
                     os.close(handle)
-                return json.loads(data)
+                return request
             *streams, waiting[pid] = handles
             for handle in streams:
                 os.close(handle)
-            os.write(waiting[pid], f"{pid:16}".encode())
 
 
 def _tell_of_the_ended(waiting: dict[int, int]) -> None:
@@ -148,8 +151,6 @@ def _tell_of_the_ended(waiting: dict[int, int]) -> None:
 
 def _run(request: dict) -> None:
     """As ``python`` does with these arguments: ``-c``, ``-m`` or a file, after ``-P``."""
-    if request["session"]:
-        os.setsid()
     sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)
     sys.stdout = sys.__stdout__ = os.fdopen(1, "w", closefd=False)
     errors = {"errors": "backslashreplace", "buffering": 1}
