@@ -327,13 +327,33 @@ def test_products_of_16_bits_stay_so_and_no_argument_is_converted(autocast):
         assert (1.5 * one.float() - other).norm() < 0.02 * other.norm()
 
 
-def test_a_flattened_output_has_the_size_of_its_parts(tmp_path):
-    text = """
+OWN = {
+    "a flattened output has the size of its parts": """
     C, K, M = Axis("C"), Axis("K"), Axis("M")
     x = Input(N, C, K)
     twice = 2 * x
     flat = Flatten(twice, C, K, into=M)
     e = exp(twice)
     y = Sum(e**2, C, K) * tanh(flat) * Sum(tanh(e), C, K)
-"""
-    assert made(forward_file(tmp_path, "Views", text), "N")[1].difference <= TOLERANCE
+""",
+    "what a view still reads is not written over": """
+    C, D, K, M = Axis("C"), Axis("D"), Axis("K"), Axis("M")
+    x = Input(N, D)
+    w = Input(D, C, K)
+    a = Sum(x * w, D)
+    flat = Flatten(a, C, K, into=M)
+    e = exp(a)
+    y = Sum(e**2, C, K) * tanh(flat) * Sum(tanh(e), C, K)
+""",
+    "a sum that reads another one of the same pass has its own": """
+    C = Axis("C")
+    x = Input(C, N)
+    s = Sum(x, N)
+    y = Sum(exp(x - Max(x, N)) * tanh(x * s), N)
+""",
+}
+
+
+@pytest.mark.parametrize("text", OWN.values(), ids=OWN)
+def test_forwards_of_ones_own(text, tmp_path):
+    assert made(forward_file(tmp_path, "Own", text), "N")[1].difference <= TOLERANCE
