@@ -26,7 +26,7 @@ class use(ExitStack):
                 raise ValueError(f"no kernels here: gradform NAME --target {target} writes them")
             targets = ", ".join(("torch", *there))
             raise ValueError(f"unknown target {target!r}: choose one of {targets}")
-        for own in sorted(there, key=target.__eq__):  # the others hand over to it
+        for own in sorted(there, key=target.__eq__):  # the others forward to it
             name = f"{__name__}.{FOLDERS[own]}"
             if own == target or name in sys.modules:
                 self.enter_context(import_module(name).use(target if own == target else "torch"))

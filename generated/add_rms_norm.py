@@ -30,6 +30,7 @@ Backward where gain is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/add_rms_norm.v.
 
 - float32: y, dgain may be inaccurate for x, residual beyond 1e19.
 """
@@ -113,7 +114,7 @@ def add_rms_norm_backward(
 
 
 class AddRMSNorm(torch.autograd.Function):
-    """What autograd sees of add_rms_norm."""
+    """The autograd Function of add_rms_norm."""
 
     generate_vmap_rule = True
     forward = staticmethod(add_rms_norm_forward)
@@ -168,7 +169,7 @@ def add_rms_norm_plain_backward(dy: Tensor, dh: Tensor, inv_rms: Tensor, h: Tens
 
 
 class AddRMSNormPlain(torch.autograd.Function):
-    """What autograd sees of add_rms_norm where gain is omitted."""
+    """The autograd Function of add_rms_norm where gain is omitted."""
 
     generate_vmap_rule = True
     forward = staticmethod(add_rms_norm_plain_forward)
@@ -199,4 +200,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb74e4cb3db6
+# text sha256: a5c47eec0c345755372b696b77b1af6e8650b65dca9691734040669792e6d611

@@ -90,7 +90,7 @@ def alpha_compositing_backward(
 
 
 class AlphaCompositing(torch.autograd.Function):
-    """What autograd sees of alpha_compositing."""
+    """The autograd Function of alpha_compositing."""
 
     generate_vmap_rule = True
     forward = staticmethod(alpha_compositing_forward)
@@ -115,8 +115,8 @@ class AlphaCompositing(torch.autograd.Function):
 
 
 def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
-    one place behind, 0 at the last.
+    """The previous entry along a dimension, ``initial`` for the first; with ``reverse`` the next
+    entry, 0 for the last.
     """
     count = tensor.shape[along]
     if count == 0:
@@ -164,4 +164,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f91763d5e7538cd26b2bf6e4ec0f0413719cc8f0fe22d41a338e16e427f75b32
+# text sha256: 8bcfbfbe5403c4b88a1913adbf1a8c6504ec619e514e41c29f7cd4143d1d7a41

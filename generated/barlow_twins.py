@@ -141,7 +141,7 @@ def barlow_twins_backward(
 
 
 class BarlowTwins(torch.autograd.Function):
-    """What autograd sees of barlow_twins."""
+    """The autograd Function of barlow_twins."""
 
     generate_vmap_rule = True
     forward = staticmethod(barlow_twins_forward)
@@ -190,8 +190,8 @@ class BarlowTwins(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -213,4 +213,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4097f20d5a63c85eaff880ce20b3cf4214a7474a71c4e27161a7677b9929d3a7
+# text sha256: 5670db6d27c61fceaa646e1ff1eb2c7d6ede551870c8473e8b14cc661d99ff82

@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/batch_norm_biased.v.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e18.
 """
@@ -109,7 +109,7 @@ def batch_norm_biased_backward(
 
 
 class BatchNormBiased(torch.autograd.Function):
-    """What autograd sees of batch_norm_biased."""
+    """The autograd Function of batch_norm_biased."""
 
     generate_vmap_rule = True
     forward = staticmethod(batch_norm_biased_forward)
@@ -145,4 +145,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1d709565f301e0ffdbbd7e2f94e88b01806af18b366e34401e41d30629621b4c
+# text sha256: ef0325f9fed1c546bd96feeb0bd211bdd0530a21e55fd18d51be2ec7057bb917

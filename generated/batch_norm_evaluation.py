@@ -24,7 +24,7 @@ Backward where gain is omitted and bias is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/batch_norm_evaluation.v.
 
 - running_mean, running_var get no gradient.
 """
@@ -117,7 +117,7 @@ def batch_norm_evaluation_backward(
 
 
 class BatchNormEvaluation(torch.autograd.Function):
-    """What autograd sees of batch_norm_evaluation."""
+    """The autograd Function of batch_norm_evaluation."""
 
     generate_vmap_rule = True
     forward = staticmethod(batch_norm_evaluation_forward)
@@ -177,7 +177,7 @@ def batch_norm_evaluation_plain_backward(dy: Tensor, inv_std: Tensor) -> Tensor:
 
 
 class BatchNormEvaluationPlain(torch.autograd.Function):
-    """What autograd sees of batch_norm_evaluation where gain is omitted and bias is omitted."""
+    """The autograd Function of batch_norm_evaluation where gain is omitted and bias is omitted."""
 
     generate_vmap_rule = True
     forward = staticmethod(batch_norm_evaluation_plain_forward)
@@ -211,4 +211,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 871001b363f956749f1796aea17acc518b8b15593696b4034cf468fd74738baa
+# text sha256: d06bc1e1b01564171ecc3b17a836831974d611f876aa18ac638509e413024d41

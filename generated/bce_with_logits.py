@@ -155,7 +155,7 @@ def bce_with_logits_backward(
 
 
 class BCEWithLogits(torch.autograd.Function):
-    """What autograd sees of bce_with_logits."""
+    """The autograd Function of bce_with_logits."""
 
     generate_vmap_rule = True
     forward = staticmethod(bce_with_logits_forward)
@@ -210,7 +210,7 @@ def bce_with_logits_plain_backward(
 
 
 class BCEWithLogitsPlain(torch.autograd.Function):
-    """What autograd sees of bce_with_logits where weight is omitted and pos_weight is omitted."""
+    """The autograd Function of bce_with_logits where weight is omitted and pos_weight is omitted."""
 
     generate_vmap_rule = True
     forward = staticmethod(bce_with_logits_plain_forward)
@@ -235,7 +235,7 @@ class BCEWithLogitsPlain(torch.autograd.Function):
 
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
-    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    """``tensor`` broadcast to a shape. Raises ValueError if it does not fit."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
@@ -249,4 +249,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: fe26f7d4842f2ded28a4824bc3e0d5fcc4d2a690cb30c4996f2c6ec054dc800f
+# text sha256: 2da2a8755a8d17a8b46520a10f394f685b28498990cb6fed98a456b0523ae7db

@@ -128,7 +128,7 @@ def biased_attention_backward(
 
 
 class BiasedAttention(torch.autograd.Function):
-    """What autograd sees of biased_attention."""
+    """The autograd Function of biased_attention."""
 
     generate_vmap_rule = True
     forward = staticmethod(biased_attention_forward)
@@ -160,7 +160,7 @@ class BiasedAttention(torch.autograd.Function):
 
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
-    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    """``tensor`` broadcast to a shape. Raises ValueError if it does not fit."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
@@ -170,8 +170,8 @@ def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -194,4 +194,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e17fa2d278fdc4274a788bcb988f495795507abb308ec12f508dc5a659ef590f
+# text sha256: d917aeff8c64d33cb8b60e8df2f59d5ded55e672fb9a5f8644b0cf2e7ad0b14f

@@ -22,7 +22,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well.
+chain rule as well. Certified by Coq: certificates/bilinear.v.
 """
 
 import functools
@@ -95,7 +95,7 @@ def bilinear_backward(
 
 
 class Bilinear(torch.autograd.Function):
-    """What autograd sees of bilinear."""
+    """The autograd Function of bilinear."""
 
     generate_vmap_rule = True
     forward = staticmethod(bilinear_forward)
@@ -124,8 +124,8 @@ class Bilinear(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -142,4 +142,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: dad4eb162889cf86cf24c5b79332481dcf6974fb065bae7303a52b18034603e2
+# text sha256: 04b0b9ae1e2722dc9f3c7e1537a33ffdf4b165706c7bea164c46eb4aed7a9a82

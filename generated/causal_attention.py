@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/causal_attention.v.
 
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 """
@@ -112,7 +112,7 @@ def causal_attention_backward(
 
 
 class CausalAttention(torch.autograd.Function):
-    """What autograd sees of causal_attention."""
+    """The autograd Function of causal_attention."""
 
     generate_vmap_rule = True
     forward = staticmethod(causal_attention_forward)
@@ -144,8 +144,8 @@ class CausalAttention(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -168,4 +168,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d39e07cdb1047e3389e68ffe79a29b89b6fe8d1b16a82a395475e3425e91c77a
+# text sha256: 23fa8eb430e1f44656e65e7324c379902721d27b7fb89ec3c33c22ce2da07a49

@@ -169,7 +169,7 @@ def clip_backward(
 
 
 class CLIP(torch.autograd.Function):
-    """What autograd sees of clip."""
+    """The autograd Function of clip."""
 
     generate_vmap_rule = True
     forward = staticmethod(clip_forward)
@@ -223,14 +223,14 @@ class CLIP(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:
-    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    """torch.sqrt; while autograd records, 1 in place of 0, whose gradient is unused."""
     if not torch.is_grad_enabled():
         return torch.sqrt(square)
     return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
@@ -254,4 +254,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 840086869abb13892a83dbd39cc655b4d47ac4cc699b097ffe2c8c4c66edfd24
+# text sha256: b2f0598fe7774f5b75e69c857cbb54c257d63d6d1bc8efd68b5b1072dcaa148d

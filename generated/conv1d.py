@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxTxDxK =
 2x3x4x2x3, 3x4x3x3x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/conv1d.v.
 """
 
 import functools
@@ -86,7 +86,7 @@ def conv1d_backward(
 
 
 class Conv1d(torch.autograd.Function):
-    """What autograd sees of conv1d."""
+    """The autograd Function of conv1d."""
 
     generate_vmap_rule = True
     forward = staticmethod(conv1d_forward)
@@ -112,8 +112,8 @@ class Conv1d(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -123,4 +123,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a20b7cbab6de23d9358be43efe6556d1de5c6d2133e0d231990904d3fc629f8d
+# text sha256: c77e55c1d45a44cd1e335ed539f077bbbcbc233d23ac22b5d9eff28bbbfb507b

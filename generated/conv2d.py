@@ -98,7 +98,7 @@ def conv2d_backward(
 
 
 class Conv2d(torch.autograd.Function):
-    """What autograd sees of conv2d."""
+    """The autograd Function of conv2d."""
 
     generate_vmap_rule = True
     forward = staticmethod(conv2d_forward)
@@ -124,8 +124,8 @@ class Conv2d(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -135,4 +135,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 080b5d3384e64016660b42e52b5e6f3a752814708931a616b1917d90c2a8721c
+# text sha256: 5474283c6c444671c2978be8854211d94791b223bab5aa266035b5780b976b98

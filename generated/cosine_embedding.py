@@ -144,7 +144,7 @@ def cosine_embedding_backward(
 
 
 class CosineEmbedding(torch.autograd.Function):
-    """What autograd sees of cosine_embedding."""
+    """The autograd Function of cosine_embedding."""
 
     generate_vmap_rule = True
     forward = staticmethod(cosine_embedding_forward)
@@ -187,4 +187,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2a51eb2c3179eb6dce7240bde5dd60ece95984aa3494493251aeceb56b19b987
+# text sha256: 1918f10f5e2cb91f8501464a25308f23f1e768a74cfbfe64f0642e30f341c002

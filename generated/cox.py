@@ -93,7 +93,7 @@ def cox_backward(dloss: Tensor, score: Tensor, event: Tensor, score_logcumsumexp
 
 
 class Cox(torch.autograd.Function):
-    """What autograd sees of cox."""
+    """The autograd Function of cox."""
 
     generate_vmap_rule = True
     forward = staticmethod(cox_forward)
@@ -122,8 +122,8 @@ class Cox(torch.autograd.Function):
 
 
 def _logcumsumexp(tensor: Tensor, along: int) -> Tensor:
-    """torch's own; where that is differentiated forward it loses what is far below the largest, so
-    there it is a recurrence of exponentials relative to the largest so far.
+    """torch.logcumsumexp; in forward mode torch's loses entries far below the maximum, so there it
+    is a recurrence relative to the running maximum.
     """
     if not _by_lines():
         return tensor.logcumsumexp(along)
@@ -166,8 +166,8 @@ def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = Fals
 
 
 def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
-    one place behind, 0 at the last.
+    """The previous entry along a dimension, ``initial`` for the first; with ``reverse`` the next
+    entry, 0 for the last.
     """
     count = tensor.shape[along]
     if count == 0:
@@ -183,4 +183,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 61201dbd7fa8be7eeeb094dcdb8609b4adc8e53ac12223222d3bfef0296b893a
+# text sha256: 64ff8215d0e2e42a2cd469e03dd71c67028d78175b47bbeef3e9b24ad007e668

@@ -165,7 +165,7 @@ def cross_entropy_backward(
 
 
 class CrossEntropy(torch.autograd.Function):
-    """What autograd sees of cross_entropy."""
+    """The autograd Function of cross_entropy."""
 
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_forward)
@@ -231,7 +231,7 @@ def cross_entropy_plain_backward(
 
 
 class CrossEntropyPlain(torch.autograd.Function):
-    """What autograd sees of cross_entropy where weight is omitted and label_smoothing is 0."""
+    """The autograd Function of cross_entropy where weight is omitted and label_smoothing is 0."""
 
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_plain_forward)
@@ -279,4 +279,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 439a103a9c63504c7d5e8e91fbdb867a0f51c79612e533fc1b23a42f4250a9b8
+# text sha256: 1f19e4045686ed65958ca298b10883b429a9c919857a344ae4880d79cbe29fd5

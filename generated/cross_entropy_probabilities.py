@@ -170,7 +170,7 @@ def cross_entropy_probabilities_backward(
 
 
 class CrossEntropyProbabilities(torch.autograd.Function):
-    """What autograd sees of cross_entropy_probabilities."""
+    """The autograd Function of cross_entropy_probabilities."""
 
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_probabilities_forward)
@@ -236,8 +236,8 @@ def cross_entropy_probabilities_plain_backward(
 
 
 class CrossEntropyProbabilitiesPlain(torch.autograd.Function):
-    """What autograd sees of cross_entropy_probabilities where weight is omitted and label_smoothing
-    is 0.
+    """The autograd Function of cross_entropy_probabilities where weight is omitted and
+    label_smoothing is 0.
     """
 
     generate_vmap_rule = True
@@ -288,4 +288,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e5edf60016bcfa2b889d27ade0b4fa84fcf13ff2d53a92d31d9b8dbb6d7173e2
+# text sha256: 347e29e5f59c5bf8da522e95291dd9c798facac80aea8e08a9231047477d263c

@@ -182,7 +182,7 @@ def cross_entropy_softcap_backward(
 
 
 class CrossEntropySoftcap(torch.autograd.Function):
-    """What autograd sees of cross_entropy_softcap."""
+    """The autograd Function of cross_entropy_softcap."""
 
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_softcap_forward)
@@ -242,4 +242,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab
+# text sha256: 03ab8a726844ae0851cb656844a63b17b4474186f7d32ae93b2806052a3912c8

@@ -37,7 +37,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/cross_entropy_z_loss.v.
 
 - float32: loss may be infinite or NaN for logits beyond 1e18.
 - loss may be infinite or NaN where every entry of labels is ignored.
@@ -193,7 +193,7 @@ def cross_entropy_z_loss_backward(
 
 
 class CrossEntropyZLoss(torch.autograd.Function):
-    """What autograd sees of cross_entropy_z_loss."""
+    """The autograd Function of cross_entropy_z_loss."""
 
     generate_vmap_rule = True
     forward = staticmethod(cross_entropy_z_loss_forward)
@@ -260,4 +260,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d1a1b358eab03cdac09d3a525831fa9b71ac813d93ff3bcb12ea4146d53a0032
+# text sha256: faf92f343ee6c9b6cd0fda41b57f262c3eeb82feee92dc92c91f5bf9dc5d6190

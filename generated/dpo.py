@@ -117,7 +117,7 @@ def dpo_backward(
 
 
 class DPO(torch.autograd.Function):
-    """What autograd sees of dpo."""
+    """The autograd Function of dpo."""
 
     generate_vmap_rule = True
     forward = staticmethod(dpo_forward)
@@ -150,4 +150,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81
+# text sha256: a459ec9389c93baa0dd83cfe5acd33a9f9326bc558b4e10e308671b75402c741

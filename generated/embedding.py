@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/embedding.v.
 """
 
 import math
@@ -65,7 +65,7 @@ def embedding_backward(dy: Tensor, index: Tensor, V: int) -> Tensor:
 
 
 class Embedding(torch.autograd.Function):
-    """What autograd sees of embedding."""
+    """The autograd Function of embedding."""
 
     generate_vmap_rule = True
     forward = staticmethod(embedding_forward)
@@ -102,4 +102,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1e4a6fa8f55473601610f9ac33d24725ec648fdfa7c2946d094a5ad9a4faf428
+# text sha256: 97e6bde249f9d434b0c432adf28c7207f4cef4796b5bd27683c4229fe0870fe0

@@ -18,6 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/entropy.v.
 
 - uncertainty, dprobs may be infinite or NaN where all entries of probs are -1.
 """
@@ -81,7 +82,7 @@ def entropy_backward(duncertainty: Tensor, probs: Tensor) -> Tensor:
 
 
 class Entropy(torch.autograd.Function):
-    """What autograd sees of entropy."""
+    """The autograd Function of entropy."""
 
     generate_vmap_rule = True
     forward = staticmethod(entropy_forward)
@@ -110,4 +111,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c9dd71e169346883bc7b89925e5ce9202296ae27441b3810b275b265500b5660
+# text sha256: 0b02a9fd5887b50c2586a3e08908110cf026f71a8de2bb9989bf0b95027525d8

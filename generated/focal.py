@@ -156,7 +156,7 @@ def focal_backward(
 
 
 class Focal(torch.autograd.Function):
-    """What autograd sees of focal."""
+    """The autograd Function of focal."""
 
     generate_vmap_rule = True
     forward = staticmethod(focal_forward)
@@ -188,4 +188,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7c1777d55e06f81362e343ddc7b647158863e7c903a9a60f5c4d286f2987263b
+# text sha256: 148027ab8a28b04298233f761819dd32e014244a529d480bc7b85aaa91cdc157

@@ -24,6 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/focal_tversky.v.
 
 - share may be 0 or underflow: then dshare may be infinite or NaN.
 - target gets no gradient.
@@ -99,7 +100,7 @@ def focal_tversky_backward(
 
 
 class FocalTversky(torch.autograd.Function):
-    """What autograd sees of focal_tversky."""
+    """The autograd Function of focal_tversky."""
 
     generate_vmap_rule = True
     forward = staticmethod(focal_tversky_forward)
@@ -137,4 +138,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b
+# text sha256: 2d7b4d2afe4a29d03a25c67ac739ffdf34b39f4fe1cb831a4ff87c351e45ca4f

@@ -110,7 +110,7 @@ def gaussian_process_backward(
 
 
 class GaussianProcess(torch.autograd.Function):
-    """What autograd sees of gaussian_process."""
+    """The autograd Function of gaussian_process."""
 
     generate_vmap_rule = True
     forward = staticmethod(gaussian_process_forward)
@@ -150,7 +150,9 @@ def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tenso
 
 
 def _solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
-    """torch.linalg.solve; in forward mode by the factors, which torch takes for constants there."""
+    """torch.linalg.solve; in forward mode by the LU factors, which torch treats as
+    constants there.
+    """
     if not _by_lines():
         return torch.linalg.solve(matrix, right, left=left)
     factors, pivots = torch.linalg.lu_factor(matrix)
@@ -160,8 +162,8 @@ def _solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
 
 
 def _logdet(matrix: Tensor) -> Tensor:
-    """The logarithm of torch.linalg.slogdet; in forward mode by the factors, which torch takes for
-    constants there.
+    """The log-determinant, by torch.linalg.slogdet; in forward mode by the LU factors, which torch
+    treats as constants there.
     """
     if not _by_lines():
         return torch.linalg.slogdet(matrix).logabsdet
@@ -173,4 +175,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4938f88198e33cbb821b669576883b1afc2f7d215869eea4cffee84f30c67911
+# text sha256: 16694fff196cf4c14bac95238e4dabbae594b2161f022038795a5f9cc0280c6d

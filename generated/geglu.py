@@ -18,7 +18,8 @@ Backward:
     dx = dy*one_plus_erf_scaled_gate*gate/2
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums; every step of the chain rule as well.
+for every size by differentiating indexed sums; every step of the chain rule as well. Certified
+by Coq: certificates/geglu.v.
 
 - float32: dx, y may be infinite or NaN for gate beyond 1e38 or gate, x beyond 1e19.
 """
@@ -70,7 +71,7 @@ def geglu_backward(
 
 
 class GEGLU(torch.autograd.Function):
-    """What autograd sees of geglu."""
+    """The autograd Function of geglu."""
 
     generate_vmap_rule = True
     forward = staticmethod(geglu_forward)
@@ -99,4 +100,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f65f83ec97b664d8c7ce5818854134ecffe7ab03d463f432e51e394b15ceddb9
+# text sha256: 9fe42b5df2b1c0b255c74c7e7dd54d1bbe63079615494d99a0f243848a2a9f0f

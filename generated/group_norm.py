@@ -152,7 +152,7 @@ def group_norm_backward(
 
 
 class GroupNorm(torch.autograd.Function):
-    """What autograd sees of group_norm."""
+    """The autograd Function of group_norm."""
 
     generate_vmap_rule = True
     forward = staticmethod(group_norm_forward)
@@ -203,4 +203,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f89796f3ab2df045754edb9af242aa5e72aaa8370f660143ce610b3aac8a86b3
+# text sha256: a554633d74840cd88c3c389ebf845278ec0baccf6c9618dc5ff15a75a1f59834

@@ -49,7 +49,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/gru_cell.v.
 
 - float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
@@ -178,7 +178,7 @@ def gru_cell_backward(
 
 
 class GRUCell(torch.autograd.Function):
-    """What autograd sees of gru_cell."""
+    """The autograd Function of gru_cell."""
 
     generate_vmap_rule = True
     forward = staticmethod(gru_cell_forward)
@@ -214,8 +214,8 @@ class GRUCell(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -235,4 +235,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 92b4dcc4011f52a570454c325b4b7e46a827fa13fdce9b21ff6224c2efc80f6c
+# text sha256: ffc5c4bf6fb107d82f3d3e899c5e032972c3ef37ee863fd6425d573210f43a11

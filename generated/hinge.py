@@ -86,7 +86,7 @@ def hinge_backward(dloss: Tensor, x: Tensor, target: Tensor) -> Tensor:
 
 
 class Hinge(torch.autograd.Function):
-    """What autograd sees of hinge."""
+    """The autograd Function of hinge."""
 
     generate_vmap_rule = True
     forward = staticmethod(hinge_forward)
@@ -115,4 +115,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 42c8f6d998174389d142747d565dc8176e61e154214cb811c16f9c1121ae04e0
+# text sha256: 4285a950bd8638784368735b4e625f9e0b400875e26a4bb9162f5098186748d3

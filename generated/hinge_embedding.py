@@ -109,7 +109,7 @@ def hinge_embedding_backward(dloss: Tensor, x: Tensor, target: Tensor, margin: f
 
 
 class HingeEmbedding(torch.autograd.Function):
-    """What autograd sees of hinge_embedding."""
+    """The autograd Function of hinge_embedding."""
 
     generate_vmap_rule = True
     forward = staticmethod(hinge_embedding_forward)
@@ -139,4 +139,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6
+# text sha256: eca2fe6b86ed6a308255b23521c7d8f570758b312580e6bb1db3d1e803e7262b

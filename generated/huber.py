@@ -84,7 +84,7 @@ def huber_backward(
 
 
 class Huber(torch.autograd.Function):
-    """What autograd sees of huber."""
+    """The autograd Function of huber."""
 
     generate_vmap_rule = True
     forward = staticmethod(huber_forward)
@@ -115,4 +115,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6230ace9db453015d1df13cf06ff32b0fc4a3ad112d599c5550ac5b5d5295dc0
+# text sha256: ca85278b2448c634a403b1f8d5110267aba96f56ba6fc19067d3e5cee868aada

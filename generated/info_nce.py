@@ -38,6 +38,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/info_nce.v.
 
 - float32: loss, dqueries, dkeys may be inaccurate for queries, keys beyond 1e19.
 - loss is NaN if N is 0.
@@ -144,7 +145,7 @@ def info_nce_backward(
 
 
 class InfoNCE(torch.autograd.Function):
-    """What autograd sees of info_nce."""
+    """The autograd Function of info_nce."""
 
     generate_vmap_rule = True
     forward = staticmethod(info_nce_forward)
@@ -193,14 +194,14 @@ class InfoNCE(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:
-    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    """torch.sqrt; while autograd records, 1 in place of 0, whose gradient is unused."""
     if not torch.is_grad_enabled():
         return torch.sqrt(square)
     return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
@@ -224,4 +225,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2959d324405792935ed8effc4ddc1fbf6889edba8b533d9b475d2ba46a4c7753
+# text sha256: 3aadc6765ffbdcda62ee99828886dc01f660972a43979576dc168d48cc82bad8

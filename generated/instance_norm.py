@@ -26,7 +26,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/instance_norm.v.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -116,7 +116,7 @@ def instance_norm_backward(
 
 
 class InstanceNorm(torch.autograd.Function):
-    """What autograd sees of instance_norm."""
+    """The autograd Function of instance_norm."""
 
     generate_vmap_rule = True
     forward = staticmethod(instance_norm_forward)
@@ -152,4 +152,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d9f410b44e20831b5b8d8c1a214607c98be7466d95414513e72930ab442af8fb
+# text sha256: a7da2de281bf081e491eb9fb6d02de0dc1adee81b9e33ba1cc1619582f9f3fbd

@@ -144,7 +144,7 @@ def js_div_backward(
 
 
 class JSDiv(torch.autograd.Function):
-    """What autograd sees of js_div."""
+    """The autograd Function of js_div."""
 
     generate_vmap_rule = True
     forward = staticmethod(js_div_forward)
@@ -173,4 +173,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728
+# text sha256: d33c4041e82ac12fcdf61d7a1262784dc350dfef1123e59c8e9cf6f1d84f8d67

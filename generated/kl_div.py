@@ -120,7 +120,7 @@ def kl_div_backward(
 
 
 class KLDiv(torch.autograd.Function):
-    """What autograd sees of kl_div."""
+    """The autograd Function of kl_div."""
 
     generate_vmap_rule = True
     forward = staticmethod(kl_div_forward)
@@ -149,4 +149,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9fae0b7d18c7d74793503ba9a6a6eaafe405e3cd005f7a3da2065d056ba11a5b
+# text sha256: ca510e92fb926c1ab9500ba3274e3572ef3faf061cf9ada137da36b77f5bd7ce

@@ -93,7 +93,7 @@ def kl_div_log_target_backward(
 
 
 class KLDivLogTarget(torch.autograd.Function):
-    """What autograd sees of kl_div_log_target."""
+    """The autograd Function of kl_div_log_target."""
 
     generate_vmap_rule = True
     forward = staticmethod(kl_div_log_target_forward)
@@ -124,4 +124,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f0d9ee75714b925917e6090c4919feb8b8a9ccb1528353f7e23566b19b8c6499
+# text sha256: 55bd33ecf639a18353ea1d3e7267e67b424663c12c594d54c9adeea0b8475685

@@ -75,7 +75,7 @@ def l1_backward(dloss: Tensor, x: Tensor, target: Tensor, need_x: bool = True) -
 
 
 class L1(torch.autograd.Function):
-    """What autograd sees of l1."""
+    """The autograd Function of l1."""
 
     generate_vmap_rule = True
     forward = staticmethod(l1_forward)
@@ -104,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c12d8b25b84e4122b4106a37482016a47abc06b3d473cf1e478218ac8b0830a7
+# text sha256: 8c604651a492705f49f9aad632ae66eed17b86d91510485cb5b0a2a874a2c666

@@ -20,6 +20,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/l2_normalize.v.
 
 - float32: y, dx may be inaccurate for x beyond 1e19.
 """
@@ -75,7 +76,7 @@ def l2_normalize_backward(
 
 
 class L2Normalize(torch.autograd.Function):
-    """What autograd sees of l2_normalize."""
+    """The autograd Function of l2_normalize."""
 
     generate_vmap_rule = True
     forward = staticmethod(l2_normalize_forward)
@@ -105,7 +106,7 @@ class L2Normalize(torch.autograd.Function):
 
 
 def _sqrt(square: Tensor) -> Tensor:
-    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    """torch.sqrt; while autograd records, 1 in place of 0, whose gradient is unused."""
     if not torch.is_grad_enabled():
         return torch.sqrt(square)
     return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
@@ -116,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 15a36f5171a401b0f431fea23657477ccc8ddc8473357ddb6c49aa7bfdb1927d
+# text sha256: 71023bba88adb4dd11a0077e12cfc9d0ca780457538654d5c57182e9134480ca

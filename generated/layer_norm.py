@@ -28,6 +28,7 @@ Backward where gain is omitted and bias is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/layer_norm.v.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -116,7 +117,7 @@ def layer_norm_backward(
 
 
 class LayerNorm(torch.autograd.Function):
-    """What autograd sees of layer_norm."""
+    """The autograd Function of layer_norm."""
 
     generate_vmap_rule = True
     forward = staticmethod(layer_norm_forward)
@@ -177,7 +178,7 @@ def layer_norm_plain_backward(dy: Tensor, inv_std: Tensor, y: Tensor) -> Tensor:
 
 
 class LayerNormPlain(torch.autograd.Function):
-    """What autograd sees of layer_norm where gain is omitted and bias is omitted."""
+    """The autograd Function of layer_norm where gain is omitted and bias is omitted."""
 
     generate_vmap_rule = True
     forward = staticmethod(layer_norm_plain_forward)
@@ -211,4 +212,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e5ab66649394e59a4104d00a786ce381858eb74f7629751af0a8c2f73c9719ab
+# text sha256: e903e3d4022e731c2581e0f8ed9a4211ccdeb6368bdc40748af35ce558b30033

@@ -16,7 +16,8 @@ Backward:
     dx = dy*Piecewise((1, x > 0), (negative_slope, True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums; every step of the chain rule as well.
+for every size by differentiating indexed sums; every step of the chain rule as well. Certified
+by Coq: certificates/leaky_relu.v.
 """
 
 import torch
@@ -61,7 +62,7 @@ def leaky_relu_backward(dy: Tensor, x: Tensor, negative_slope: float) -> Tensor:
 
 
 class LeakyRelu(torch.autograd.Function):
-    """What autograd sees of leaky_relu."""
+    """The autograd Function of leaky_relu."""
 
     generate_vmap_rule = True
     forward = staticmethod(leaky_relu_forward)
@@ -91,4 +92,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 95095504231a90743b4b6376a2705872f26fc4de2568e59ade9ebc91346b50fa
+# text sha256: 4bf1c2cf49a1296e4172fa259cf31e79cfb24f2fe2db519d0e0814721ffe4d48

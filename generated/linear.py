@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/linear.v.
 """
 
 import functools
@@ -82,7 +82,7 @@ def linear_backward(
 
 
 class Linear(torch.autograd.Function):
-    """What autograd sees of linear."""
+    """The autograd Function of linear."""
 
     generate_vmap_rule = True
     forward = staticmethod(linear_forward)
@@ -108,8 +108,8 @@ class Linear(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -119,4 +119,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2a75a05dc28ec05616eba7daf4cd6f1ccd765e1704e6865d4ed8a45ede6757bf
+# text sha256: ef4e147c99c4484206b3a0ed200c12b02470b50849d777c021bb6f07a7aa9317

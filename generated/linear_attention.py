@@ -143,7 +143,7 @@ def linear_attention_backward(
 
 
 class LinearAttention(torch.autograd.Function):
-    """What autograd sees of linear_attention."""
+    """The autograd Function of linear_attention."""
 
     generate_vmap_rule = True
     forward = staticmethod(linear_attention_forward)
@@ -179,4 +179,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3cc51a77d665694a58759d5ab74c789255a7de1d7f14baf6e2bd9bdf8b3bb8e9
+# text sha256: 81cd3a2829b816d23b55b214996c04c6871d33fe5d71d9d6980e18363930de96

@@ -539,8 +539,8 @@ def _formats(*tensors) -> tuple:
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 9001af2941335b0e3542c81ec2b6ff57dfe0fcf0cb5f26237974d6d10d4208e3
+# text sha256: a71ad7cd0e9f7b9b6878ea42d0203ee89e9cd82354f1cbbd0fe37e821e0d8c67

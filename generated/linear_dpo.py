@@ -29,7 +29,7 @@ The closed form:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxDxV =
 2x3x4x2, 3x4x2x2, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well.
+chain rule as well. Certified by Coq: certificates/linear_dpo.v.
 
 Proved for any chunks, of any lengths:
 - a sum is the sum of the parts' sums
@@ -381,8 +381,8 @@ def _formats(*tensors) -> tuple:
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 0fb6dd8a7685e6e0275ed66f7ed74e3fdcbf618267c5e2a05981d404bdd3f10a
+# text sha256: c14bf6a1d0673181844f14756e45edb334202bf12dabc18acd78f085d4830c67

@@ -347,8 +347,8 @@ def _formats(*tensors) -> tuple:
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 98e7494d8b7249417262eafe969993ff8288d474a3d960c69fe8b6fb881923d0
+# text sha256: e17059fadc1d24e35bfdebeb5c87af2fcffa33a59c2ba623812751b664f100d7

@@ -276,8 +276,8 @@ def _formats(*tensors) -> tuple:
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: fa9120d704f8ad7ef333ebfbca1c718822046c0078fd75f75e6a70dae18b0f62
+# text sha256: 5d40b85f3454ee16d954b5bd44972aeb68a2c5a857fc0953d50df500098364c7

@@ -90,7 +90,7 @@ def log_cosh_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: boo
 
 
 class LogCosh(torch.autograd.Function):
-    """What autograd sees of log_cosh."""
+    """The autograd Function of log_cosh."""
 
     generate_vmap_rule = True
     forward = staticmethod(log_cosh_forward)
@@ -120,4 +120,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0d9dff716d49363fc18fb2f90ad4e2b9516d89cb65f73e83c676b3026aa8baf2
+# text sha256: 8dead947f2ee7f27a70ea4762fdbf41670518702e31b6fcadb529a6134f16fe3

@@ -61,7 +61,7 @@ def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
 
 
 class LogSoftmax(torch.autograd.Function):
-    """What autograd sees of log_softmax."""
+    """The autograd Function of log_softmax."""
 
     generate_vmap_rule = True
     forward = staticmethod(log_softmax_forward)
@@ -104,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6d2e3601b52082787edc69ce83d587041ec5aaa3da11cc14525fe8fe770d8657
+# text sha256: 40fd49db7abffb41fcf27e00e0fbc362f4ce1b525e44790ec4cdcf383df9b7dc

@@ -60,7 +60,7 @@ def logsumexp_backward(dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 class Logsumexp(torch.autograd.Function):
-    """What autograd sees of logsumexp."""
+    """The autograd Function of logsumexp."""
 
     generate_vmap_rule = True
     forward = staticmethod(logsumexp_forward)
@@ -104,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2732d7070bfd722317e52e1f05332db56db19b9281d8622bc0ca8e153e95ebae
+# text sha256: ea671ee8af5a37d553eed9d00a288ed2df94033449a577c74937dff1e847f4b5

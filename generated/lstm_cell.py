@@ -184,7 +184,7 @@ def lstm_cell_backward(
 
 
 class LSTMCell(torch.autograd.Function):
-    """What autograd sees of lstm_cell."""
+    """The autograd Function of lstm_cell."""
 
     generate_vmap_rule = True
     forward = staticmethod(lstm_cell_forward)
@@ -217,8 +217,8 @@ class LSTMCell(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -238,4 +238,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c85342f1ed432306902066a5022ca9445d6422ae3535ef105a010831241a78dc
+# text sha256: b14aa9e8c3668971074748c5c087ca31acdb1515cbe35d3ac7f17e225399edaf

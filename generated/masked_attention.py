@@ -27,7 +27,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/masked_attention.v.
 
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 - mask gets no gradient.
@@ -133,7 +133,7 @@ def masked_attention_backward(
 
 
 class MaskedAttention(torch.autograd.Function):
-    """What autograd sees of masked_attention."""
+    """The autograd Function of masked_attention."""
 
     generate_vmap_rule = True
     forward = staticmethod(masked_attention_forward)
@@ -165,7 +165,7 @@ class MaskedAttention(torch.autograd.Function):
 
 
 def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
-    """``tensor`` broadcast to a shape; where it does not fit, ValueError says so."""
+    """``tensor`` broadcast to a shape. Raises ValueError if it does not fit."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{said}, got {type(tensor).__name__}")
     pairs = zip(tensor.shape[::-1], shape[::-1], strict=False)
@@ -175,8 +175,8 @@ def _spread(said: str, tensor: Tensor, shape: tuple) -> Tensor:
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -199,4 +199,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c45a0b67ec669724520150e4e3bd30136f0f89fb81f852f622e4e36179d7f928
+# text sha256: 2ef3658fce05fae971098f37bbbfd1b825151fcb3171159ec8c9ac66191f9e8e

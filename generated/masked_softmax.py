@@ -20,6 +20,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/masked_softmax.v.
 
 - mask gets no gradient.
 """
@@ -74,7 +75,7 @@ def masked_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
 
 
 class MaskedSoftmax(torch.autograd.Function):
-    """What autograd sees of masked_softmax."""
+    """The autograd Function of masked_softmax."""
 
     generate_vmap_rule = True
     forward = staticmethod(masked_softmax_forward)
@@ -117,4 +118,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 30581192cb261ce33643cf6ee8f791e1ba7234b34eaa9bc5fbd5171bbdf59af9
+# text sha256: c5d5a1caf07d1655b5ec538c691fb595c32181a26d337ce9fcafac75b5f00b6f

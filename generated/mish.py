@@ -54,7 +54,7 @@ def mish_backward(dy: Tensor, x: Tensor) -> Tensor:
 
 
 class Mish(torch.autograd.Function):
-    """What autograd sees of mish."""
+    """The autograd Function of mish."""
 
     generate_vmap_rule = True
     forward = staticmethod(mish_forward)
@@ -83,4 +83,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1532b6a2f409aa85f3895efb16865a95485a22ffd02d4398d4a92bbd92ed05c4
+# text sha256: ec8bd985a7f9ff89760375ee13724d4c70c94d82c1ecbcba5863849798a96248

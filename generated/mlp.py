@@ -208,7 +208,7 @@ def mlp_backward(
 
 
 class MLP(torch.autograd.Function):
-    """What autograd sees of mlp."""
+    """The autograd Function of mlp."""
 
     generate_vmap_rule = True
     forward = staticmethod(mlp_forward)
@@ -251,8 +251,8 @@ class MLP(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -277,4 +277,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ff593d36afe821bf63c49aed476f77bdf4d6aaf96daa6d160783407610d2b009
+# text sha256: 5cd04f6d49a623e926eb93a0f5b914c3563c5946820e82344627c29b1ab4381b

@@ -76,7 +76,7 @@ def mse_backward(dloss: Tensor, x: Tensor, target: Tensor, need_target: bool = T
 
 
 class MSE(torch.autograd.Function):
-    """What autograd sees of mse."""
+    """The autograd Function of mse."""
 
     generate_vmap_rule = True
     forward = staticmethod(mse_forward)
@@ -106,4 +106,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d08e57c1ee660a75398235c83702749b4cc53ccee68e2e5e92c0d34975820fc0
+# text sha256: 7c4ec2cabf3f4a5473adbf62daeab41760f5dcb53df6a4b03fde62d2274ae57f

@@ -111,7 +111,7 @@ def nll_backward(dloss: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
 
 
 class NLL(torch.autograd.Function):
-    """What autograd sees of nll."""
+    """The autograd Function of nll."""
 
     generate_vmap_rule = True
     forward = staticmethod(nll_forward)
@@ -141,4 +141,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1
+# text sha256: 2ba632ca29b480bf90a98c450b5accbf13ee2032b7b02c2ad1b4dc751cdcb2c9

@@ -16,6 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/norm_inf.v.
 
 - The first of equal largest entries of Abs(x) has the gradient, as with torch.max; torch.amax
   divides it. In bfloat16 many entries are equal.
@@ -72,7 +73,7 @@ def norm_inf_backward(dy: Tensor, x: Tensor) -> Tensor:
 
 
 class NormInf(torch.autograd.Function):
-    """What autograd sees of norm_inf."""
+    """The autograd Function of norm_inf."""
 
     generate_vmap_rule = True
     forward = staticmethod(norm_inf_forward)
@@ -101,4 +102,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3dc37562954a4089f8528f1ef35eac860153646ba758b52a158d49647a6b22f0
+# text sha256: da610c8ec225204db637cea519f59dc4a41f81ef587c8a24540282badaad8c93

@@ -69,7 +69,7 @@ def norm_p_backward(dy: Tensor, x: Tensor, powers: Tensor, p: float) -> Tensor:
 
 
 class NormP(torch.autograd.Function):
-    """What autograd sees of norm_p."""
+    """The autograd Function of norm_p."""
 
     generate_vmap_rule = True
     forward = staticmethod(norm_p_forward)
@@ -103,4 +103,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a3f7f4def0667c6b9907378fae0fd5b096a8b7a2d39172b48eed1e5a6ef14e1c
+# text sha256: ca8188720b7b8b02cc5f049ceafff6a4e1238f6fccaa7f274d824368da4deaeb

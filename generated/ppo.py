@@ -150,7 +150,7 @@ def ppo_backward(
 
 
 class PPO(torch.autograd.Function):
-    """What autograd sees of ppo."""
+    """The autograd Function of ppo."""
 
     generate_vmap_rule = True
     forward = staticmethod(ppo_forward)
@@ -182,4 +182,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ca9577b352ef4e68a5aef31a49a3a959ff0b6e3cf9f21346563a60ed385742c0
+# text sha256: 1a9b7d1a89f122331b1a68cb7d6f285436a36d040057953f457b0e499e14fe3e

@@ -16,7 +16,8 @@ Backward:
     dx = dy*Piecewise((0, x <= 0), (1, True))
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums; every step of the chain rule as well.
+for every size by differentiating indexed sums; every step of the chain rule as well. Certified
+by Coq: certificates/relu.v.
 """
 
 import torch
@@ -59,7 +60,7 @@ def relu_backward(dy: Tensor, x: Tensor) -> Tensor:
 
 
 class Relu(torch.autograd.Function):
-    """What autograd sees of relu."""
+    """The autograd Function of relu."""
 
     generate_vmap_rule = True
     forward = staticmethod(relu_forward)
@@ -88,4 +89,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d71691c9075c566bd5a04a02359588aedca40f891a78e3ff5d4d2cd3f406b573
+# text sha256: b06b34b9b8cc34424668ce79442c819c7c87b49c1ce0976bb4ed6231f7202527

@@ -25,6 +25,7 @@ Backward where gain is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/rms_norm.v.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -96,7 +97,7 @@ def rms_norm_backward(
 
 
 class RMSNorm(torch.autograd.Function):
-    """What autograd sees of rms_norm."""
+    """The autograd Function of rms_norm."""
 
     generate_vmap_rule = True
     forward = staticmethod(rms_norm_forward)
@@ -148,7 +149,7 @@ def rms_norm_plain_backward(dy: Tensor, inv_rms: Tensor, y: Tensor) -> Tensor:
 
 
 class RMSNormPlain(torch.autograd.Function):
-    """What autograd sees of rms_norm where gain is omitted."""
+    """The autograd Function of rms_norm where gain is omitted."""
 
     generate_vmap_rule = True
     forward = staticmethod(rms_norm_plain_forward)
@@ -182,4 +183,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652ad1c5f362d
+# text sha256: e614303b15a506c4dc8b27567899600c61b1322d5a4dceb1df2014a34a8283c1

@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/rnn_cell.v.
 
 - float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
@@ -116,7 +116,7 @@ def rnn_cell_backward(
 
 
 class RNNCell(torch.autograd.Function):
-    """What autograd sees of rnn_cell."""
+    """The autograd Function of rnn_cell."""
 
     generate_vmap_rule = True
     forward = staticmethod(rnn_cell_forward)
@@ -143,8 +143,8 @@ class RNNCell(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -154,4 +154,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1b42eb0bcddbd82095a4733da0796dc903f84b1e370d947efc6190e1992616b4
+# text sha256: f56a030e8aa003e15331d5b1d2a43a80559b6b0c4fdb2ea8105e4f8d8a840acf

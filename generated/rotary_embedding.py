@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxE = 2x3x4,
 3x4x4, 4x2x4, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/rotary_embedding.v.
 
 - cosine, sine get no gradient.
 """
@@ -91,7 +91,7 @@ def rotary_embedding_backward(dy: Tensor, cosine: Tensor, sine: Tensor) -> Tenso
 
 
 class RotaryEmbedding(torch.autograd.Function):
-    """What autograd sees of rotary_embedding."""
+    """The autograd Function of rotary_embedding."""
 
     generate_vmap_rule = True
     forward = staticmethod(rotary_embedding_forward)
@@ -121,4 +121,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 208fadc9ea7a4bc4faea84634ff0dd20ffe7d9197048a0b017b7a3315e21cb9b
+# text sha256: 8c807cf0d3a8e74c9f6783dfefa1a791baa5e43d0ea6539e7f9b2df7afaf2569

@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/scaled_dot_product_attention.v.
 
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 """
@@ -114,7 +114,7 @@ def scaled_dot_product_attention_backward(
 
 
 class ScaledDotProductAttention(torch.autograd.Function):
-    """What autograd sees of scaled_dot_product_attention."""
+    """The autograd Function of scaled_dot_product_attention."""
 
     generate_vmap_rule = True
     forward = staticmethod(scaled_dot_product_attention_forward)
@@ -146,8 +146,8 @@ class ScaledDotProductAttention(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -170,4 +170,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e10bd7bd5ab7bbd33464557b5c731cd4bd8469c61b5698aa54e0286ff93733fb
+# text sha256: f42566c4d103d4e69009512fe19c6789eff45e166850a00157e790669b77764f

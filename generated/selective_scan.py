@@ -119,7 +119,7 @@ def selective_scan_backward(
 
 
 class SelectiveScan(torch.autograd.Function):
-    """What autograd sees of selective_scan."""
+    """The autograd Function of selective_scan."""
 
     generate_vmap_rule = True
     forward = staticmethod(selective_scan_forward)
@@ -180,8 +180,8 @@ def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = Fals
 
 
 def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
-    one place behind, 0 at the last.
+    """The previous entry along a dimension, ``initial`` for the first; with ``reverse`` the next
+    entry, 0 for the last.
     """
     count = tensor.shape[along]
     if count == 0:
@@ -197,4 +197,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cece25c021209fe21b92197a1a62bf3a24ed573fd468f2ecbc866ac7bc82c429
+# text sha256: 9006847ab7c7e38af0f1719ce3690c2b99723107d9dbc8d2de89ab9237d8a126

@@ -144,7 +144,7 @@ def siglip_backward(
 
 
 class Siglip(torch.autograd.Function):
-    """What autograd sees of siglip."""
+    """The autograd Function of siglip."""
 
     generate_vmap_rule = True
     forward = staticmethod(siglip_forward)
@@ -185,14 +185,14 @@ class Siglip(torch.autograd.Function):
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
 
 def _sqrt(square: Tensor) -> Tensor:
-    """torch.sqrt; while autograd records made of 1 where it is 0, as no gradient counts there."""
+    """torch.sqrt; while autograd records, 1 in place of 0, whose gradient is unused."""
     if not torch.is_grad_enabled():
         return torch.sqrt(square)
     return torch.where(square == 0, 0, torch.sqrt(torch.where(square == 0, 1, square)))
@@ -209,4 +209,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 913987ea6efbce00f51ebc9241ace0aaa4d5de3ebca47df37da7861f907cc4ee
+# text sha256: 801810f0f4b59744a40349359f7c1b9fc44df1f28b07a61f7e825aa048a78be3

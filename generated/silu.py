@@ -17,7 +17,8 @@ Backward:
     dx = dy*s*(x*(1 - s) + 1)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums; every step of the chain rule as well.
+for every size by differentiating indexed sums; every step of the chain rule as well. Certified
+by Coq: certificates/silu.v.
 """
 
 import torch
@@ -52,7 +53,7 @@ def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
 
 
 class Silu(torch.autograd.Function):
-    """What autograd sees of silu."""
+    """The autograd Function of silu."""
 
     generate_vmap_rule = True
     forward = staticmethod(silu_forward)
@@ -81,4 +82,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2f5bfed6ff4b46b60053ad57ea0f15d7cb047e99c81a83d549ee0fcfe02ad67e
+# text sha256: d50cba46975679d3e8f84064c164ec8198bca798da1aac974dba763e092541ac

@@ -111,7 +111,7 @@ def smooth_l1_backward(
 
 
 class SmoothL1(torch.autograd.Function):
-    """What autograd sees of smooth_l1."""
+    """The autograd Function of smooth_l1."""
 
     generate_vmap_rule = True
     forward = staticmethod(smooth_l1_forward)
@@ -142,4 +142,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f5828015ae20cd754ccf107ce3d7749b1f14d1ee157cd80269c056bedda7f3af
+# text sha256: 268c0f293749b62748142dc0f252be0a542dd15ec01795c188d3c1423f236ae1

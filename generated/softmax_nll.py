@@ -24,6 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/softmax_nll.v.
 
 - loss is NaN if N is 0.
 """
@@ -83,7 +84,7 @@ def softmax_nll_backward(
 
 
 class SoftmaxNLL(torch.autograd.Function):
-    """What autograd sees of softmax_nll."""
+    """The autograd Function of softmax_nll."""
 
     generate_vmap_rule = True
     forward = staticmethod(softmax_nll_forward)
@@ -116,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d4fc28fb1d95094109ada4d7d31473072a618bd63abb33a14f6b1ab44e35eefa
+# text sha256: a24a5e1b0b2ef102969f51b8355bc79295f5d2be55d120fe9e604f98b8b1b0ba

@@ -17,7 +17,8 @@ Backward:
     dx = dy/(exp(-beta*x) + 1)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums; every step of the chain rule as well.
+for every size by differentiating indexed sums; every step of the chain rule as well. Certified
+by Coq: certificates/softplus.v.
 """
 
 import torch
@@ -52,7 +53,7 @@ def softplus_backward(dy: Tensor, x: Tensor, beta: float) -> Tensor:
 
 
 class Softplus(torch.autograd.Function):
-    """What autograd sees of softplus."""
+    """The autograd Function of softplus."""
 
     generate_vmap_rule = True
     forward = staticmethod(softplus_forward)
@@ -82,4 +83,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b53fef51595595e57750fd323b1f3525f09ca4182c03404287462450dcaa9b8b
+# text sha256: 55116213b39a077611ca36c62141823113b2f41b36f52bf890a2c655cb3e9a7d

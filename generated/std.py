@@ -20,6 +20,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/std.v.
 
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-20.
 """
@@ -103,7 +104,7 @@ def std_backward(
 
 
 class Std(torch.autograd.Function):
-    """What autograd sees of std."""
+    """The autograd Function of std."""
 
     generate_vmap_rule = True
     forward = staticmethod(std_forward)
@@ -137,4 +138,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 70d8002a3ad6e80963b96a1f41e7e54b800b3ea8497e5ae109deef289c3fbcc6
+# text sha256: 17488e94767f4584ecaf61c376057857612b73317199626e3617a516f1ac65b2

@@ -134,7 +134,7 @@ def triplet_backward(
 
 
 class Triplet(torch.autograd.Function):
-    """What autograd sees of triplet."""
+    """The autograd Function of triplet."""
 
     generate_vmap_rule = True
     forward = staticmethod(triplet_forward)
@@ -171,4 +171,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6fa4e397f42e0c95a7497cde81c6229952850abd279ab981077bda243bf3e494
+# text sha256: 5f2dfd2ccedfa0f6a01e93341555fc2f395115c8320be4b1e7f11a6451c440e2

@@ -19,6 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/var.v.
 
 - float32: y may be infinite or NaN for x beyond 1e19.
 """
@@ -78,7 +79,7 @@ def var_backward(
 
 
 class Var(torch.autograd.Function):
-    """What autograd sees of var."""
+    """The autograd Function of var."""
 
     generate_vmap_rule = True
     forward = staticmethod(var_forward)
@@ -112,4 +113,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5a72f9db4f39648c0dd64369df727aed5cf57a4396697f7b7dfa113fa858a432
+# text sha256: 8a1916c52a757fc5650e43b07a714ae325cbf9f4196d93777cd3f93ca9a33a50

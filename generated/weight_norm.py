@@ -18,6 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/weight_norm.v.
 
 - float32: w, dv, dg may be infinite, NaN or inaccurate for v beyond 1e19 or v below 1e-21.
 - w, dv, dg may be infinite or NaN where all entries of v are 0.
@@ -75,7 +76,7 @@ def weight_norm_backward(
 
 
 class WeightNorm(torch.autograd.Function):
-    """What autograd sees of weight_norm."""
+    """The autograd Function of weight_norm."""
 
     generate_vmap_rule = True
     forward = staticmethod(weight_norm_forward)
@@ -108,4 +109,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 61e264efa5e24d02fb72d75084933c1b557b21039ed871c5f00025fde049e480
+# text sha256: e7f9880fb03da053aa86296ae85505f272594cf90bd8fc7df21ed204c909d80c

@@ -175,7 +175,10 @@ def test_the_last_line_of_the_steps_is_the_line_that_is_computed(document):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing_is_said_of_what_arrives_at_the_total(document, format):
-    text = re.sub(r"<[^>]*>|mathrm|[\\{}]", "", FORMATS[format](document))
+    text = re.sub(
+        r'<details class="numbers">.*?</details>', "", FORMATS[format](document), flags=re.S
+    )
+    text = re.sub(r"<[^>]*>|mathrm|[\\{}]", "", text)
     assert "1 arrives" in text.replace("$", "") and "v_" in text
     assert not re.search(r"\bd *total", text)
 

@@ -19,6 +19,7 @@ arguments are those of add_rms_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/add_rms_norm.v.
 """
 
 import functools
@@ -84,4 +85,4 @@ def add_rms_norm_chain(
     dresidual = dh_inner
     dgain = (dy * xhat).sum(0)
     return AddRMSNormChain(dh_inner, dsquare, dinv_rms, dxhat, dy, dh, dx, dresidual, dgain)
-# text sha256: ac72954f6b6d6f7e8a21f2d461f736f5f1d5334ea263a79a6e91c9533ad59bbd
+# text sha256: d2b54eb4cffc1b05eb6af767410b9ba3fed6bf45784c1e14a10848119fd9ad84

@@ -73,8 +73,8 @@ def alpha_compositing_chain(
 
 
 def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
-    one place behind, 0 at the last.
+    """The previous entry along a dimension, ``initial`` for the first; with ``reverse`` the next
+    entry, 0 for the last.
     """
     count = tensor.shape[along]
     if count == 0:
@@ -115,4 +115,4 @@ def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = Fals
     states = states + products * torch.stack(carried).unsqueeze(1)
     states = states.reshape(parts * length, *cut[2:])[:count]
     return (states.flip(0) if reverse else states).movedim(0, along)
-# text sha256: 390e07b91c64bff2c36c2f27ed2304a1342d8b587443864af2e683ded0f5bc4d
+# text sha256: 49d306f0ef50e695d15edef9f051a8057d94f787f4fe5efa9fd5fffb3d3915dd

@@ -108,8 +108,8 @@ def barlow_twins_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -124,4 +124,4 @@ def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tenso
     """``tensor`` with ``source`` added on its diagonal."""
     diagonal = tensor.diagonal(0, first, second)
     return tensor.diagonal_scatter(diagonal + source, 0, first, second)
-# text sha256: 8ec5b2ec0828a5a6ae27f518e386e46320404ec1870b860fbace4ed8d9e855a2
+# text sha256: 1304d50251896ff698a69e799af9fc9c97df3220bc09ae83fb9277fc0d7398c4

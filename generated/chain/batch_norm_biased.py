@@ -17,7 +17,7 @@ arguments are those of batch_norm_biased_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/batch_norm_biased.v.
 """
 
 import functools
@@ -83,4 +83,4 @@ def batch_norm_biased_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: 3fb0962446222f781e686e4d60e692a908dbe057127514ad4ec08f503fea1973
+# text sha256: 0fc40510b28485ea01913574185c03a3811e165462d5f4eab4177bbcd4dbd625

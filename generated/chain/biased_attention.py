@@ -106,8 +106,8 @@ def biased_attention_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 7b277be7b8bf5f5d58bfba00d82415c280cab322b78f7b18b4cc6e87771d5064
+# text sha256: f3267ce28f9c5d9b10f106c0a74c29985842cdd51a54b40b6c45e8c8c37f6af0

@@ -17,7 +17,7 @@ are those of bilinear_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well.
+chain rule as well. Certified by Coq: certificates/bilinear.v.
 """
 
 import functools
@@ -72,8 +72,8 @@ def bilinear_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: d0dfbc5a8bc6893ed7d94d83f6a5c3481de30b2c1c10821dcedc77bd5be0bb53
+# text sha256: fec526a91169202b31a8d2208aab5002b3c154e303becf07e5802122d822689c

@@ -16,7 +16,7 @@ arguments are those of causal_attention_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/causal_attention.v.
 """
 
 import functools
@@ -89,8 +89,8 @@ def causal_attention_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 13f2bf694ec5119720b230f7969bc32a55ec8d933c38b4e8719e0969d2aa3fe9
+# text sha256: 9382c56ac318d14f58ffb210e1b18c54c957aca8141c4684cd5c9cea5b30d6d1

@@ -112,8 +112,8 @@ def clip_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: febca85a2dd60642c9aa81f484f3c0b834829e6de017a08bd65a5aaecf994ea2
+# text sha256: b821c5b5e3ad28c2f205118b1cae3f9f559d2c7efbfe5b23911cf97abb9351c2

@@ -16,7 +16,7 @@ are those of conv1d_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxTxDxK =
 2x3x4x2x3, 3x4x3x3x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/conv1d.v.
 """
 
 import functools
@@ -68,8 +68,8 @@ def conv1d_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -111,4 +111,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
-# text sha256: 3760e0e8deb65ec022190e0c6140b8d629b4788ac66645f9ba7db210c59fb9ce
+# text sha256: 55fc03bb58be6447af932e123e3db0edd2435277dae149fd4525a0f89e65bdcf

@@ -77,8 +77,8 @@ def conv2d_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -120,4 +120,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
-# text sha256: f196683784516ed550812eb7858498baf4ec7eb35f83a6697840d95dcf55d21f
+# text sha256: 98437d8112f70a2cc85521e45819bc66ac473fd36fd158b05aa3594b161d606f

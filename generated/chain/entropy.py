@@ -17,6 +17,7 @@ are those of entropy_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/entropy.v.
 """
 
 from typing import NamedTuple
@@ -54,4 +55,4 @@ def entropy_chain(duncertainty: Tensor, probs: Tensor, atoms: EntropyAtoms) -> E
     dinformation = (-duncertainty[:, None]).expand(N, C)
     dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
     return EntropyChain(dinformation, duncertainty, dprobs)
-# text sha256: 6624825ef29827d63e9790430deb5e5ac645ed9fd7e53e0e80c876f2da18c162
+# text sha256: 545a0d4193b1011ae427e4748bb90c84486a8649225911c74120abdf59244c60

@@ -18,6 +18,7 @@ arguments are those of focal_tversky_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/focal_tversky.v.
 """
 
 import functools
@@ -68,4 +69,4 @@ def focal_tversky_chain(
     dfound = -dshare * share / (found + wrong)
     dprobs = beta * dwrong * (1 - target) - alpha * dwrong * target + dfound * target
     return FocalTverskyChain(dfound, dwrong, dshare, dloss, dprobs)
-# text sha256: c416635405439c1f2a651b9b19895b67fb3d97b0c6f7aaa345ec4fbcbc45a713
+# text sha256: ea104b7064315ed686f60ccd2b9c904ca0401fdd130826110c3855e6c57c0043

@@ -101,7 +101,9 @@ def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tenso
 
 
 def _solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
-    """torch.linalg.solve; in forward mode by the factors, which torch takes for constants there."""
+    """torch.linalg.solve; in forward mode by the LU factors, which torch treats as
+    constants there.
+    """
     if not _by_lines():
         return torch.linalg.solve(matrix, right, left=left)
     factors, pivots = torch.linalg.lu_factor(matrix)
@@ -111,8 +113,8 @@ def _solve(matrix: Tensor, right: Tensor, left: bool = True) -> Tensor:
 
 
 def _logdet(matrix: Tensor) -> Tensor:
-    """The logarithm of torch.linalg.slogdet; in forward mode by the factors, which torch takes for
-    constants there.
+    """The log-determinant, by torch.linalg.slogdet; in forward mode by the LU factors, which torch
+    treats as constants there.
     """
     if not _by_lines():
         return torch.linalg.slogdet(matrix).logabsdet
@@ -124,4 +126,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 91655378c9a05d01989e22d3a6e3106cca54a97ed9233e6c3bbf505ade03144a
+# text sha256: 6b0d1990278820306a7ef579e64e0c3be4bcbe2b61b017bb413cfe6f5cec78a6

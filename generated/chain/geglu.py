@@ -15,7 +15,8 @@ those of geglu_forward.
     gradients = geglu_chain(dy, gate, x, atoms)
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
-for every size by differentiating indexed sums; every step of the chain rule as well.
+for every size by differentiating indexed sums; every step of the chain rule as well. Certified
+by Coq: certificates/geglu.v.
 """
 
 import functools
@@ -60,4 +61,4 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, atoms: GEGLUAtoms) -> GEGLU
     )
     dx = dy * opened
     return GEGLUChain(dopened, dy, dgate, dx)
-# text sha256: b6030abe22cc752ee7f2ca82b7caad6bae02cb2fed4c0826ad245c3e823e398c
+# text sha256: e130713be59b62db46c2d431404b39cd3c93d1c0231101da4c989166a16807ec

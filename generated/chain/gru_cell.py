@@ -18,7 +18,7 @@ are those of gru_cell_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/gru_cell.v.
 """
 
 import functools
@@ -140,8 +140,8 @@ def gru_cell_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: b313563a00749d2d3be31f3e20dfd5e68680ea45ef9faacdd5bf6a15150db442
+# text sha256: 536429cdfac999781e96a4072ec62739086e58dfd5c4b494abba67c6ba798182

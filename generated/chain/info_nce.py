@@ -18,6 +18,7 @@ are those of info_nce_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/info_nce.v.
 """
 
 import functools
@@ -103,8 +104,8 @@ def info_nce_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: f2fbf610e3ea44464fd8eecb3c76e20dafb5888c2b2ef7f42932306491e6ffaf
+# text sha256: 0bd350f9bbf8053421db68c0d050338560ea6007739330297b5b24268880a403

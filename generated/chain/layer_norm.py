@@ -17,6 +17,7 @@ arguments are those of layer_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/layer_norm.v.
 """
 
 import functools
@@ -78,4 +79,4 @@ def layer_norm_chain(
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     return LayerNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: 562846ce6e7fe56b77f82c4bcf907bb0f6ed1a5c72c074a9a3ead8ddf664417f
+# text sha256: eb6727f4e1160673508f15a844f173016fd213beb4537a7e7eca022f89710e05

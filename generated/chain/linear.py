@@ -17,7 +17,7 @@ are those of linear_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/linear.v.
 """
 
 import functools
@@ -65,8 +65,8 @@ def linear_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: f334156229933c87833e06f2ee572a03d4a954fd42e97827333ab876e2b7de8f
+# text sha256: cb7d5977917787872cdb1072717f82cc41a425c05f1707222f949126a20330a8

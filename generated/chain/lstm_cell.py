@@ -149,8 +149,8 @@ def lstm_cell_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 47db76a2e0ca38bd174b6bdaaf14cfbfd94e3d38e9b9b3b12a67582db8ac538c
+# text sha256: b9803e4d0fbbf1f197e93c28866f95689dddd8fe945e91a61111548cd1bd2532

@@ -17,7 +17,7 @@ arguments are those of masked_attention_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/masked_attention.v.
 """
 
 import functools
@@ -94,8 +94,8 @@ def masked_attention_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 5f69dceed952bd9c783fead6b26cceba2d67fc7baf31057a94cfa2637f01c8f4
+# text sha256: 4f73a0930a57dd5de87c39edfca5d3f799097e85a5746a5d7f51c625a0602b73

@@ -17,6 +17,7 @@ arguments are those of masked_softmax_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/masked_softmax.v.
 """
 
 import functools
@@ -68,4 +69,4 @@ def masked_softmax_chain(
     )
     dx = dcounts * counts
     return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
-# text sha256: 8caee9a24c3a0c0763e9ce560e68f6ae4997e9b867e8828c743383452fbbb230
+# text sha256: 60887703f3e0ed41a6a9fb3a6bde125e7ad9e2dc76d2ce90b060049a119c53dc

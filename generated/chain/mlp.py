@@ -170,8 +170,8 @@ def mlp_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -179,4 +179,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
 def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     """``tensor`` with the rows of ``source`` added."""
     return tensor.index_add(0, index, source)
-# text sha256: 37255a2edc84cab6afcd8dc96cecca04fffc3e1298a0f6e3ffef83226acc72e5
+# text sha256: 68ba025629befa024caf8959e45c7b9e6cd55b5b3d430a1798c90c9010dfc45f

@@ -16,6 +16,7 @@ those of norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/norm.v.
 """
 
 from typing import NamedTuple
@@ -52,4 +53,4 @@ def norm_chain(dy: Tensor, x: Tensor, atoms: NormAtoms) -> NormChain:
     dsquares = torch.where(squares == 0, 0, 1 / 2 * dy / torch.sqrt(squares))
     dx = 2 * dsquares[:, None] * x
     return NormChain(dsquares, dy, dx)
-# text sha256: 336ad7c3c32f1f7369d338b6a2df790d52214901981e3997768388f3a42b0f93
+# text sha256: c53147ca0d2993b17af4ef76411408f7fcb50c6fe642ba817b3d823af26f28a0

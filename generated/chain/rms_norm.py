@@ -17,6 +17,7 @@ are those of rms_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/rms_norm.v.
 """
 
 import functools
@@ -68,4 +69,4 @@ def rms_norm_chain(
     dx = inv_rms * dxhat + 2 / C * dsquare * x
     dgain = (dy * xhat).sum(0)
     return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)
-# text sha256: 3d62067c1203484d3e9596e92af397fd4bbb96b99db053c5a816c5d5cffbd098
+# text sha256: 16334756c0550063b4ca9cb04231690ce87bbb97dbd11a4a2c4c4038227b0444

@@ -17,7 +17,7 @@ are those of rnn_cell_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well.
+as well. Certified by Coq: certificates/rnn_cell.v.
 """
 
 import functools
@@ -81,8 +81,8 @@ def rnn_cell_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 6f9fe5b913bc977c4ecd998b3df8313578a2c6ad1ded407fee862f2a31a38a2d
+# text sha256: bf0530f8eed06333df5470abe9df1a710a7fed7ebf41baa00818cdb945f7b455

@@ -17,7 +17,7 @@ with. The arguments are those of scaled_dot_product_attention_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well.
+of the chain rule as well. Certified by Coq: certificates/scaled_dot_product_attention.v.
 """
 
 import functools
@@ -82,8 +82,8 @@ def scaled_dot_product_attention_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 9afcadb587afd62a884ea7ca57ed65ee8f7f59439d90c0a7a26125b092e95d7f
+# text sha256: 4da9f01392981638a2957e6c546a5c136ef4dd396fcbb9d443bf144a59bfdf5c

@@ -138,8 +138,8 @@ def _scanned(factor, term: Tensor, along: int, initial=0.0, reverse: bool = Fals
 
 
 def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> Tensor:
-    """What stands one place before along a dimension, ``initial`` at the first; with ``reverse``
-    one place behind, 0 at the last.
+    """The previous entry along a dimension, ``initial`` for the first; with ``reverse`` the next
+    entry, 0 for the last.
     """
     count = tensor.shape[along]
     if count == 0:
@@ -148,4 +148,4 @@ def _stepped(tensor: Tensor, along: int, initial=0.0, reverse: bool = False) -> 
     if reverse:
         return torch.cat([tensor.narrow(along, 1, count - 1), initial], along)
     return torch.cat([initial, tensor.narrow(along, 0, count - 1)], along)
-# text sha256: 53ad60921f8e58ff58cf790ed23a369895e077f4a6c7dc7d8f4e34da7c8bc2c1
+# text sha256: 3027314e91dfa8d09da9bd2d98eaefa591562c79631b4d604005ce102759da3d

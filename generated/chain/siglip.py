@@ -96,8 +96,8 @@ def siglip_chain(
 
 
 def _uncast(tensor: Tensor) -> torch.autocast:
-    """A block without autocast, which would change the format of products of matrices; a tensor
-    that only has a shape has none.
+    """A context without autocast, which would change the dtype of matrix products; a meta tensor
+    gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
 
@@ -106,4 +106,4 @@ def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tenso
     """``tensor`` with ``source`` added on its diagonal."""
     diagonal = tensor.diagonal(0, first, second)
     return tensor.diagonal_scatter(diagonal + source, 0, first, second)
-# text sha256: 838e503e24edcd518608cdc5762c654f13331ac8ef357dd6826c80228fe90600
+# text sha256: a6b7242db41c7fcf5da32cd6a18d4c17ad473c9d812894a74c255366a56504ce

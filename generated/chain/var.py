@@ -17,6 +17,7 @@ those of var_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/var.v.
 """
 
 from typing import NamedTuple
@@ -59,4 +60,4 @@ def var_chain(dy: Tensor, x: Tensor, correction: float, atoms: VarAtoms) -> VarC
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
     return VarChain(dmean, ddiff, dy, dx)
-# text sha256: e91c0652f50f68bbd89f2b2b803592e2f5de1341434bc7647bbfb6fff697920d
+# text sha256: cd3379d2ae41c7f98da9e4118e0f995d79f3c79e7b5456db5b964d6e9359ed76

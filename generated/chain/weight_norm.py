@@ -16,6 +16,7 @@ arguments are those of weight_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/weight_norm.v.
 """
 
 import functools
@@ -55,4 +56,4 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, atoms: WeightNormAtoms) 
     dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
     return WeightNormChain(dnorm, dw, dv, dg)
-# text sha256: 11d04077e99c5a2f6faafd4e56276f489123d6dc654f1925de3eae83c9b33cc4
+# text sha256: d2f839dcba6f5fc5916b1db53089a9b999017487fa568e218659571cd010fdd5

@@ -22,7 +22,7 @@ from types import MappingProxyType
 
 try:
     import fcntl
-except ImportError:  # not on Windows; there their age says that nobody builds in them any more
+except ImportError:  # on Windows; abandoned folders are recognized by age
     fcntl = None
 
 FOLDER = Path(__file__).parent
@@ -31,20 +31,20 @@ FLAGS = (
     "-O3",
     "-march=native",
     "-fopenmp",
-    "-fno-math-errno",  # no rule of arithmetic is relaxed by these two
+    "-fno-math-errno",  # these two do not relax any rule of arithmetic
     "-fno-trapping-math",
-    "-ffp-contract=off",  # a product that is rounded before it is subtracted from itself gives 0
+    "-ffp-contract=off",  # a rounded product minus itself gives 0
     "-shared",
     "-fPIC",
 )
 LIBRARIES = ("-lmvec", "-lm") if platform.libc_ver()[0] == "glibc" else ("-lm",)
 LONGEST_BUILD, LONGEST_ANSWER = 600, 60  # seconds
-DIGITS = 32  # of a hash, in a name: 128 bits
-MOST_SAID = 2000  # characters of what the compiler says
-BUILDING = ".building-"  # how the name of a folder begins in which a library is built
-FAILED = ".failed"  # how the name of a file ends which says that a library cannot be built
-NICE = 10  # of a process that builds for another
-ABANDONED = 86400.0  # seconds; where there are no locks, nobody builds for so long
+DIGITS = 32  # hex digits of a hash in a name: 128 bits
+MOST_SAID = 2000  # characters of the compiler's message
+BUILDING = ".building-"  # prefix of a build folder
+FAILED = ".failed"  # suffix of a file marking a failed build
+NICE = 10  # niceness of a background build
+ABANDONED = 86400.0  # seconds; without locks, an older build is abandoned
 
 
 class NoCompiler(RuntimeError):
@@ -52,11 +52,11 @@ class NoCompiler(RuntimeError):
 
 
 def loaded(source: Path, given: Mapping[str, object] = MappingProxyType({})):
-    """The library that is `built`, in this process. Raises `NoCompiler`."""
+    """Load the library for a source, building it if needed. Raises `NoCompiler`."""
     library = built(source, given)
     try:
         return ctypes.CDLL(str(library))
-    except OSError as error:  # a folder from which nothing may be run, a library that is missing
+    except OSError as error:  # a noexec folder, or a missing library
         raise NoCompiler(f"{library} cannot be loaded: {error}") from error
 
 
@@ -66,9 +66,8 @@ def built(
     flags: Sequence[str] = FLAGS,
     libraries: Sequence[str] = LIBRARIES,
 ) -> Path:
-    """The library of a source file, specialized to ``given`` sizes and dtype: found in the cache by
-    its inputs, or built now. Processes may build the same one at the same time. Raises
-    `NoCompiler`.
+    """The library of a source file, specialized to ``given`` sizes and dtype: taken from the cache,
+    or built now. Concurrent builds of the same library are safe. Raises `NoCompiler`.
     """
     found = compiler()
     options = [f"-D{name}={value}" for name, value in given.items()]
@@ -100,7 +99,7 @@ def built(
 
 
 def of_inputs(source: Path, options: Sequence[str]) -> str:
-    """How the name of a library begins, a hash of all that it is made of."""
+    """The prefix of the library's name: a hash of its inputs."""
     found = compiler()
     texts = [source, *sorted(FOLDER.glob("*.h"))]
     made_of = [*(text.read_text() for text in texts), *options, *found, version(found), processor()]
@@ -108,18 +107,18 @@ def of_inputs(source: Path, options: Sequence[str]) -> str:
 
 
 def kept(folder: Path, name: str) -> Path | None:
-    """A library that is there and whole."""
+    """An existing, intact library."""
     for library in sorted(folder.glob(f"{name}-*.so")):
         if library.name == _named(name, library):
             return library
-        with suppress(OSError):  # whole no more, or never one of ours
+        with suppress(OSError):  # damaged, or not from here
             library.unlink()
     return None
 
 
 def _named(start: str, library: Path) -> str:
-    """The name of a library, a hash of its content: one that was truncated, overwritten or swapped
-    has the wrong name and is not loaded. Empty for a file that cannot be read.
+    """The name of a library, a hash of its content, so that a truncated, overwritten or swapped
+    file is not loaded. Empty for an unreadable file.
     """
     try:
         content = hashlib.sha256(library.read_bytes()).hexdigest()[:DIGITS]
@@ -130,8 +129,8 @@ def _named(start: str, library: Path) -> str:
 
 @contextmanager
 def _building_in(folder: Path) -> Iterator[Path]:
-    """A folder for one build, with the compiler's own temporary files; it is locked while its
-    process lives, and the next build removes what a killed one left.
+    """A locked folder for one build and the compiler's temporary files; the next build removes what
+    a killed one left.
     """
     with ExitStack() as stack:
         with locked(folder):
@@ -154,8 +153,8 @@ def _is_old(folder: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool | None]:
-    """Whether nobody else has locked a folder, which is locked then; None where that is not known.
-    The system itself unlocks what a process leaves behind.
+    """Lock a folder and yield True, False if another process holds the lock, or None if that is
+    unknown. The system releases locks of dead processes.
     """
     handle, found = None, None
     try:
@@ -165,7 +164,7 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool | None]:
             found = True
     except BlockingIOError:
         found = False
-    except OSError:  # a file system without locks
+    except OSError:  # file system without locks
         pass
     try:
         yield found
@@ -175,8 +174,8 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool | None]:
 
 
 def compiler() -> tuple[str, ...]:
-    """The command of a C++ compiler, in words; ``CXX`` may hold options too, as in other tools.
-    Raises `NoCompiler`.
+    """The command of a C++ compiler as a list of words; ``CXX`` may include options. Raises
+    `NoCompiler`.
     """
     try:
         found = tuple(shlex.split(os.environ.get("CXX", "")))
@@ -232,7 +231,7 @@ def _of_this_process() -> Path:
 
 
 def for_another(source: str, name: str, count: str, *options: str) -> None:
-    """What a process of its own does: of several that build the same, the others wait for one."""
+    """Entry point of a background build; processes that build the same library wait for one."""
     os.nice(NICE)
     with locked(Path(source)):
         try:

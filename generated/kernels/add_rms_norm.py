@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import add_rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb74e4cb3db6"
+MODULE, DIGEST = lines, "a5c47eec0c345755372b696b77b1af6e8650b65dca9691734040669792e6d611"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import alpha_compositing as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f91763d5e7538cd26b2bf6e4ec0f0413719cc8f0fe22d41a338e16e427f75b32"
+MODULE, DIGEST = lines, "8bcfbfbe5403c4b88a1913adbf1a8c6504ec619e514e41c29f7cd4143d1d7a41"
 kernels = Kernels(__file__)
 
 

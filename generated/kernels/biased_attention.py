@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e17fa2d278fdc4274a788bcb988f495795507abb308ec12f508dc5a659ef590f"
+MODULE, DIGEST = lines, "d917aeff8c64d33cb8b60e8df2f59d5ded55e672fb9a5f8644b0cf2e7ad0b14f"
 kernels = Kernels(__file__)
 
 

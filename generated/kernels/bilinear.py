@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "dad4eb162889cf86cf24c5b79332481dcf6974fb065bae7303a52b18034603e2"
+MODULE, DIGEST = lines, "04b0b9ae1e2722dc9f3c7e1537a33ffdf4b165706c7bea164c46eb4aed7a9a82"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "d39e07cdb1047e3389e68ffe79a29b89b6fe8d1b16a82a395475e3425e91c77a"
+MODULE, DIGEST = lines, "23fa8eb430e1f44656e65e7324c379902721d27b7fb89ec3c33c22ce2da07a49"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cox as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "61201dbd7fa8be7eeeb094dcdb8609b4adc8e53ac12223222d3bfef0296b893a"
+MODULE, DIGEST = lines, "64ff8215d0e2e42a2cd469e03dd71c67028d78175b47bbeef3e9b24ad007e668"
 kernels = Kernels(__file__)
 
 

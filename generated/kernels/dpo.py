@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import dpo as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "4da7a6b8b6449f0ac608fad955248c177d3bde7b00ef01a0e95a19913f159e81"
+MODULE, DIGEST = lines, "a459ec9389c93baa0dd83cfe5acd33a9f9326bc558b4e10e308671b75402c741"
 REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1e4a6fa8f55473601610f9ac33d24725ec648fdfa7c2946d094a5ad9a4faf428"
+MODULE, DIGEST = lines, "97e6bde249f9d434b0c432adf28c7207f4cef4796b5bd27683c4229fe0870fe0"
 kernels = Kernels(__file__)
 
 

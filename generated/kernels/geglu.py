@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import geglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f65f83ec97b664d8c7ce5818854134ecffe7ab03d463f432e51e394b15ceddb9"
+MODULE, DIGEST = lines, "9fe42b5df2b1c0b255c74c7e7dd54d1bbe63079615494d99a0f243848a2a9f0f"
 kernels = Kernels(__file__)
 
 

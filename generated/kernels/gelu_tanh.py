@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import gelu_tanh as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9534c4173084d5719b89778e8339e8f130d7e2d3148a07989f05481917462f63"
+MODULE, DIGEST = lines, "5087afbec46fcfb6526c0a2ebb827efa5e3cb2c163978b84cac0006de4cb7b15"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import hinge_embedding as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "fad1920352341e31eb672b30f5d9d28e3a4c5fbba8eaa2ee47dbc9ad666564b6"
+MODULE, DIGEST = lines, "eca2fe6b86ed6a308255b23521c7d8f570758b312580e6bb1db3d1e803e7262b"
 REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "2a75a05dc28ec05616eba7daf4cd6f1ccd765e1704e6865d4ed8a45ede6757bf"
+MODULE, DIGEST = lines, "ef4e147c99c4484206b3a0ed200c12b02470b50849d777c021bb6f07a7aa9317"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "3cc51a77d665694a58759d5ab74c789255a7de1d7f14baf6e2bd9bdf8b3bb8e9"
+MODULE, DIGEST = lines, "81cd3a2829b816d23b55b214996c04c6871d33fe5d71d9d6980e18363930de96"
 kernels = Kernels(__file__)
 
 

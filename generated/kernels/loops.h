@@ -84,7 +84,7 @@ template <class... Arguments> struct Kinds<int(Arguments...)> {
     extern "C" const char* const name##_kinds = Kinds<decltype(kernel<Kind>)>::text;      \
     FORMAT(name, kernel<float>, float) FORMAT(name, kernel<double>, double)
 #endif
-// What autograd's node launches for a Function: see node.cpp.
+// Entry points that the autograd node launches for a Function: see node.cpp.
 #define NODE(name, ...) extern "C" const char* const name##_node = __VA_ARGS__;
 
 // Loops are inlined with their body and vectorized. The code around them is compiled once.

@@ -42,36 +42,34 @@ EXPORTED(forward, forward)
 template <class Real>
 static int backward(
     In<Real> c, In<Real> dy, const Real* f, const Real* g, const Real* i, const Real* o,
-    const Real* shown, Out<Real> dc, Real* dpre, Real* dbias_ih, int64_t Gate, int64_t H, int64_t N,
+    const Real* shown, Real* dpre, Real* dbias_ih, Out<Real> dc, int64_t Gate, int64_t H, int64_t N,
     int64_t State, int threads
 ) {
-    Scratch scratch;
-    Real* dcell = scratch.of<Real>(N * H);
-    entries(N, H, threads, [=](int64_t n, int64_t i_H) INLINE {
-        const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
-                * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
-        dcell[n * H + i_H] = dcell_now;
-        dc[n * H + i_H] = dcell_now * f[n * H + i_H];
-    });
-    rows(N * Gate, Gate * H * N, threads, [=](int64_t row, double* dbias_ih) INLINE {
-        const int64_t gate = row % Gate;
-        const int64_t n = row / Gate;
-        const int dpre_constant = gate == 1;
-        const int dpre_constant_2 = gate == 2;
-        const int dpre_constant_3 = gate == 3;
-        const int dpre_constant_4 = gate == 0;
+    rows(N, Gate * H * N, threads, [=](int64_t n, Real* dbias_ih, Real* dcell) INLINE {
         each(H, [=](int64_t i_H) INLINE {
-            const Real dpre_now = Real(0) + choose(dpre_constant, dcell[n * H + i_H]
-                    * c[n * H + i_H] * (f[n * H + i_H] * (Real(1) - f[n * H + i_H])), Real(0))
-                    + choose(dpre_constant_2, dcell[n * H + i_H] * i[n * H + i_H] * (Real(1)
-                    - square(g[n * H + i_H])), Real(0)) + choose(dpre_constant_3,
-                    dy[(0 * N + n) * H + i_H] * shown[n * H + i_H] * (o[n * H + i_H] * (Real(1)
-                    - o[n * H + i_H])), Real(0)) + choose(dpre_constant_4, dcell[n * H + i_H]
-                    * i[n * H + i_H] * g[n * H + i_H] * (Real(1) - i[n * H + i_H]), Real(0));
-            dpre[(n * Gate + gate) * H + i_H] = dpre_now;
-            dbias_ih[gate * H + i_H] += dpre_now;
+            const Real dcell_now = dy[(1 * N + n) * H + i_H] + dy[(0 * N + n) * H + i_H]
+                    * o[n * H + i_H] * (Real(1) - square(shown[n * H + i_H]));
+            dcell[i_H] = dcell_now;
+            dc[n * H + i_H] = dcell_now * f[n * H + i_H];
         });
-    }, Total(dbias_ih, Gate * H));
+        for (int64_t gate = 0; gate < Gate; ++gate) {
+            const int dpre_constant = gate == 1;
+            const int dpre_constant_2 = gate == 2;
+            const int dpre_constant_3 = gate == 3;
+            const int dpre_constant_4 = gate == 0;
+            each(H, [=](int64_t i_H) INLINE {
+                const Real dpre_now = Real(0) + choose(dpre_constant, dcell[i_H] * c[n * H + i_H]
+                        * (f[n * H + i_H] * (Real(1) - f[n * H + i_H])), Real(0))
+                        + choose(dpre_constant_2, dcell[i_H] * i[n * H + i_H] * (Real(1)
+                        - square(g[n * H + i_H])), Real(0)) + choose(dpre_constant_3,
+                        dy[(0 * N + n) * H + i_H] * shown[n * H + i_H] * (o[n * H + i_H] * (Real(1)
+                        - o[n * H + i_H])), Real(0)) + choose(dpre_constant_4, dcell[i_H]
+                        * i[n * H + i_H] * g[n * H + i_H] * (Real(1) - i[n * H + i_H]), Real(0));
+                dpre[(n * Gate + gate) * H + i_H] = dpre_now;
+                dbias_ih[gate * H + i_H] += dpre_now;
+            });
+        }
+    }, Columns(dbias_ih, Gate * H), Kept<Real>(H));
     return DONE;
 }
 EXPORTED(backward, backward)

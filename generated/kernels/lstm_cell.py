@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import lstm_cell as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c85342f1ed432306902066a5022ca9445d6422ae3535ef105a010831241a78dc"
+MODULE, DIGEST = lines, "b14aa9e8c3668971074748c5c087ca31acdb1515cbe35d3ac7f17e225399edaf"
 kernels = Kernels(__file__)
 
 
@@ -64,21 +64,6 @@ def lstm_cell_backward(
         Gate = 4
         State = 2
         dx = dh = dweight_ih = dweight_hh = None
-        dc = (
-            dy.new_empty(N, H)
-            if (
-                
-            need_x
-            or need_h
-            or need_c
-            or need_weight_ih
-            or need_weight_hh
-            or need_bias_ih
-            or need_bias_hh
-        
-            )
-            else None
-        )
         dpre = (
             dy.new_empty(N, P)
             if (
@@ -109,7 +94,22 @@ def lstm_cell_backward(
             )
             else None
         )
-        kernels.backward(c, dy, f, g, i, o, shown, dc, dpre, dbias_hh, Gate, H, N, State)
+        dc = (
+            dy.new_empty(N, H)
+            if (
+                
+            need_x
+            or need_h
+            or need_c
+            or need_weight_ih
+            or need_weight_hh
+            or need_bias_ih
+            or need_bias_hh
+        
+            )
+            else None
+        )
+        kernels.backward(c, dy, f, g, i, o, shown, dpre, dbias_hh, dc, Gate, H, N, State)
         if need_x:
             dx = dpre @ weight_ih
         if need_h:

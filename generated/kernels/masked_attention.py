@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c45a0b67ec669724520150e4e3bd30136f0f89fb81f852f622e4e36179d7f928"
+MODULE, DIGEST = lines, "2ef3658fce05fae971098f37bbbfd1b825151fcb3171159ec8c9ac66191f9e8e"
 kernels = Kernels(__file__)
 
 

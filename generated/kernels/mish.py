@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import mish as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1532b6a2f409aa85f3895efb16865a95485a22ffd02d4398d4a92bbd92ed05c4"
+MODULE, DIGEST = lines, "ec8bd985a7f9ff89760375ee13724d4c70c94d82c1ecbcba5863849798a96248"
 kernels = Kernels(__file__)
 
 

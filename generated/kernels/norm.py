@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "843058f56790dcf3e20b770210aa8dfbbed0d85432c1916fe3e81d657c15ea7f"
+MODULE, DIGEST = lines, "83c9b1b951f8c45f0bc5ca35c0736fef924df6211c0466adde177abbfc11ab03"
 kernels = Kernels(__file__)
 
 

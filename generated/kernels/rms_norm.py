@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652ad1c5f362d"
+MODULE, DIGEST = lines, "e614303b15a506c4dc8b27567899600c61b1322d5a4dceb1df2014a34a8283c1"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rotary_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "208fadc9ea7a4bc4faea84634ff0dd20ffe7d9197048a0b017b7a3315e21cb9b"
+MODULE, DIGEST = lines, "8c807cf0d3a8e74c9f6783dfefa1a791baa5e43d0ea6539e7f9b2df7afaf2569"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e10bd7bd5ab7bbd33464557b5c731cd4bd8469c61b5698aa54e0286ff93733fb"
+MODULE, DIGEST = lines, "f42566c4d103d4e69009512fe19c6789eff45e166850a00157e790669b77764f"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import selective_scan as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "cece25c021209fe21b92197a1a62bf3a24ed573fd468f2ecbc866ac7bc82c429"
+MODULE, DIGEST = lines, "9006847ab7c7e38af0f1719ce3690c2b99723107d9dbc8d2de89ab9237d8a126"
 kernels = Kernels(__file__)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import silu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "2f5bfed6ff4b46b60053ad57ea0f15d7cb047e99c81a83d549ee0fcfe02ad67e"
+MODULE, DIGEST = lines, "d50cba46975679d3e8f84064c164ec8198bca798da1aac974dba763e092541ac"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import swiglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c9f89eb39a3653e58d4dab7b7839f8deb10c0befacb1409c305ad80de0894975"
+MODULE, DIGEST = lines, "e861683e71b6cc9376fc295a01b88c4f0bdefc6b8a9187ca7a12160bac8fde10"
 kernels = Kernels(__file__)
 
 

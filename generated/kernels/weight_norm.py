@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import weight_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "61e264efa5e24d02fb72d75084933c1b557b21039ed871c5f00025fde049e480"
+MODULE, DIGEST = lines, "e7f9880fb03da053aa86296ae85505f272594cf90bd8fc7df21ed204c909d80c"
 kernels = Kernels(__file__)
 
 

@@ -23,11 +23,11 @@ from ._serving import OnKernels, or_lines, tell, where_served
 
 __all__ = ["use"]
 TARGETS = ("torch", TARGET)
-SEAL = re.compile(r"# text sha256: \w+\n$")  # the last line of what is written
+SEAL = re.compile(r"# text sha256: \w+\n$")  # last line of a generated file
 
 _lock = threading.RLock()
 _state = {"target": "torch"}
-_served: dict[str, Served] = {}  # by the names of modules
+_served: dict[str, Served] = {}  # by module name
 
 
 class use:
@@ -79,8 +79,8 @@ class OutOfDate(RuntimeError):
 
 
 class Served:
-    """The functions of a module that kernels compute: ``places`` are (theirs, the module's own) by
-    their names in it. Raises `OutOfDate`.
+    """The functions of a module that kernels replace: ``places`` are (kernel function, module
+    function) by name. Raises `OutOfDate`.
     """
 
     def __init__(self, kernels: ModuleType, target: ModuleType):
@@ -111,6 +111,6 @@ class Served:
                 self.places[called] = own, value
 
     def put(self, ours: bool) -> None:
-        """The kernels in their places, or the lines again."""
+        """Install the kernels, or restore the lines of torch."""
         for name, (own, original) in self.places.items():
             setattr(self.lines, name, own if ours else original)

@@ -35,21 +35,21 @@ from ._functions import add_parts, scale
 from ._rules import INTERPRETED, REALS, Function, Launch, TooLong, cut
 from ._serving import Refused, tell
 
-PARTS, SUMMED, AT_ONCE = 64, 64, 4  # parts, entries of these, and sums that are added up at once
-SCALED = 4096  # entries of a gradient that are scaled at once
-called: list[str] | None = None  # the names of kernels, for who watches
+PARTS, SUMMED, AT_ONCE = 64, 64, 4  # partial results, their entries, sums per launch
+SCALED = 4096  # gradient entries scaled per program
+called: list[str] | None = None  # names of called kernels, while watched
 
 
 def unscaled(tensor: Tensor) -> torch.dtype:
-    """The dtype of a gradient that is scaled later: in float16 it might vanish before that. In
-    bfloat16 it does not, and rounding it again is one launch less.
+    """The dtype of a gradient before scaling: float16 might underflow until then. bfloat16 does
+    not, and rounding it once more saves a launch.
     """
     return torch.float32 if tensor.dtype == torch.float16 else tensor.dtype
 
 
 class Record:
-    """The functions of a kernel: for rows in registers, then those for longer ones. How it is
-    launched is remembered for sizes.
+    """The functions of a kernel: first for rows in registers, then for longer rows. Launch
+    parameters are cached by sizes.
     """
 
     def __init__(self, name: str, first: Function, makes: str, left: str):
@@ -66,7 +66,7 @@ class Record:
         return lambda function: self.add(Function(function, space, **said))
 
     def __call__(self, *given: Tensor | None, **known: float) -> None:
-        """Raises `Refused` where a row is too long."""
+        """Raises `Refused` if a row is too long."""
         arrays = {
             name: None if array is None else array.contiguous()
             for name, array in zip(self.first.arrays, given, strict=True)
@@ -80,7 +80,7 @@ class Record:
             called.append(self.name)
 
     def planned(self, known: Mapping[str, float]) -> list[tuple[Function, Launch]]:
-        """What computes it for these sizes. Raises `Refused`."""
+        """The functions to launch for these sizes, each with its launch. Raises `Refused`."""
         if is_compiling():
             return self._planned(sized(known))
         sizes = tuple(number for number in known.values() if type(number) is int)
@@ -91,7 +91,7 @@ class Record:
     def _planned(self, sizes: Mapping[str, float]) -> list[tuple[Function, Launch]]:
         first, *longer = self.functions
         try:
-            with suppress(TooLong):  # where there is nothing else it rather spills
+            with suppress(TooLong):  # the only function may spill registers
                 return [(first, first.launch(sizes, room=1 if longer else 2))]
             return [(function, function.launch(sizes)) for function in longer or [first]]
         except TooLong:
@@ -99,7 +99,7 @@ class Record:
             raise Refused from None
 
     def parts(self, **known: float) -> int:
-        """How many there are of each sum that is left so."""
+        """The number of partial results of each sum left in parts."""
         every = (launch.parts for _, launch in self.planned(known))
         return next(parts[self.left[0]] for parts in every if self.left[0] in parts)
 
@@ -111,8 +111,8 @@ class Record:
         known: Mapping[str, float],
         wide: bool,
     ) -> None:
-        """Runs a function: ``arrays`` by their names, where what is left out is None; ``known`` are
-        sizes and numbers.
+        """Launch a function; ``arrays`` are by name, None if unwanted; ``known`` are sizes and
+        numbers.
         """
         made = [arrays[name] for name in function.makes]
         if made and not function.keeps and all(array is None for array in made):
@@ -146,21 +146,21 @@ class Record:
 
 
 def kernel(space: str, *, makes: str = "", left: str = "", **said) -> Callable[[Callable], Record]:
-    """The record of a kernel; see above."""
+    """The decorator that makes a kernel's record; see above."""
     return lambda function: Record(
         function.fn.__name__, Function(function, space, **said), makes, left
     )
 
 
 def sized(known: Mapping[str, float]) -> Mapping[str, float]:
-    """While torch compiles, with sizes and conditions as constants of its graph."""
+    """While torch compiles, sizes and conditions as constants of its graph."""
     if not is_compiling():
         return known
     return {n: v if type(v) is float else operator.index(v) for n, v in known.items()}
 
 
 def added(pairs: list[tuple[Tensor, Tensor]], real: tl.dtype, is_largest: bool) -> None:
-    """The parts of some sums, in one order, become these: in one launch."""
+    """Reduce the partial results of some sums, in a fixed order and one launch."""
     most = max(result.numel() for _, result in pairs)
     none = [(None, None)] * (AT_ONCE - len(pairs))
     arrays = [array for pair in (*pairs, *none) for array in pair]
@@ -171,7 +171,7 @@ def added(pairs: list[tuple[Tensor, Tensor]], real: tl.dtype, is_largest: bool) 
 
 
 def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
-    """A gradient for an upstream gradient of 1 as that for another one, in place."""
+    """Scale a gradient in place by the upstream gradient."""
     size = gradient.numel()
     with torch.cuda.device_of(gradient):
         scale[(cut(size, SCALED),)](gradient, upstream, size, BLOCK=SCALED)
@@ -179,5 +179,5 @@ def scaled(gradient: Tensor, upstream: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def floating(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A mask as numbers; what is none as it is."""
+    """A boolean mask as numbers; any other tensor unchanged."""
     return tensor if tensor.is_floating_point() else tensor.to(dtype)

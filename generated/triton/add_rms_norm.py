@@ -17,7 +17,7 @@ from .. import add_rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "d6ba5f28fbccaddaa5221591d2fd2a071e80db5b3023e8fdceb7fb74e4cb3db6"
+MODULE, DIGEST = lines, "a5c47eec0c345755372b696b77b1af6e8650b65dca9691734040669792e6d611"
 
 
 @kernel("N | C", alive=2, makes="h inv_rms y")

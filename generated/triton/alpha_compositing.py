@@ -15,7 +15,7 @@ from .. import alpha_compositing as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f91763d5e7538cd26b2bf6e4ec0f0413719cc8f0fe22d41a338e16e427f75b32"
+MODULE, DIGEST = lines, "8bcfbfbe5403c4b88a1913adbf1a8c6504ec619e514e41c29f7cd4143d1d7a41"
 
 
 @kernel("R | S in tiles", makes="cumulated_1_operand")

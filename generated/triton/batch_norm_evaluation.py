@@ -17,7 +17,7 @@ from .. import batch_norm_evaluation as lines
 from ._functions import aligned, load
 from ._launching import floating, kernel
 
-MODULE, DIGEST = lines, "871001b363f956749f1796aea17acc518b8b15593696b4034cf468fd74738baa"
+MODULE, DIGEST = lines, "d06bc1e1b01564171ecc3b17a836831974d611f876aa18ac638509e413024d41"
 
 
 @kernel("N C | S in tiles", makes="inv_std y")

@@ -17,7 +17,7 @@ from .. import biased_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "e17fa2d278fdc4274a788bcb988f495795507abb308ec12f508dc5a659ef590f"
+MODULE, DIGEST = lines, "d917aeff8c64d33cb8b60e8df2f59d5ded55e672fb9a5f8644b0cf2e7ad0b14f"
 
 
 @kernel("B T | S", alive=2, makes="probs")

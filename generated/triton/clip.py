@@ -17,7 +17,7 @@ from .. import clip as lines
 from ._functions import added, aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "840086869abb13892a83dbd39cc655b4d47ac4cc699b097ffe2c8c4c66edfd24"
+MODULE, DIGEST = lines, "b2f0598fe7774f5b75e69c857cbb54c257d63d6d1bc8efd68b5b1072dcaa148d"
 
 
 @kernel("", makes="exp_scale")

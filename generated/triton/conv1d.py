@@ -17,7 +17,7 @@ from .. import conv1d as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "a20b7cbab6de23d9358be43efe6556d1de5c6d2133e0d231990904d3fc629f8d"
+MODULE, DIGEST = lines, "c77e55c1d45a44cd1e335ed539f077bbbcbc233d23ac22b5d9eff28bbbfb507b"
 
 
 @kernel("N D | To in tiles", makes="y")

@@ -17,7 +17,7 @@ from .. import cox as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "61201dbd7fa8be7eeeb094dcdb8609b4adc8e53ac12223222d3bfef0296b893a"
+MODULE, DIGEST = lines, "64ff8215d0e2e42a2cd469e03dd71c67028d78175b47bbeef3e9b24ad007e668"
 
 
 @kernel("| N in tiles", alive=3, makes="losses")

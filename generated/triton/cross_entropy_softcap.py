@@ -32,7 +32,7 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "dbdccf332ab5ff1b7ee333038e3ab2bb559bed7499f1885633acddd39d5d60ab"
+MODULE, DIGEST = lines, "03ab8a726844ae0851cb656844a63b17b4474186f7d32ae93b2806052a3912c8"
 
 
 @kernel(

@@ -31,7 +31,7 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "d1a1b358eab03cdac09d3a525831fa9b71ac813d93ff3bcb12ea4146d53a0032"
+MODULE, DIGEST = lines, "faf92f343ee6c9b6cd0fda41b57f262c3eeb82feee92dc92c91f5bf9dc5d6190"
 
 
 @kernel(

@@ -14,7 +14,7 @@ from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "1e4a6fa8f55473601610f9ac33d24725ec648fdfa7c2946d094a5ad9a4faf428"
+MODULE, DIGEST = lines, "97e6bde249f9d434b0c432adf28c7207f4cef4796b5bd27683c4229fe0870fe0"
 
 
 @kernel("N | E in tiles", makes="y")

@@ -14,7 +14,7 @@ from .. import entropy as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "c9dd71e169346883bc7b89925e5ce9202296ae27441b3810b275b265500b5660"
+MODULE, DIGEST = lines, "0b02a9fd5887b50c2586a3e08908110cf026f71a8de2bb9989bf0b95027525d8"
 
 
 @kernel("N | C", alive=2, makes="uncertainty")

@@ -17,7 +17,7 @@ from .. import focal_tversky as lines
 from ._functions import added, aligned, load, power
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "d5557398e8c0e1303ac31440e14034d1cdec5199dba8711530ac05237ef4e47b"
+MODULE, DIGEST = lines, "2d7b4d2afe4a29d03a25c67ac739ffdf34b39f4fe1cb831a4ff87c351e45ca4f"
 
 
 @kernel(

@@ -17,7 +17,7 @@ from .. import group_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f89796f3ab2df045754edb9af242aa5e72aaa8370f660143ce610b3aac8a86b3"
+MODULE, DIGEST = lines, "a554633d74840cd88c3c389ebf845278ec0baccf6c9618dc5ff15a75a1f59834"
 
 
 @kernel("N G=groups | K S", alive=2, makes="mean sum_diff inv_std y")

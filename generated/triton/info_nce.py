@@ -17,7 +17,7 @@ from .. import info_nce as lines
 from ._functions import added, aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "2959d324405792935ed8effc4ddc1fbf6889edba8b533d9b475d2ba46a4c7753"
+MODULE, DIGEST = lines, "3aadc6765ffbdcda62ee99828886dc01f660972a43979576dc168d48cc82bad8"
 
 
 @kernel("N | D", alive=2, makes="query_norm query_length query key_norm key_length key sum_4")

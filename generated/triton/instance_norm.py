@@ -17,7 +17,7 @@ from .. import instance_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "d9f410b44e20831b5b8d8c1a214607c98be7466d95414513e72930ab442af8fb"
+MODULE, DIGEST = lines, "a7da2de281bf081e491eb9fb6d02de0dc1adee81b9e33ba1cc1619582f9f3fbd"
 
 
 @kernel("N C | S", alive=2, makes="mean sum_diff inv_std y")

@@ -15,7 +15,7 @@ from .. import js_div as lines
 from ._functions import added, aligned, load, total
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "102f54ba406b1efc4695708bf09497bd969f89a5dfe0dd2642ba8fc79ff69728"
+MODULE, DIGEST = lines, "d33c4041e82ac12fcdf61d7a1262784dc350dfef1123e59c8e9cf6f1d84f8d67"
 
 
 @kernel("N in parts | C", alive=4, sums="sum_4:", left="sum_4", makes="sum_4")

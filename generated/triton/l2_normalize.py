@@ -15,7 +15,7 @@ from .. import l2_normalize as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "15a36f5171a401b0f431fea23657477ccc8ddc8473357ddb6c49aa7bfdb1927d"
+MODULE, DIGEST = lines, "71023bba88adb4dd11a0077e12cfc9d0ca780457538654d5c57182e9134480ca"
 
 
 @kernel("N | C", alive=2, makes="norm length y")

@@ -17,7 +17,7 @@ from .. import linear_attention as lines
 from ._functions import aligned, expm1, larger, load, smaller, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "3cc51a77d665694a58759d5ab74c789255a7de1d7f14baf6e2bd9bdf8b3bb8e9"
+MODULE, DIGEST = lines, "81cd3a2829b816d23b55b214996c04c6871d33fe5d71d9d6980e18363930de96"
 
 
 @kernel("BT=B*T E | F in tiles", makes="q k state_operand")

@@ -17,7 +17,7 @@ from .. import lstm_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "c85342f1ed432306902066a5022ca9445d6422ae3535ef105a010831241a78dc"
+MODULE, DIGEST = lines, "b14aa9e8c3668971074748c5c087ca31acdb1515cbe35d3ac7f17e225399edaf"
 
 
 @kernel("State N | H in tiles", alive=5, makes="i f g o shown y")
@@ -68,35 +68,35 @@ def forward(
     tl.store(y_ptr + row * H + i_H, y, mask=inside)
 
 
-@kernel(
-    "N in parts for Gate | H in tiles", alive=9, sums="dbias_ih: Gate H", makes="dc dpre dbias_ih",
-)
+@kernel("N in parts | Gate H in tiles", alive=11, sums="dbias_ih: Gate H", makes="dpre dbias_ih dc")
 @triton.jit
 def backward(
-    c_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dc_ptr, dpre_ptr, dbias_ih_ptr, Gate, H,
-    N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    c_ptr, dy_ptr, f_ptr, g_ptr, i_ptr, o_ptr, shown_ptr, dpre_ptr, dbias_ih_ptr, dc_ptr, Gate, H,
+    N, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_Gate: tl.constexpr,
+    BLOCK_H: tl.constexpr,
 ):
     H = aligned(H, ALIGN)
-    program = tl.program_id(2).to(tl.int64)
-    dbias_ih = tl.zeros([ROWS, BLOCK], REAL)
-    i_H = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
-    gate = tl.program_id(0).to(tl.int64)
-    for start in range(program * ROWS, N, tl.num_programs(2) * ROWS):
-        n = start + tl.arange(0, ROWS)[:, None]
-        inside = (n < N) & (i_H < H)
-        dy = load(dy_ptr + (N + n) * H + i_H, inside)
-        dy_2 = load(dy_ptr + n * H + i_H, inside)
-        o = load(o_ptr + n * H + i_H, inside)
-        shown = load(shown_ptr + n * H + i_H, inside)
+    program = tl.program_id(0).to(tl.int64)
+    dbias_ih = tl.zeros([ROWS, BLOCK_Gate, BLOCK_H], REAL)
+    i_H = tl.program_id(1).to(tl.int64) * BLOCK_H + tl.arange(0, BLOCK_H)[None, None, :]
+    gate = tl.arange(0, BLOCK_Gate)[None, :, None]
+    for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
+        n = start + tl.arange(0, ROWS)[:, None, None]
+        inside_NH = (n < N) & (i_H < H)
+        dy = load(dy_ptr + (N + n) * H + i_H, inside_NH)
+        dy_2 = load(dy_ptr + n * H + i_H, inside_NH)
+        o = load(o_ptr + n * H + i_H, inside_NH)
+        shown = load(shown_ptr + n * H + i_H, inside_NH)
         dcell = dy + dy_2 * o * (1 - square(shown))
-        f = load(f_ptr + n * H + i_H, inside)
+        f = load(f_ptr + n * H + i_H, inside_NH)
         if dc_ptr is not None:
-            tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside)
-        c = load(c_ptr + n * H + i_H, inside)
+            tl.store(dc_ptr + n * H + i_H, dcell * f, mask=inside_NH)
+        inside = (n < N) & (gate < Gate) & (i_H < H)
+        c = load(c_ptr + n * H + i_H, inside_NH)
         dgates = tl.where(gate == 1, dcell * c * (f * (1 - f)), 0)
-        i = load(i_ptr + n * H + i_H, inside)
+        i = load(i_ptr + n * H + i_H, inside_NH)
         dg = dcell * i
-        g = load(g_ptr + n * H + i_H, inside)
+        g = load(g_ptr + n * H + i_H, inside_NH)
         dgates_2 = dgates + tl.where(gate == 2, dg * (1 - square(g)), 0)
         dgates_3 = dgates_2 + tl.where(gate == 3, dy_2 * shown * (o * (1 - o)), 0)
         dgates_4 = dgates_3 + tl.where(gate == 0, dg * g * (1 - i), 0)
@@ -104,11 +104,12 @@ def backward(
         if dpre_ptr is not None:
             tl.store(dpre_ptr + (n * Gate + gate) * H + i_H, dpre, mask=inside)
         dbias_ih += tl.where(inside, dpre, 0.0)
+    inside_GateH = (gate < Gate) & (i_H < H)
     if dbias_ih_ptr is not None:
         tl.store(
             dbias_ih_ptr + program * Gate * H + gate * H + i_H,
             tl.sum(dbias_ih, axis=0, keep_dims=True),
-            mask=i_H < H,
+            mask=inside_GateH,
         )
 
 
@@ -164,14 +165,14 @@ def lstm_cell_backward(
         P = weight_ih.shape[0]
         Gate = 4
         dx = dh = dweight_ih = dweight_hh = None
-        dc = c.new_empty(N, H) if need_c else None
         dpre = (
             dy.new_empty(N, P, dtype=operand)
             if need_x or need_h or need_weight_ih or need_weight_hh
             else None
         )
         dbias_hh = dy.new_empty(P, dtype=wide) if need_bias_ih or need_bias_hh else None
-        backward(c, dy, f, g, i, o, shown, dc, dpre, dbias_hh, Gate=Gate, H=H, N=N)
+        dc = c.new_empty(N, H) if need_c else None
+        backward(c, dy, f, g, i, o, shown, dpre, dbias_hh, dc, Gate=Gate, H=H, N=N)
         if need_x:
             dx = dpre @ weight_ih
         if need_h:

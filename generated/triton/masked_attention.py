@@ -17,7 +17,7 @@ from .. import masked_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "c45a0b67ec669724520150e4e3bd30136f0f89fb81f852f622e4e36179d7f928"
+MODULE, DIGEST = lines, "2ef3658fce05fae971098f37bbbfd1b825151fcb3171159ec8c9ac66191f9e8e"
 
 
 @kernel("B T | S", alive=2, makes="probs")

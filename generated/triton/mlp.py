@@ -31,7 +31,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ff593d36afe821bf63c49aed476f77bdf4d6aaf96daa6d160783407610d2b009"
+MODULE, DIGEST = lines, "5cd04f6d49a623e926eb93a0f5b914c3563c5946820e82344627c29b1ab4381b"
 
 
 @kernel("N T | E in tiles", makes="embcat")

@@ -17,7 +17,7 @@ from .. import nll as lines
 from ._functions import added, aligned, counted_label, is_counted, load, load_at, placed, within
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "c76e7b73bf060558956396936a0937730f7488a2f579f06ba6d848ec78818ed1"
+MODULE, DIGEST = lines, "2ba632ca29b480bf90a98c450b5accbf13ee2032b7b02c2ad1b4dc751cdcb2c9"
 REDUCTIONS = ["sum", "mean"]
 
 

@@ -15,7 +15,7 @@ from .. import norm_inf as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "3dc37562954a4089f8528f1ef35eac860153646ba758b52a158d49647a6b22f0"
+MODULE, DIGEST = lines, "da610c8ec225204db637cea519f59dc4a41f81ef587c8a24540282badaad8c93"
 
 
 @kernel("N | C", makes="y")

@@ -17,7 +17,7 @@ from .. import rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "dc2ff03b2483ab69173f7ea1ea8e2fc5fe463a82ca013179bb3652ad1c5f362d"
+MODULE, DIGEST = lines, "e614303b15a506c4dc8b27567899600c61b1322d5a4dceb1df2014a34a8283c1"
 
 
 @kernel("N | C", alive=2, makes="inv_rms y")

@@ -17,7 +17,7 @@ from .. import selective_scan as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cece25c021209fe21b92197a1a62bf3a24ed573fd468f2ecbc866ac7bc82c429"
+MODULE, DIGEST = lines, "9006847ab7c7e38af0f1719ce3690c2b99723107d9dbc8d2de89ab9237d8a126"
 
 
 @kernel("NT=N*T K | S in tiles", makes="decay h_term")

@@ -17,7 +17,7 @@ from .. import siglip as lines
 from ._functions import added, aligned, larger, load, log1p, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "913987ea6efbce00f51ebc9241ace0aaa4d5de3ebca47df37da7861f907cc4ee"
+MODULE, DIGEST = lines, "801810f0f4b59744a40349359f7c1b9fc44df1f28b07a61f7e825aa048a78be3"
 
 
 @kernel("N | D", alive=2, makes="image_norm image_length image text_norm text_length text")

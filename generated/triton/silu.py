@@ -14,7 +14,7 @@ from .. import silu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "2f5bfed6ff4b46b60053ad57ea0f15d7cb047e99c81a83d549ee0fcfe02ad67e"
+MODULE, DIGEST = lines, "d50cba46975679d3e8f84064c164ec8198bca798da1aac974dba763e092541ac"
 
 
 @kernel("| N in tiles", alive=2, makes="y")

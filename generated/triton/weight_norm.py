@@ -17,7 +17,7 @@ from .. import weight_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "61e264efa5e24d02fb72d75084933c1b557b21039ed871c5f00025fde049e480"
+MODULE, DIGEST = lines, "e7f9880fb03da053aa86296ae85505f272594cf90bd8fc7df21ed204c909d80c"
 
 
 @kernel("H | K", alive=2, makes="norm w")
