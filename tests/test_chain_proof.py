@@ -95,7 +95,7 @@ def test_a_transposed_step_is_refused():
 
 def test_what_is_emitted_says_that_the_chain_was_proved():
     proved = derive.derive("tanh")
-    assert proved.summary.endswith("; every step of the chain rule as well")
+    assert "; every step of the chain rule as well" in proved.summary
     assert [str(gradient.tensor) for gradient in proved.adjoints] == ["dx"]
 
 
