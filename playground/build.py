@@ -36,7 +36,7 @@ PYODIDE = {
 # Of the library, what nothing here imports.
 LEFT_OUT = ("sympy/physics", "sympy/parsing/autolev")
 FETCHING = "its packages come from the registries of npm and Python, which must be within reach"
-PACKAGES = ("derive", "codegen", "gradform")
+PACKAGES = ("derive", "codegen", "gradform", "certificates")
 SOURCES = (*PACKAGES, "playground")
 
 
