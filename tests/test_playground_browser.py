@@ -18,7 +18,7 @@ LONG = 60  # seconds, for an answer on a machine that does other things too
 pytestmark = BROWSER
 
 FORWARD = """from sympy import exp
-from derive import Axis, Forward, Input, Sum
+from gradform import Axis, Forward, Input, Sum
 
 N = Axis("N")
 

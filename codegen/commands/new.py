@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from codegen.files.for_users import text_for_users
 from derive.language.errors import QuestionError
 from derive.language.names import checked_name, snake_case
 from derive.language.notation.gallery import files_that_define
@@ -79,7 +80,7 @@ def new_command(arguments: Sequence[str], program: str) -> int:
 
 def _new(options: argparse.Namespace) -> int:
     if copied := files_that_define(options.name):
-        path, text = options.out / copied[0].name, _imports_gradform(copied[0].read_text("utf-8"))
+        path, text = options.out / copied[0].name, text_for_users(copied[0])
         what = f"the gallery's {copied[0].stem}, to be edited"
     else:
         name = _class_name(options.name)
@@ -100,12 +101,6 @@ def _new(options: argparse.Namespace) -> int:
 
 
 _CLASSES = re.compile(r"^class \w+\(Forward\)", re.M)
-
-
-def _imports_gradform(text: str) -> str:
-    """The text of a file of the gallery, with the imports of a user's file."""
-    text = re.sub(r"^from derive (?=import)", "from gradform ", text, flags=re.M)
-    return re.sub(r"^from derive\.", "from gradform.derive.", text, flags=re.M)
 
 
 def _class_name(name: str) -> str:

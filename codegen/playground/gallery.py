@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from codegen.files.for_users import text_for_users
 from derive.language.notation.library import list_forwards
 
 
@@ -14,7 +15,7 @@ def gallery() -> list[dict[str, str]]:
             "name": forward.__name__,
             "called": forward.definition.snake,
             "about": " ".join(forward.definition.doc.split("\n\n")[0].split()),
-            "text": Path(forward.definition.place.file).read_text(encoding="utf-8"),
+            "text": text_for_users(Path(forward.definition.place.file)),
         }
         for forward in list_forwards()
     ]
