@@ -446,7 +446,7 @@ if REACHED:
 def test_nothing_of_one_text_reaches_the_next_that_is_opened(browser, served):
     """What a text breaks in its Python is gone with its worker."""
     play = Play(browser, served.page).answered()
-    spoiled = "import codegen.playground.derived as d\nd.NOT_RUN = 'spoiled'\n"
+    spoiled = "from gradform.codegen.playground import derived as d\nd.NOT_RUN = 'spoiled'\n"
     play.answer_to(spoiled + FORWARD)
     assert play.text("#not-run") == "spoiled"
     before = play.answers
