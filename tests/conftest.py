@@ -9,6 +9,7 @@ from pathlib import Path
 
 import forwards
 import pytest
+import slow
 import torch
 
 import derive
@@ -38,7 +39,25 @@ def pytest_collection_finish():
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.hookimpl(tryfirst=True)  # before items are chosen by their marks
 def pytest_collection_modifyitems(config, items):
+    _mark_slow(config, items)
+    _group(config, items)
+
+
+def _mark_slow(config, items):
+    """Those of ``slow.txt``, each of which is a test."""
+    listed = slow.listed()
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
+    if config.args_source is config.ArgsSource.TESTPATHS:
+        unknown = listed - {item.nodeid for item in items}
+        if unknown:
+            raise pytest.UsageError(f"tests/slow.txt names no test: {', '.join(sorted(unknown))}")
+
+
+def _group(config, items):
     """What is made once for several tests is made in one process (pytest -n 2 --dist loadgroup):
     a forward that is derived by its name, and what a fixture makes for a whole module, by its name
     too where it makes several.
