@@ -9,7 +9,7 @@ from derive.language.notation.library import list_forwards
 HEAD = """\
 from sympy import Abs, Eq, Min, Ne, Piecewise, Rational, exp, log, oo, sqrt, tanh
 from derive import Axis, Broadcast, Detach, Flatten, Forward, Given, Gradient, Input
-from derive import Kept, Label, Max, OneHot, Ordered, Position, Rename, Scalar, Sum
+from derive import Kept, Label, Max, OneHot, Ordered, Outputs, Position, Rename, Scalar, Sum
 
 N, C, D, H, K = Axis("N"), Axis("C"), Axis("D"), Axis("H"), Axis("K")
 """

@@ -201,9 +201,9 @@ def test_the_commands_keep_beside_what_is_worked_on(cube, machinery, tmp_path, m
     assert not (tmp_path / FOLDER).exists()
     assert main(["cube.py"]) == 0
     assert (tmp_path / FOLDER / ".gitignore").read_text().endswith("\n*\n")
-    assert "unchanged" not in capsys.readouterr().out
+    assert "cached" not in capsys.readouterr().out
     assert main(["cube.py", "--check"]) == 0
-    assert "unchanged" in capsys.readouterr().out
+    assert "cached" in capsys.readouterr().out
     assert main(["report", "cube.py"]) == 0 and main(["report", "cube.py", "--check"]) == 0
     (tmp_path / "generated" / "REPORT.md").open("a").write("edited")
     assert main(["report", "cube.py"]) == 0  # its own report is replaced

@@ -255,6 +255,14 @@ def completed(shell: str, *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.parametrize(
+    "name, meant", [("layernorm", "layer_norm"), ("SoftmaxCrossEntropy", "cross_entropy")]
+)
+def test_what_the_gallery_has_is_said(name, meant, capsys, tmp_path):
+    assert gradform(["new", name, "--out", str(tmp_path)]) == 0
+    assert f"the gallery has {meant}: gradform new {meant} copies that" in capsys.readouterr().out
+
+
 def test_completion_knows_verbs_names_options_and_their_words():
     assert {"show", "site"} <= {*completed("bash", "s")} and "check" not in completed("bash", "s")
     assert completed("bash", "show", "layer") == ["layer_norm"]

@@ -286,9 +286,9 @@ def test_what_is_proved_for_small_batches_is_emitted_and_says_so(
     assert not list((tmp_path / "kept").glob("*.json"))  # it would be taken for all there is
     assert main(arguments) == 0
     said = capsys.readouterr()
-    assert "every size" in said.out and "unchanged" not in said.out and not said.err
+    assert "every size" in said.out and "cached" not in said.out and not said.err
     assert main([*arguments, "--limit", "1"]) == 0
-    assert "unchanged" in capsys.readouterr().out
+    assert "cached" in capsys.readouterr().out
 
 
 def test_every_forward_of_a_pool_has_the_limit(scaled, monkeypatch):

@@ -123,6 +123,18 @@ def test_what_the_output_grows_with_is_no_risk(tmp_path):
         assert preference([(dx, written)], relations_of(definition))[0] == risks, written
 
 
+def test_a_divisor_of_the_forward_is_no_risk_as_the_output_that_it_is(tmp_path):
+    body = "    x = Input(N, C)\n    sigma = sqrt(Sum(x**2, C) / C)\n    y = x / sigma\n"
+    body += "    outputs = Outputs(y, sigma)\n"
+    definition = forward_from(forward_file(tmp_path, "WithSigma", body)).definition
+    x, (_, sigma) = definition.inputs[0], definition.outputs
+    dx = Tensor("dx", x.home, role="adjoint")
+    relations = relations_of(definition)
+    assert sigma.name not in {t.name for e in relations.divisors for t in e.atoms(Tensor)}
+    assert preference([(dx, x / sigma)], relations)[0] == 0
+    assert preference([(dx, 1 / x)], relations)[0] == 1
+
+
 UNSAFE = """
     x = Input(N)
     e = exp(x)

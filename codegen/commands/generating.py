@@ -18,7 +18,14 @@ from codegen.driver.chain import FOLDER, kept_chain
 from codegen.driver.emitting import emit_all
 from codegen.driver.gate import file_of
 from codegen.driver.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
-from codegen.driver.writing import REMEDY, kernel_files, outdated, with_runtime, write_modules
+from codegen.driver.writing import (
+    REMEDY,
+    from_other_files,
+    kernel_files,
+    outdated,
+    with_runtime,
+    write_modules,
+)
 from codegen.files.quality import Emitted
 from codegen.report.page import FILE, report
 from codegen.report.progress import in_a_bar, in_lines
@@ -36,6 +43,7 @@ from derive.running.command import DONE, WRONG, say
 from derive.running.limits import seconds_of
 from derive.running.writing import current, refuse, sealed
 
+DEVICES = {"cpp": "CPU", "triton": "GPU"}
 PLAIN_WIDTH = 160  # where there is no terminal: a line of a report is not broken
 
 # Forwards, and the module of each.
@@ -180,17 +188,31 @@ def _ended(
     if options.check:
         _print(shown)
         return _said(outdated(texts))
+    replaced = from_other_files(texts)
     written = write_modules(texts, files_read(), options.force)
     _print(shown)
-    files = [f.file for f in found if options.names or options.out / f.file in written]
+    for sentence in replaced:
+        say(f"note: {sentence}")
+    files = [_said_of(f) for f in found if options.names or options.out / f.file in written]
     said = f"written to {options.out}: {', '.join(files)}" if files else ""
     _print(said or f"{options.out} is up to date")
+    if options.target in kernels and files:
+        folder = options.out / kernels[options.target].folder
+        _print(
+            f"kernels for the {DEVICES[options.target]} in {folder}, used after "
+            f"{options.out.name}.use({options.target!r})"
+        )
     if any(path.name == RUNTIME for path in texts) and not (options.out / "__init__.py").exists():
         say(
             f"note: {options.out} has no __init__.py, and its modules import _runtime from their "
             "own package: import them from the folder above"
         )
     return DONE
+
+
+def _said_of(found: Emitted | OfRanks) -> str:
+    """The file, with its function where that has another name than the forward."""
+    return f"{found.file} ({Path(found.file).stem})" if isinstance(found, OfRanks) else found.file
 
 
 def _print(shown: Table | str) -> None:

@@ -12,11 +12,13 @@ from pathlib import Path
 from codegen.files.for_users import text_for_users
 from derive.language.errors import QuestionError
 from derive.language.names import checked_name, snake_case
-from derive.language.notation.gallery import files_that_define
+from derive.language.nearest import joined_up
+from derive.language.notation.gallery import files_that_define, gallery_names
 from derive.running.command import DONE, guarded
 from derive.running.parser import Parser
 from derive.running.writing import refuse, write_all
 
+SHORTEST = 5  # letters of a name that is looked for in another
 REMEDY = "choose another name, or another folder with --out"
 EXAMPLES = """\
   gradform new huber
@@ -94,7 +96,10 @@ def _new(options: argparse.Namespace) -> int:
     shown = f"{path}:{options.name}" if len(_CLASSES.findall(text)) > 1 else path
     commands = {f"gradform {verb}{shown if verb else path}": NEXT[verb] for verb in NEXT}
     width = max(map(len, commands))
-    sys.stdout.write(f"written to {path}: {what}\n\n")
+    sys.stdout.write(f"written to {path}: {what}\n")
+    if not copied and (near := _in_gallery(options.name)):
+        sys.stdout.write(f"the gallery has {near}: gradform new {near} copies that\n")
+    sys.stdout.write("\n")
     for command, about in commands.items():
         sys.stdout.write(f"  {command:{width}}   {about}\n")
     return DONE
@@ -110,7 +115,8 @@ def _class_name(name: str) -> str:
     except QuestionError as error:
         stem = "".join(letter if letter.isalnum() else "_" for letter in Path(name).stem).strip("_")
         example = stem if stem.isidentifier() else "norm"
-        remedy = f"{error.remedy}; write for instance gradform new My{_joined(example)}"
+        example = _in_gallery(example) or f"My{_joined(example).removeprefix('My')}"
+        remedy = f"{error.remedy}; write for instance gradform new {example}"
         raise QuestionError(error.problem, remedy) from None
     found = _joined(name)
     if find_spec(snake_case(found)) is not None and not Path(f"{snake_case(found)}.py").exists():
@@ -119,6 +125,12 @@ def _class_name(name: str) -> str:
             f"choose another name: gradform new My{found}",
         )
     return found
+
+
+def _in_gallery(name: str) -> str | None:
+    """The longest function of the gallery whose name is in ``name``, however words are joined."""
+    found = [n for n in gallery_names() if len(n) >= SHORTEST and joined_up(n) in joined_up(name)]
+    return max(map(snake_case, found), key=len, default=None)
 
 
 def _joined(name: str) -> str:

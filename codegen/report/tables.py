@@ -33,7 +33,7 @@ def table(results: Sequence[Emitted], reduced: Container[str] = ()) -> Table:
             Text("\n".join([*quality.closed_form, *quality.unsafe])),
             Text(quality.proved),
             Text(f"{quality.difference:.1e}"),
-            Text("unchanged" if result.unchanged else f"{quality.seconds:.2f} s"),
+            Text("cached" if result.unchanged else f"{quality.seconds:.2f} s"),
         )
     return found
 

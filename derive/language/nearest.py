@@ -12,12 +12,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The entry of ``known`` most similar to ``word``, ignoring capitals and how words are joined;
     among equals the one with the same beginning, or the first. None where none is similar.
     """
-    plain = _plain(word)
+    plain = joined_up(word)
     matcher = SequenceMatcher(b=plain)
     found: list[tuple[float, bool, str]] = []
     for name in known:
-        matcher.set_seq1(_plain(name))
-        found.append((matcher.ratio(), _plain(name)[:1] == plain[:1], name))
+        matcher.set_seq1(joined_up(name))
+        found.append((matcher.ratio(), joined_up(name)[:1] == plain[:1], name))
     score, _, name = max(found, key=lambda each: each[:2], default=(0, False, None))
     return name if score >= SIMILAR else None
 
@@ -28,5 +28,6 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {near}? {otherwise}" if near else otherwise
 
 
-def _plain(name: str) -> str:
+def joined_up(name: str) -> str:
+    """The letters of a name, without capitals and marks between words."""
     return "".join(letter for letter in name.lower() if letter not in "-_ ")

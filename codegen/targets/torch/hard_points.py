@@ -204,7 +204,7 @@ def _slopes(
         found = torch.autograd.grad(
             least, [*leaves.values()], materialize_grads=True, allow_unused=True
         )
-    return float(least), [*found]
+    return float(least.detach()), [*found]
 
 
 def _values(

@@ -43,7 +43,10 @@ class TritonTarget:
     def ready(self) -> None:
         """Prepare Triton's interpreter: the setting is read once, when Triton is imported."""
         if importlib.util.find_spec("triton") is None:
-            raise QuestionError("Triton is not installed", "pip install triton")
+            raise QuestionError(
+                "Triton is not installed; its interpreter runs kernels before they are written",
+                "pip install triton: no GPU is needed",
+            )
         if "triton" not in sys.modules:
             os.environ["TRITON_INTERPRET"] = "1"
         if os.environ.get("TRITON_INTERPRET") != "1":

@@ -124,8 +124,7 @@ def _may_vanish(divisor: Expr, where: frozenset, relations: Relations) -> bool:
     chosen = (needed for d, needed in relations.chosen_divisors if d == divisor)
     if any(_excludes_zero(c, divisor) for c in where) or any(needed <= where for needed in chosen):
         return False
-    known = in_full(divisor, relations.parts) in relations.divisors_in_full
-    return not known or relations.scales.may_vanish(divisor)
+    return not relations.is_divided_by(divisor) or relations.scales.may_vanish(divisor)
 
 
 def _excludes_zero(condition: Basic, e: Expr) -> bool:

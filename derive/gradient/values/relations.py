@@ -231,6 +231,11 @@ class Relations:
         """The same in the user's values."""
         return frozenset(in_full(e, self.parts) for e in self.divisors)
 
+    def is_divided_by(self, e: Expr) -> bool:
+        """True if the forward itself divides by ``e``, also as an output."""
+        given_out = {s.name: s.renames for s in self.definition.statements if s.renames}
+        return in_full(resolved(e, given_out), self.parts) in self.divisors_in_full
+
     @cached_property
     def chosen_divisors(self) -> frozenset[tuple[Expr, frozenset[Basic]]]:
         """Divisors of the forward that are branches of a choice, with their conditions."""
