@@ -24,24 +24,28 @@ from codegen.chunking.nodes import (
 from codegen.chunking.online import degree
 from codegen.chunking.rules import RULES
 from codegen.program import NUMBERS, Function, Program
-from codegen.program.arrays import Pick, Reduce
-from codegen.program.parts import is_number, with_replaced
-from codegen.program.shards import Exchange
+from codegen.program.arrays import Cumulate, Pick, Reduce, Scanned, Stepped
+from codegen.program.parts import is_number, operands, with_replaced
+from codegen.program.shards import Exchange, Running
 from codegen.program.steps import Assign, NotZero, Step
 from codegen.program.values import Choose, Load, Plus, Value
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
 from codegen.sharding.ordering import line
+from codegen.sharding.values import with_operands
 from derive.language.errors import QuestionError, UnprovedError
+from derive.language.notation.layout import Dim
 
 LARGE = 2  # dimensions of a value that is computed in memory of its own
+RUNNING = (Cumulate, Scanned, Stepped)
 
 
 @dataclass
 class Pass:
     """One walk over the chunks: ``before`` it what is independent, in it the ``body``, which is
     mapped, the sums and the rows of results that are ``written``. ``again`` is what is independent
-    but follows from a running maximum.
+    but follows from a running maximum. A walk in ``reverse`` begins at the last chunk. The states
+    of what runs in it are kept for later passes where it is among ``bordered``.
     """
 
     before: list[ChunkNode] = field(default_factory=list)
@@ -49,6 +53,16 @@ class Pass:
     sums: list[ChunkNode] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     again: list[ChunkNode] = field(default_factory=list)
+    bordered: list[ChunkNode] = field(default_factory=list)
+    reverse: bool = False
+
+    @property
+    def walks(self) -> bool:
+        return bool(self.sums or self.written or self.bordered)
+
+    def starts_anywhere(self, node: ChunkNode) -> bool:
+        """True for what runs elsewhere: here it starts from the states kept there."""
+        return node.running is not None and node.way != self.reverse
 
 
 @dataclass
@@ -69,11 +83,16 @@ class Passes:
 
     @property
     def count(self) -> int:
-        return sum(bool(one.sums or one.written) for one in self.passes)
+        return sum(one.walks for one in self.passes)
 
     @property
     def accumulated(self) -> list[ChunkNode]:
         return [node for one in self.passes for node in one.sums]
+
+    @property
+    def bordered(self) -> list[str]:
+        """The names of states that are kept for later passes."""
+        return [node.running.states for one in self.passes for node in one.bordered]
 
 
 class _OneByOne(RankWriter):
@@ -104,6 +123,20 @@ class _OneByOne(RankWriter):
                 name = self.fresh(f"{value.operand.name}_at_{value.index.name}")
                 before.append(Assign(name, value))
                 return Load(name, dims=value.dims)
+            if isinstance(value, RUNNING) and any(self.groups.split((value.dims[value.along],))):
+                run = with_operands(value, [with_replaced(v, named) for v in operands(value)])
+                if isinstance(run, Stepped) and not isinstance(run.operand, Load):
+                    name = self.fresh(f"{step.name}_from")
+                    before.append(Assign(name, run.operand))
+                    run = replace(run, operand=Load(name, dims=run.operand.dims))
+                again = (n for n, v in self.placing.defined.items() if _runs_alike(v, run))
+                if known := next(again, None):
+                    return Load(known, dims=value.dims)
+                if value is step.value:
+                    return self._running(step.name, run)
+                name = self.fresh(f"{step.name}_run")
+                before.append(Assign(name, self._running(name, run)))
+                return Load(name, dims=value.dims)
             if not isinstance(value, Reduce) or value.kind != SUM:
                 return None
             other = exchanged(value, self.placing.defined, self.groups.of)
@@ -126,6 +159,28 @@ class _OneByOne(RankWriter):
         return [*before, changed]
 
 
+    def _running(self, name: str, run: Cumulate | Scanned | Stepped) -> Running:
+        dims = tuple(Dim(d.axis, d.one or i == run.along) for i, d in enumerate(run.dims))
+        state = Load(self.fresh(f"{name}_state"), dims=dims)
+        source = self.placing.defined.get(run.operand.name) if isinstance(run, Stepped) else None
+        if isinstance(source, Running) and _has_the_states_of(run, source.operation):
+            return Running(run, state, source.states, dims=run.dims)
+        return Running(run, state, self.fresh(f"{name}_states"), dims=run.dims)
+
+
+def _runs_alike(value: Value, run: Value) -> bool:
+    return isinstance(value, Running) and value.operation == run
+
+
+def _has_the_states_of(step: Stepped, source: Cumulate | Scanned | Stepped) -> bool:
+    """True if a step back in what runs has its states: the same before the first place, too."""
+    if step.reverse != source.reverse:
+        return False
+    if isinstance(source, Cumulate):
+        return source.kind == "sum" and step.initial is None
+    return isinstance(source, Scanned) and step.initial == source.initial
+
+
 def _is_of_row(value: Pick) -> bool:
     """True for the entry of each row of a named value, which is large."""
     large = value.rowwise and sum(not d.one for d in value.operand.dims) >= LARGE
@@ -138,8 +193,10 @@ def passes_of(
     groups: Groups,
     results: Sequence[str],
     known: Iterable[str] = (),
+    bordered: Iterable[str] = (),
 ) -> Passes:
-    """The passes for these results; ``known`` are accumulated values that come as arguments.
+    """The passes for these results; ``known`` are accumulated values that come as arguments, and
+    states, as are kept of those called ``bordered``.
 
     Raises `QuestionError` for a value whose rows are needed all at once and that is larger than any
     argument.
@@ -149,6 +206,8 @@ def passes_of(
     results = tuple(named.get(name, name) for name in results)
     for name in known:
         nodes.pop(name, None)
+    for node in _each(nodes):
+        node.known = node.running is not None and node.running.states in known
     rewritten = {*writer.placing.rewritten}
     wanted = closure(results, nodes)
     nodes = {name: node for name, node in nodes.items() if node.name in wanted}
@@ -162,8 +221,10 @@ def passes_of(
     _level(ordered, nodes)
     if _measure_from_running(ordered, nodes):
         rewritten.add("rescaled")
-    _level(ordered, nodes)
-    found = _scheduled(nodes, ordered, results)
+    ways = _level(ordered, nodes)
+    found = _scheduled(nodes, ordered, results, ways, {*bordered})
+    if any(node.running for one in found[0] for node in one.body):
+        rewritten.add("carried")
     made = Passes(
         axis, nodes, *found, results, writer.placing.splits, writer, asked, frozenset(rewritten)
     )
@@ -302,13 +363,21 @@ def _join_sums(nodes: dict[str, ChunkNode], results: Sequence[str]) -> bool:
     return found
 
 
-def _level(ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode]) -> None:
-    """The first pass that may read each value."""
+def _level(ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode]) -> dict[int, bool]:
+    """The first pass that may read each value; and the passes that have to walk one way, since a
+    value runs in them: from the last chunk to the first where True.
+    """
+    ways: dict[int, bool] = {}
     for node in ordered:
         reads = [nodes[r] for r in node.reads if r in nodes and nodes[r] is not node]
-        node.level = max((r.level for r in reads), default=0) + node.is_accumulated
+        level = max((r.level for r in reads), default=0)
+        if node.way is not None:
+            while ways.setdefault(level, node.way) != node.way:
+                level += 1
+        node.level = level + node.is_accumulated
         if node.online:
             node.level = nodes[node.online].level
+    return ways
 
 
 def _measure_from_running(ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode]) -> bool:
@@ -331,6 +400,7 @@ def _measure_from_running(ordered: Sequence[ChunkNode], nodes: Mapping[str, Chun
                 own is not None
                 and own < 0
                 and all(other.name == name or other.level < of_largest for other in behind)
+                and not _runs_later(node, nodes, of_largest)
             ):
                 node.online, node.degree, found = name, own, True
     return found
@@ -352,13 +422,30 @@ def _accumulated_behind(node: ChunkNode, nodes: Mapping[str, ChunkNode]) -> list
     return [*found.values()]
 
 
+def _runs_later(node: ChunkNode, nodes: Mapping[str, ChunkNode], level: int) -> bool:
+    """True if a node reads what runs in the pass ``level``, or in a later one."""
+    behind = (nodes[name] for name in closure([node.name], nodes))
+    return any(other.way is not None and other.level >= level for other in behind)
+
+
 # -- in time ---------------------------------------------------------------------------
 
 
-def _scheduled(
-    nodes: Mapping[str, ChunkNode], ordered: Sequence[ChunkNode], results: Sequence[str]
-):
-    """The passes, and what is independent behind the last one."""
+def _scheduled(nodes, ordered, results: Sequence[str], ways: Mapping[int, bool], kept: set[str]):
+    """The passes, with all states that they need, ``kept`` among them, and what is independent
+    behind the last one.
+    """
+    while True:
+        found = _walked(nodes, ordered, results, ways, kept)
+        other = (n for one in found[0] for n in one.body if one.starts_anywhere(n) and not n.known)
+        needed = {n.running.states for n in other}
+        if needed <= kept:
+            return found
+        kept = kept | needed
+
+
+def _walked(nodes, ordered, results: Sequence[str], ways: Mapping[int, bool], kept: set[str]):
+    """The passes, of which some keep the states of what runs in them."""
     top = max((node.level for node in ordered), default=0)
     rows = [nodes[r].level for r in results if r in nodes and nodes[r].kind == MAPPED]
     at = _latest(ordered, nodes, max([top, *(level + 1 for level in rows)]), results)
@@ -372,15 +459,19 @@ def _scheduled(
             for r in dict.fromkeys(results)
             if r in nodes and nodes[r].kind == MAPPED and nodes[r].level == level
         ]
+        by = {n.running.states: n for n in reversed(ordered) if n.running}
+        here.bordered = [n for name, n in by.items() if name in kept and n.level == level]
         running = _follows({n.online for n in here.sums if n.online}, nodes)
         sinks = {r for n in here.sums for r in n.reads} | {*here.written}
+        sinks |= {n.name for n in here.bordered}
         needed = closure(
             sinks, nodes, lambda n, run=running: n.kind != MAPPED and n.name not in run
         )
         here.again = [n for n in ordered if n.kind == INDEPENDENT and n.name in needed]
         here.body = [n for n in ordered if n.kind == MAPPED and n.name in needed]
+        here.reverse = ways.get(level, any(n.way for n in here.body))
         made |= {n.name for n in here.sums}
-        if here.sums or here.written or here.before:
+        if here.walks or here.before:
             passes.append(here)
     return passes, _ready(ordered, nodes, made)
 
@@ -430,7 +521,7 @@ def _latest(ordered, nodes, end: int, results: Sequence[str]) -> dict[str, int]:
             if reader.is_accumulated:
                 found.append(last[reader.name])
                 continue
-            if reader.kind == MAPPED and reader.name in results:
+            if reader.kind == MAPPED and (reader.name in results or reader.way is not None):
                 found.append(reader.level)
             waiting += readers.get(reader.name, ())
         return min(found)
@@ -440,7 +531,8 @@ def _latest(ordered, nodes, end: int, results: Sequence[str]) -> dict[str, int]:
         before = dict(last)
         for node in reversed(ordered):
             if node.is_accumulated:
-                last[node.name] = max(min(last[node.name], needed_at(node) - 1), node.level - 1)
+                latest = node.level - 1 if node.way is not None else needed_at(node) - 1
+                last[node.name] = max(min(last[node.name], latest), node.level - 1)
         for node in ordered:
             if node.online:
                 both = min(last[node.name], last[node.online])
@@ -450,7 +542,8 @@ def _latest(ordered, nodes, end: int, results: Sequence[str]) -> dict[str, int]:
 
 def check_order(passes: Passes, known: Iterable[str]) -> None:
     """Raise `UnprovedError` where a line reads what is not known yet: each value is independent and
-    made before, of the same chunk and made above, or a maximum that runs in the same pass.
+    made before, of the same chunk and made above, or a maximum that runs in the same pass. What
+    runs goes the way of its pass, or starts from states that are known.
     """
     nodes, made = passes.nodes, {*known}
 
@@ -467,6 +560,8 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
         inside = {n.name for n in (*one.body, *one.again)}
         for node in one.body:
             check(node, made | inside | running)
+            if one.starts_anywhere(node) and node.running.states not in made:
+                raise UnprovedError(f"{node.name} runs the other way")
         for node in one.again:
             check(node, made | inside | running)
         reach = [n.name for n in one.sums if not n.online]
@@ -475,6 +570,7 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
             nodes,
             lambda n, known=frozenset(made): n.name in known,
         )
+        made |= {n.running.states for n in one.bordered}
         if late := sorted({*behind} & {n.name for n in one.sums}):
             raise UnprovedError(f"{', '.join(reach)} read {', '.join(late)} in its own pass")
         for node in one.sums:

@@ -7,12 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from codegen.program.parts import values_in
+from codegen.program.parts import operands, values_in
 from codegen.program.reads import Convolve, Joined, Read
+from codegen.program.shards import Running
 from codegen.program.values import Number, SizeOf
 from codegen.sharding.placing import Placing, SplitValue, met
 from codegen.sharding.rules import RULES as OF_RANKS
 from codegen.sharding.rules import together
+from codegen.sharding.values import with_operands
 
 
 def convolved(placing: Placing, value: Convolve) -> SplitValue:
@@ -54,4 +56,15 @@ def put_together(placing: Placing, value: Joined) -> SplitValue:
     return SplitValue(made, met(value.dims, parts))
 
 
-RULES = {**OF_RANKS, Convolve: convolved, Read: read_at, Joined: put_together}
+def running(placing: Placing, value: Running) -> SplitValue:
+    """What runs along the axis, in the rows of one part."""
+    run = value.operation
+    parts = placing.aligned([placing.placed(v) for v in operands(run)])
+    split = met(value.dims, parts)
+    if split[run.along] != placing.groups.split(value.dims)[run.along]:
+        raise placing.refusal(f"what runs along {value.dims[run.along]}")
+    made = with_operands(run, [p.value for p in parts])
+    return SplitValue(replace(value, operation=made), split)
+
+
+RULES = {**OF_RANKS, Convolve: convolved, Read: read_at, Joined: put_together, Running: running}

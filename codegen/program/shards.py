@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.program.arrays import Gathered, OneHotOf
+from codegen.program.arrays import Cumulate, Gathered, OneHotOf, Scanned, Stepped
 from codegen.program.steps import Step
 from codegen.program.values import Value
 from derive.language.notation.layout import Layout
@@ -124,6 +124,17 @@ class WholeGathered(Gathered):
     """Rows added along all of an axis that is split elsewhere."""
 
     group: str
+
+
+@dataclass(frozen=True)
+class Running(Value):
+    """The ``operation`` on one part, from the ``state`` that the part before left, in the order in
+    which it runs. ``states`` names those before all parts.
+    """
+
+    operation: Cumulate | Scanned | Stepped
+    state: Value
+    states: str
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from codegen.chunking import Chunked
 from codegen.chunking.nodes import FIRST, GATHERED, LARGEST, MAPPED, SUM, ChunkNode, closure
 from codegen.chunking.passes import LARGE, Pass, Passes
 from codegen.program import NUMBERS, shards, values
-from codegen.program.arrays import Arrange, Contract, Cumulate, Pick, Reduce
+from codegen.program.arrays import Arrange, Contract, Cumulate, Pick, Reduce, Scanned, Stepped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NotZero, Step
@@ -34,8 +34,10 @@ from codegen.targets.torch.vocabulary import ATOM
 from codegen.targets.torch.wrapping import free
 from derive.language.notation.layout import Dim, Layout
 
-FRESH = (Plus, Times, MulAdd, Power, Apply, Contract)  # are computed into memory of their own
+# Are computed into memory of their own:
+FRESH = (Plus, Times, MulAdd, Power, Apply, Contract, shards.Running)
 SUMMED = (Reduce, Cumulate, shards.OwnLargest, shards.OwnPick)  # so are these
+BEFORE_ALL = {"sum": "0.0", "product": "1.0"}  # what is cumulated begins with; or minus infinity
 IN_PLACE = {"exp", "log", "tanh", "sqrt", "abs", "sin", "cos", "sigmoid", "expm1", "log1p"}
 DEEP = STEP * 3  # the margin of a line in a loop, under a condition
 NAMES = ("over", "chunk", "dtype", "wide", "narrow", "like", "n", "formats", "needs")
@@ -97,6 +99,19 @@ def _narrowed(p: ChunkPrinter, value: Narrowed) -> tuple[str, int]:
     return f"{p.tight(value.operand)}.to({p.narrow})", ATOM
 
 
+@dataclass(frozen=True)
+class SummedLogarithms(Value):
+    """The logarithm of the sum of two exponentials."""
+
+    left: Value
+    right: Value
+
+
+@CHUNKED.of(SummedLogarithms)
+def _summed_logarithms(p: ChunkPrinter, value: SummedLogarithms) -> tuple[str, int]:
+    return f"torch.logaddexp({p.text(value.left)}, {p.text(value.right)})", ATOM
+
+
 @CHUNKED.of(Contract)
 def _contract(p: ChunkPrinter, value: Contract) -> tuple[str, int]:
     text, _ = TORCH[Contract](p, _of_narrowed(value))
@@ -154,6 +169,8 @@ class ChunkWriter:
         self.written: set[str] = set()
         self.needs = needs
         self.of_needs = self._needs()
+        self.entries: dict[str, int] = {}  # alive for each row, in any pass
+        self.cut: dict[str, int] = {}  # the same for all functions that share states
 
     def _needs(self) -> dict[str, frozenset[str]]:
         """The flags of the gradients that need each node; none where every call does."""
@@ -173,7 +190,7 @@ class ChunkWriter:
         body = [ChunkLine(self.printer.step(step)) for step in self.passes.asked]
         for one in self.passes.passes:
             body += self._independent(one.before)
-            if one.body or one.sums or one.written:
+            if one.body or one.walks:
                 body += self._loop(one)
         body += self._independent(self.passes.after)
         texts = _under_conditions(body, "")
@@ -274,11 +291,17 @@ class ChunkWriter:
         ]
         for node in one.sums:
             head += [ChunkLine(text, self.of_needs[node.name]) for text in self._start(node)]
+        for node in one.body:
+            if node.running and not one.starts_anywhere(node):
+                text = f"{self._state(node)} = {self._first_state(node.running)}"
+                head.append(ChunkLine(_broken(text), self.of_needs[node.name]))
         head = [self._or_none(each) for each in head]
+        head += [ChunkLine(f"{node.running.states} = []") for node in one.bordered]
         body, rows = self._body(one)
-        own = self.own
+        self.entries = most_of(self.entries, rows)
+        own, rows = self.own, self.cut or rows
         entries = " + ".join(_times(n, row) for row, n in rows.items()) or "1"
-        given = f"{self.code}, {entries}, {own['like']}, {own['chunk']}"
+        given = f"{self.code}, {entries}, {own['like']}, {own['chunk']}" + ", True" * one.reverse
         loop = [f"for {own['over']} in _runtime.chunks({given}):"]
         if any(names_it(each.text, own["n"]) for each in body):
             loop.append(f"{STEP}{own['n']} = {own['over']}.length")
@@ -286,6 +309,7 @@ class ChunkWriter:
         wanted = frozenset().union(*(each.needs for each in body))
         always = any(not self.of_needs[n.name] for n in one.sums)
         always |= any(not self.of_needs[name] for name in one.written)
+        always |= any(not self.of_needs[n.name] for n in one.bordered)
         text = f"\n{STEP}".join(loop)
         return [*head, ChunkLine(text, frozenset() if always else wanted)]
 
@@ -322,7 +346,7 @@ class ChunkWriter:
             if isinstance(step, Exchange):
                 texts = self._accumulated(node, step)
             elif isinstance(step, Assign):
-                texts, over = self._assigned(step, dead)
+                texts, over = self._assigned(node, step, dead)
                 gone = dead - {step.name} if over == step.name else dead
                 alive.made(step.name, step.value.dims, over, isinstance(step.value, Contract))
                 if self._is_fresh(step):
@@ -423,10 +447,14 @@ class ChunkWriter:
             else replace(item, name=self._own_name(name))
         )
 
-    def _assigned(self, step: Assign, dead: set[str]) -> tuple[list[str], str]:
-        """The line of a statement, and the name of the value that it is written over."""
+    def _assigned(
+        self, node: ChunkNode, step: Assign, dead: set[str]
+    ) -> tuple[list[str], str]:
+        """The lines of a statement, and the name of the value that it is written over."""
         value = self._named_own(step.value)
         target = self._own_name(step.name)
+        if isinstance(value, shards.Running):
+            return self._run(node, target, value), ""
         found = self._over(value, dead)
         if found is None:
             return [self._step(Assign(target, value))], ""
@@ -466,6 +494,36 @@ class ChunkWriter:
                 text += f".{way}({self.printer.text(other)})"
             return text, found[1]
         return None
+
+    # -- what runs ---------------------------------------------------------------------------
+
+    def _state(self, node: ChunkNode) -> str:
+        """The state before this chunk."""
+        run = node.running
+        if self.one.starts_anywhere(node):
+            return f"{run.states}[{'~' * run.operation.reverse}{self.own['over']}.index]"
+        return run.state.name
+
+    def _first_state(self, value: shards.Running) -> str:
+        run, like, shape = value.operation, self.own["like"], self._shape(value.state.dims)
+        if isinstance(run, Cumulate):
+            return f"{like}.new_full({shape}, {BEFORE_ALL.get(run.kind, '-torch.inf')})"
+        if run.initial is None:
+            return f"{like}.new_zeros({shape})"
+        self._name_arguments(())
+        return f"{like}.new_zeros({shape}).add({self.printer.text(run.initial)})"
+
+    def _run(self, node: ChunkNode, target: str, value: shards.Running) -> list[str]:
+        run, along, state = value.operation, value.operation.along, self._state(node)
+        before = Load(state, dims=value.state.dims)
+        lines = [self._step(Assign(target, started(run, before)))]
+        if self.one.starts_anywhere(node):
+            return lines
+        if node in self.one.bordered:
+            lines.insert(0, f"{value.states}.append({state})")
+        left = self.printer.tight(run.operand) if isinstance(run, Stepped) else target
+        end = ":1" if run.reverse else "-1:"
+        return [*lines, f"{state} = {left}[{':, ' * along}{end}].clone()"]
 
     # -- accumulators ------------------------------------------------------------------------
 
@@ -540,6 +598,24 @@ class ChunkWriter:
         return " * ".join(
             self.printer.sizes[d.axis.name] for d in dims if not d.one and d.axis.name not in own
         )
+
+
+def started(run: Cumulate | Scanned | Stepped, state: Value) -> Value:
+    """What runs, on a chunk, from the state before it."""
+    if not isinstance(run, Cumulate):
+        return replace(run, initial=state)
+    if run.kind == "sum":
+        return Plus(((run, False), (state, False)), dims=run.dims)
+    if run.kind == "product":
+        return Times(((run, False), (state, False)), dims=run.dims)
+    if run.kind == "max":
+        return values.Extreme(True, run, state, dims=run.dims)
+    return SummedLogarithms(run, state, dims=run.dims)
+
+
+def most_of(entries: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """The larger count for each row."""
+    return {row: max(entries.get(row, 0), others.get(row, 0)) for row in {**entries, **others}}
 
 
 class _Alive:

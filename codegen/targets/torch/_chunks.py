@@ -12,20 +12,23 @@ class Chunk(Part):
 
     room, fewest = 2**26, 64  # bytes of what a chunk makes; rows, where products are still fast
 
-    def __init__(self, start, length, size, device):
+    def __init__(self, start, length, size, device, index):
         self.start, self.length, self.size, self.device = start, length, size, device
+        self.index = index
         self.here = slice(start, start + length)
 
 
-def chunks(size: int, entries: int, like, chunk: int | None):
+def chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
-    room for where ``entries`` are alive for each, and as long as each other.
+    room for where ``entries`` are alive for each, and as long as each other. In ``reverse`` the
+    last one is first.
     """
     if chunk is None:
         chunk = max(Chunk.fewest, Chunk.room // max(entries * like.element_size(), 1))
         chunk = -(-size // max(-(-size // chunk), 1)) or 1
-    for start in range(0, max(size, 1), chunk):
-        yield Chunk(start, min(chunk, size - start), size, like.device)
+    starts = [*enumerate(range(0, max(size, 1), chunk))]
+    for i, start in reversed(starts) if reverse else starts:
+        yield Chunk(start, min(chunk, size - start), size, like.device, i)
 
 
 def looked_up(index, size: int):
