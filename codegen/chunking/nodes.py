@@ -11,7 +11,7 @@ from codegen.program.steps import Assign, Step
 from derive.language.notation.layout import Layout
 
 MAPPED, INDEPENDENT = "mapped", "independent"
-SUM, LARGEST, FIRST, GATHERED = "sum", "largest", "first", "gathered"  # the accumulated kinds
+SUM, LARGEST, FIRST, GATHERED, LAST = "sum", "largest", "first", "gathered", "last"  # accumulated
 
 
 @dataclass(eq=False)
@@ -50,6 +50,8 @@ class ChunkNode:
         """True if it has to run from the last chunk to the first, False from the first."""
         if self.kind == FIRST:
             return False
+        if self.kind == LAST:
+            return self.steps[0].sent[0].value.reverse
         return None if self.running is None or self.known else self.running.operation.reverse
 
     @property

@@ -8,10 +8,9 @@ it needs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from codegen.chunking.exchanged import exchanged
 from codegen.chunking.nodes import (
     GATHERED,
     INDEPENDENT,
@@ -22,22 +21,13 @@ from codegen.chunking.nodes import (
     closure,
 )
 from codegen.chunking.online import degree
-from codegen.chunking.rules import RULES
-from codegen.program import NUMBERS, Function, Program
-from codegen.program.arrays import Cumulate, Pick, Reduce, Scanned, Stepped
-from codegen.program.parts import is_number, operands, with_replaced
-from codegen.program.shards import Exchange, Running
-from codegen.program.steps import Assign, NotZero, Step
-from codegen.program.values import Choose, Load, Plus, Value
+from codegen.chunking.placed import check_may_be_collected, placed
+from codegen.program import Function, Program
+from codegen.program.steps import Step
+from codegen.program.values import Load, Plus
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
-from codegen.sharding.ordering import line
-from codegen.sharding.values import with_operands
-from derive.language.errors import QuestionError, UnprovedError
-from derive.language.notation.layout import Dim
-
-LARGE = 2  # dimensions of a value that is computed in memory of its own
-RUNNING = (Cumulate, Scanned, Stepped)
+from derive.language.errors import UnprovedError
 
 
 @dataclass
@@ -92,99 +82,7 @@ class Passes:
     @property
     def bordered(self) -> list[str]:
         """The names of states that are kept for later passes."""
-        return [node.running.states for one in self.passes for node in one.bordered]
-
-
-class _OneByOne(RankWriter):
-    """Nothing is sent here, so nothing is gained by moments of parts: a mean is a sum of its own,
-    and what is measured from it is measured from the whole one.
-    """
-
-    def steps(self) -> list[Step]:
-        self.placing.rules = RULES
-        self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
-        for step in self.function.steps:
-            for one in self._flat(step):
-                self.write(one)
-        return self.found
-
-    def _flat(self, step: Step) -> list[Step]:
-        """Sums and entries inside a statement become statements: what they read is free behind
-        them.
-        """
-        if not isinstance(step, Assign):
-            return [step]
-        before: list[Step] = []
-
-        def named(value: Value) -> Value | None:
-            if isinstance(value, Choose) and is_number(value.condition, self.numbers):
-                return value  # its branches may not be taken
-            if isinstance(value, Pick) and value is not step.value and _is_of_row(value):
-                name = self.fresh(f"{value.operand.name}_at_{value.index.name}")
-                before.append(Assign(name, value))
-                return Load(name, dims=value.dims)
-            if isinstance(value, RUNNING) and any(self.groups.split((value.dims[value.along],))):
-                run = with_operands(value, [with_replaced(v, named) for v in operands(value)])
-                if isinstance(run, Stepped) and not isinstance(run.operand, Load):
-                    name = self.fresh(f"{step.name}_from")
-                    before.append(Assign(name, run.operand))
-                    run = replace(run, operand=Load(name, dims=run.operand.dims))
-                again = (n for n, v in self.placing.defined.items() if _runs_alike(v, run))
-                if known := next(again, None):
-                    return Load(known, dims=value.dims)
-                if value is step.value:
-                    return self._running(step.name, run)
-                name = self.fresh(f"{step.name}_run")
-                before.append(Assign(name, self._running(name, run)))
-                return Load(name, dims=value.dims)
-            if not isinstance(value, Reduce) or value.kind != SUM:
-                return None
-            other = exchanged(value, self.placing.defined, self.groups.of)
-            if other is not None:
-                self.placing.rewritten.add("exchanged")
-                if value is step.value:
-                    return other
-                name = self.fresh(f"{step.name}_sum")
-                before.append(Assign(name, other))
-                return Load(name, dims=other.dims)
-            if value is step.value:
-                return None
-            if sum(not d.one for d in value.operand.dims) < LARGE:
-                return None
-            name = self.fresh(f"{step.name}_sum")
-            before.append(Assign(name, value))
-            return Load(name, dims=value.dims)
-
-        changed = with_replaced(step, named)
-        return [*before, changed]
-
-
-    def _running(self, name: str, run: Cumulate | Scanned | Stepped) -> Running:
-        dims = tuple(Dim(d.axis, d.one or i == run.along) for i, d in enumerate(run.dims))
-        state = Load(self.fresh(f"{name}_state"), dims=dims)
-        source = self.placing.defined.get(run.operand.name) if isinstance(run, Stepped) else None
-        if isinstance(source, Running) and _has_the_states_of(run, source.operation):
-            return Running(run, state, source.states, dims=run.dims)
-        return Running(run, state, self.fresh(f"{name}_states"), dims=run.dims)
-
-
-def _runs_alike(value: Value, run: Value) -> bool:
-    return isinstance(value, Running) and value.operation == run
-
-
-def _has_the_states_of(step: Stepped, source: Cumulate | Scanned | Stepped) -> bool:
-    """True if a step back in what runs has its states: the same before the first place, too."""
-    if step.reverse != source.reverse:
-        return False
-    if isinstance(source, Cumulate):
-        return source.kind == "sum" and step.initial is None
-    return isinstance(source, Scanned) and step.initial == source.initial
-
-
-def _is_of_row(value: Pick) -> bool:
-    """True for the entry of each row of a named value, which is large."""
-    large = value.rowwise and sum(not d.one for d in value.operand.dims) >= LARGE
-    return large and isinstance(value.operand, Load) and isinstance(value.index, Load)
+        return [name for one in self.passes for n in one.bordered for name in n.running.states]
 
 
 def passes_of(
@@ -202,12 +100,12 @@ def passes_of(
     argument.
     """
     (axis,) = groups.axes
-    writer, nodes, named, asked = _placed(program, function, groups)
+    writer, nodes, named, asked = placed(program, function, groups)
     results = tuple(named.get(name, name) for name in results)
     for name in known:
         nodes.pop(name, None)
     for node in _each(nodes):
-        node.known = node.running is not None and node.running.states in known
+        node.known = node.running is not None and {*node.running.states} <= {*known}
     rewritten = {*writer.placing.rewritten}
     wanted = closure(results, nodes)
     nodes = {name: node for name, node in nodes.items() if node.name in wanted}
@@ -216,7 +114,7 @@ def passes_of(
     ordered = _each(nodes)
     for node in ordered:
         if node.kind == GATHERED:
-            _check_may_be_collected(program, node, axis, function)
+            check_may_be_collected(program, node, axis, function)
             rewritten.add("collected")
     _level(ordered, nodes)
     if _measure_from_running(ordered, nodes):
@@ -234,99 +132,6 @@ def passes_of(
 
 def _each(nodes: Mapping[str, ChunkNode]) -> list[ChunkNode]:
     return list({id(node): node for node in nodes.values()}.values())
-
-
-# -- placing -------------------------------------------------------------------------
-
-
-def _placed(program: Program, function: Function, groups: Groups):
-    """The writer, every value as a node, the last names of those that had several, the checks."""
-    writer = _OneByOne(program, function, groups)
-    splits = writer.placing.splits
-    nodes: dict[str, ChunkNode] = {}
-    asked: list[Step] = []
-    named: dict[str, str] = {}
-    for step in _one_name_each(writer.steps(), splits, writer.fresh, named):
-        mine = line(step)
-        if isinstance(step, Exchange):
-            for sent in step.sent:
-                own = replace(step, name=sent.name, sent=(sent,))
-                node = ChunkNode(sent.name, [own], {*line(own).reads}, step.kind, sent.dims)
-                node.of, node.writes = step.name, {sent.name}
-                nodes[sent.name] = node
-        elif isinstance(step, NotZero) or not mine.writes:
-            asked.append(step)
-        elif step.name in nodes:
-            nodes[step.name].steps.append(step)
-            nodes[step.name].reads |= mine.reads - {step.name}
-        else:
-            split = splits.get(step.name, ())
-            kind = MAPPED if any(split) else INDEPENDENT
-            dims = step.value.dims if isinstance(step, Assign) else ()
-            node = ChunkNode(step.name, [step], {*mine.reads} - {step.name}, kind, dims, split)
-            node.writes = {*mine.writes}
-            nodes |= dict.fromkeys(mine.writes, node)
-    return writer, nodes, named, tuple(asked)
-
-
-def _one_name_each(steps, splits, fresh, now: dict[str, str]) -> Iterator[Step]:
-    """A name given to a second value, or whose accumulated value is changed, becomes two. ``now``
-    maps it to its last one.
-    """
-    made: dict[str, str] = {}  # the kind of its value
-
-    def as_now(value: Value) -> Value | None:
-        if isinstance(value, Load) and value.name in now:
-            return replace(value, name=now[value.name])
-        return None
-
-    def renamed(name: str) -> str:
-        now[name] = fresh(f"{name}_again")
-        splits[now[name]] = splits.get(name, ())
-        return now[name]
-
-    for step in steps:
-        step = with_replaced(step, as_now)
-        if isinstance(step, Exchange):
-            pairs = [(s, with_replaced(s.value, as_now) if s.value else None) for s in step.sent]
-            sent = tuple(replace(s, value=value) for s, value in pairs)
-            if any(s.name in made for s in sent):
-                sent = tuple(replace(s, name=renamed(s.name)) for s in sent)
-                step = replace(step, name=sent[0].name)
-            made |= {s.name: step.kind for s in sent}
-            yield replace(step, sent=sent)
-        elif isinstance(step, Assign):
-            name = step.name
-            yield replace(step, name=renamed(name)) if name in made else step
-            made[name] = MAPPED
-        elif made.get(now.get(step.name, step.name), MAPPED) not in (MAPPED, INDEPENDENT):
-            old = Load(now.get(step.name, step.name), dims=_dims_of(steps, step.name))
-            yield Assign(renamed(step.name), old)
-            made[now[step.name]] = MAPPED
-            yield replace(step, name=now[step.name])
-        else:
-            yield replace(step, name=now[step.name]) if step.name in now else step
-
-
-def _dims_of(steps: Sequence[Step], name: str):
-    told = (s for step in steps if isinstance(step, Exchange) for s in step.sent)
-    return next(s.dims for s in told if s.name == name)
-
-
-def _check_may_be_collected(
-    program: Program, node: ChunkNode, axis: str, function: Function
-) -> None:
-    """A value whose rows are all needed at once is kept whole where some argument is as large."""
-    codes = dict(program.sizes)
-    own = {codes[d.axis.name] for d in node.dims if not d.one}
-    if not any(own <= {codes[d.axis.name] for d in p.layout} for p in function.parameters):
-        shape = " x ".join(map(str, node.dims))
-        raise QuestionError(
-            f"{program.name} cannot be computed in chunks of {axis}: "
-            f"{node.of.split('_gathered')[0]} needs all rows of a value of {shape} at once, and "
-            "that is larger than any argument",
-            "compute in chunks of another axis",
-        )
 
 
 # -- sums ------------------------------------------------------------------------------
@@ -438,7 +243,7 @@ def _scheduled(nodes, ordered, results: Sequence[str], ways: Mapping[int, bool],
     while True:
         found = _walked(nodes, ordered, results, ways, kept)
         other = (n for one in found[0] for n in one.body if one.starts_anywhere(n) and not n.known)
-        needed = {n.running.states for n in other}
+        needed = {name for n in other for name in n.running.states}
         if needed <= kept:
             return found
         kept = kept | needed
@@ -460,7 +265,7 @@ def _walked(nodes, ordered, results: Sequence[str], ways: Mapping[int, bool], ke
             if r in nodes and nodes[r].kind == MAPPED and nodes[r].level == level
         ]
         by = {n.running.states: n for n in reversed(ordered) if n.running}
-        here.bordered = [n for name, n in by.items() if name in kept and n.level == level]
+        here.bordered = [n for own, n in by.items() if {*own} & kept and n.level == level]
         running = _follows({n.online for n in here.sums if n.online}, nodes)
         sinks = {r for n in here.sums for r in n.reads} | {*here.written}
         sinks |= {n.name for n in here.bordered}
@@ -560,7 +365,7 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
         inside = {n.name for n in (*one.body, *one.again)}
         for node in one.body:
             check(node, made | inside | running)
-            if one.starts_anywhere(node) and node.running.states not in made:
+            if one.starts_anywhere(node) and not {*node.running.states} <= made:
                 raise UnprovedError(f"{node.name} runs the other way")
         for node in one.again:
             check(node, made | inside | running)
@@ -570,7 +375,7 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
             nodes,
             lambda n, known=frozenset(made): n.name in known,
         )
-        made |= {n.running.states for n in one.bordered}
+        made |= {name for n in one.bordered for name in n.running.states}
         if late := sorted({*behind} & {n.name for n in one.sums}):
             raise UnprovedError(f"{', '.join(reach)} read {', '.join(late)} in its own pass")
         for node in one.sums:

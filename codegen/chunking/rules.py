@@ -4,13 +4,17 @@ along. A chunk has entries; a rank may have none, of which there are no windows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from codegen.program.loops import Body, Collected, Looped
 from codegen.program.parts import operands, values_in
 from codegen.program.reads import Convolve, Joined, Read
 from codegen.program.shards import Running
-from codegen.program.values import Number, SizeOf
+from codegen.program.steps import Assign, Step
+from codegen.program.values import Number, SizeOf, Value
+from codegen.sharding.groups import Split
 from codegen.sharding.placing import Placing, SplitValue, met
 from codegen.sharding.rules import RULES as OF_RANKS
 from codegen.sharding.rules import together
@@ -56,9 +60,66 @@ def put_together(placing: Placing, value: Joined) -> SplitValue:
     return SplitValue(made, met(value.dims, parts))
 
 
+def looped(placing: Placing, value: Looped, along: str = "") -> SplitValue:
+    """A loop, each step of which takes rows of one part to rows of it; or the one ``along`` the
+    axis itself, whose parts go on from each other.
+    """
+    wholes = [placing.canonical(placing.placed(each.whole)) for each in value.given]
+    firsts = [placing.canonical(placing.placed(each.initial)) for each in value.passed]
+    given = zip(value.given, wholes, strict=True)
+    passed = zip(value.passed, firsts, strict=True)
+    inside = {g.name: tuple(s for i, s in enumerate(w.split) if i != g.along) for g, w in given}
+    inside |= {p.before: first.split for p, first in passed}
+    steps = _steps_inside(placing, value.body.steps, inside)
+    made = replace(
+        value,
+        given=tuple(replace(g, whole=w.value) for g, w in zip(value.given, wholes, strict=True)),
+        passed=tuple(
+            replace(p, initial=f.value) for p, f in zip(value.passed, firsts, strict=True)
+        ),
+        body=Body(steps),
+    )
+    groups = {s for split in inside.values() for s in split if s} | {*filter(None, [along])}
+    return SplitValue(made, tuple(groups)[:1])
+
+
+def _steps_inside(
+    placing: Placing, steps: Sequence[Step], splits: dict[str, Split]
+) -> tuple[Step, ...]:
+    """The steps of a loop, which have names of their own, and know of no other part."""
+
+    def exchange(kind: str, *_: object) -> Value:
+        raise placing.refusal("a step of a recurrence")
+
+    outer = placing.splits, placing.defined, placing.exchange
+    placing.splits, placing.defined = {**placing.splits, **splits}, {}
+    placing.exchange = exchange
+    found = []
+    for step in steps:
+        if not isinstance(step, Assign):
+            raise placing.refusal(f"a {type(step).__name__} in a recurrence")
+        own = placing.canonical(placing.placed(step.value))
+        placing.splits[step.name] = own.split
+        found.append(replace(step, value=own.value))
+    placing.splits, placing.defined, placing.exchange = outer
+    return tuple(found)
+
+
+def collected(placing: Placing, value: Collected) -> SplitValue:
+    """What a loop leaves at each place, or at its last one."""
+    split = placing.groups.split(value.dims)
+    if value.along is None and isinstance(placing.defined[value.record.name], Running):
+        axis = placing.groups.axes[0]
+        return SplitValue(placing.exchange("last", axis, value, 0, value.dims), split)
+    return SplitValue(value, split)
+
+
 def running(placing: Placing, value: Running) -> SplitValue:
     """What runs along the axis, in the rows of one part."""
     run = value.operation
+    if isinstance(run, Looped):
+        found = looped(placing, run, run.axis)
+        return replace(found, value=replace(value, operation=found.value))
     parts = placing.aligned([placing.placed(v) for v in operands(run)])
     split = met(value.dims, parts)
     if split[run.along] != placing.groups.split(value.dims)[run.along]:
@@ -67,4 +128,12 @@ def running(placing: Placing, value: Running) -> SplitValue:
     return SplitValue(replace(value, operation=made), split)
 
 
-RULES = {**OF_RANKS, Convolve: convolved, Read: read_at, Joined: put_together, Running: running}
+RULES = {
+    **OF_RANKS,
+    Convolve: convolved,
+    Read: read_at,
+    Joined: put_together,
+    Running: running,
+    Looped: looped,
+    Collected: collected,
+}

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codegen.program.arrays import Cumulate, Gathered, OneHotOf, Scanned, Stepped
+from codegen.program.loops import Looped
 from codegen.program.steps import Step
-from codegen.program.values import Value
+from codegen.program.values import Load, Value
 from derive.language.notation.layout import Layout
 
 
@@ -128,13 +129,13 @@ class WholeGathered(Gathered):
 
 @dataclass(frozen=True)
 class Running(Value):
-    """The ``operation`` on one part, from the ``state`` that the part before left, in the order in
-    which it runs. ``states`` names those before all parts.
+    """The ``operation`` on one part, from the states that the part ``before`` left, in the order in
+    which it runs. ``states`` are the names of those before all parts.
     """
 
-    operation: Cumulate | Scanned | Stepped
-    state: Value
-    states: str
+    operation: Cumulate | Scanned | Stepped | Looped
+    before: tuple[Load, ...]
+    states: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -144,9 +144,7 @@ class ChunkedPage(LeanPage):
         inputs = {last[r]: name[1:] for r, name in self.gradients.items() if r in last}
         needs = {r: f"need_{name}" for r, name in inputs.items()} if is_backward else {}
         writer = ChunkWriter(self.chunked, passes, self.chunk_printer(), inputs, needs)
-        writer.cut = self.cut
-        printed = writer.lines()
-        self.entries = most_of(self.entries, writer.entries)
+        printed = self._printed(writer)
         like = f"{self.floats[0]}.new_empty((), dtype={own['wide']})"
         lines = [f"{own['dtype']}, {own['wide']}, {own['narrow']} = {own['formats']}"]
         flags = [f"need_{p.name}" for p in self.inner if p.role == "input"]
@@ -161,8 +159,7 @@ class ChunkedPage(LeanPage):
                 results.append(f"{text} if need_{inputs[name]} else None")
             else:
                 results.append(name if is_rows else f"{name}.to({own['dtype']})")
-        listed_states = {*passes.bordered}
-        results += [f"torch.stack({name})" if name in listed_states else name for name in more]
+        results += [f"torch.stack({n})" if n in passes.bordered else n for n in more]
         ups = [p.name for p in self.program.upstreams] if is_backward else []
         typed = [*self._typed(self.inner), *(f"{name}: Tensor" for name in (*ups, *known))]
         typed = [f"{own['formats']}: tuple", f"{own['chunk']}: int | None", *typed]
@@ -170,6 +167,12 @@ class ChunkedPage(LeanPage):
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
         return FunctionText(wrapped(several, typed, " -> tuple:"), doc(said), tuple(body))
+
+    def _printed(self, writer: ChunkWriter) -> list[str]:
+        writer.cut = self.cut
+        lines = writer.lines()
+        self.entries = most_of(self.entries, writer.entries)
+        return lines
 
     def rule(self) -> dict[str, object]:
         """The autograd Function in the form of the template."""

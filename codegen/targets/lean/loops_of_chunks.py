@@ -12,10 +12,18 @@ from itertools import groupby
 from typing import ClassVar
 
 from codegen.chunking import Chunked
-from codegen.chunking.nodes import FIRST, GATHERED, LARGEST, MAPPED, SUM, ChunkNode, closure
-from codegen.chunking.passes import LARGE, Pass, Passes
+from codegen.chunking.nodes import FIRST, GATHERED, LARGEST, LAST, MAPPED, SUM, ChunkNode, closure
+from codegen.chunking.passes import Pass, Passes
+from codegen.chunking.placed import LARGE
 from codegen.program import NUMBERS, shards, values
-from codegen.program.arrays import Arrange, Contract, Cumulate, Pick, Reduce, Scanned, Stepped
+from codegen.program.arrays import (
+    Arrange,
+    Contract,
+    Cumulate,
+    Pick,
+    Reduce,
+)
+from codegen.program.loops import Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NotZero, Step
@@ -24,6 +32,12 @@ from codegen.sharding.lengths import Lengths
 from codegen.sharding.ordering import line
 from codegen.sharding.values import in_place
 from codegen.targets.lean.plain import sizes_read
+from codegen.targets.lean.running import (
+    SummedLogarithms,
+    first_states,
+    lines_of_running,
+    with_own_names,
+)
 from codegen.targets.torch.arrays import matrices
 from codegen.targets.torch.checks import size_lines
 from codegen.targets.torch.lines import STEP, broken
@@ -37,7 +51,6 @@ from derive.language.notation.layout import Dim, Layout
 # Are computed into memory of their own:
 FRESH = (Plus, Times, MulAdd, Power, Apply, Contract, shards.Running)
 SUMMED = (Reduce, Cumulate, shards.OwnLargest, shards.OwnPick)  # so are these
-BEFORE_ALL = {"sum": "0.0", "product": "1.0"}  # what is cumulated begins with; or minus infinity
 IN_PLACE = {"exp", "log", "tanh", "sqrt", "abs", "sin", "cos", "sigmoid", "expm1", "log1p"}
 DEEP = STEP * 3  # the margin of a line in a loop, under a condition
 NAMES = ("over", "chunk", "dtype", "wide", "narrow", "like", "n", "formats", "needs")
@@ -67,6 +80,8 @@ class ChunkPrinter(ShardPrinter):
 
     def loaded(self, name: str) -> str:
         names = self.narrowed if self.in_product else self.widened
+        if name in self.slices and name in names:
+            return self.slices[name].replace(self.widened[name], names[name], 1)
         return names.get(name, super().loaded(name))
 
     def product(self, value: Contract) -> tuple[str, str] | None:
@@ -97,14 +112,6 @@ def _narrowed(p: ChunkPrinter, value: Narrowed) -> tuple[str, int]:
         p.in_product = False
         return text, ATOM
     return f"{p.tight(value.operand)}.to({p.narrow})", ATOM
-
-
-@dataclass(frozen=True)
-class SummedLogarithms(Value):
-    """The logarithm of the sum of two exponentials."""
-
-    left: Value
-    right: Value
 
 
 @CHUNKED.of(SummedLogarithms)
@@ -261,14 +268,14 @@ class ChunkWriter:
         return lines
 
     def _independent(self, nodes: Sequence[ChunkNode]) -> list[ChunkLine]:
-        self._name_arguments(())
+        self.name_arguments(())
         return [
             ChunkLine(self.printer.step(step), self.of_needs[node.name])
             for node in nodes
             for step in node.steps
         ]
 
-    def _name_arguments(self, sliced: Sequence[str]) -> None:
+    def name_arguments(self, sliced: Sequence[str]) -> None:
         """Names of the arguments in both dtypes: of ``sliced`` ones, of their slices."""
         narrowed, widened = {}, {}
         for name in self.floats:
@@ -293,10 +300,11 @@ class ChunkWriter:
             head += [ChunkLine(text, self.of_needs[node.name]) for text in self._start(node)]
         for node in one.body:
             if node.running and not one.starts_anywhere(node):
-                text = f"{self._state(node)} = {self._first_state(node.running)}"
-                head.append(ChunkLine(_broken(text), self.of_needs[node.name]))
+                for text in first_states(self, node.running):
+                    head.append(ChunkLine(_broken(text), self.of_needs[node.name]))
         head = [self._or_none(each) for each in head]
-        head += [ChunkLine(f"{node.running.states} = []") for node in one.bordered]
+        kept = [name for node in one.bordered for name in node.running.states]
+        head += [ChunkLine(f"{name} = []") for name in kept]
         body, rows = self._body(one)
         self.entries = most_of(self.entries, rows)
         own, rows = self.own, self.cut or rows
@@ -330,7 +338,7 @@ class ChunkWriter:
         reads = [{*line(step).reads} for _, step in steps]
         used = set().union(*reads) if reads else set()
         sliced = [name for name in self.parameters if name in self.mapped & used]
-        self._name_arguments(sliced)
+        self.name_arguments(sliced)
         for axis in whole:
             if axis in self.chunked.groups.of:
                 printer.sizes[axis] = self._own_length(axis, whole)
@@ -352,7 +360,7 @@ class ChunkWriter:
                 if self._is_fresh(step):
                     fresh.add(step.name)
             else:
-                texts = [self._step(self._named_own(step))]
+                texts = [self.step(self._named_own(step))]
             if step is node.steps[-1] and node.name in self.written:
                 dims = self._dims(node)
                 texts.append(self._stored(node.name, node.along, dims, self.rows[node.name]))
@@ -425,7 +433,7 @@ class ChunkWriter:
 
     # -- statements ------------------------------------------------------------------------
 
-    def _step(self, step: Step) -> str:
+    def step(self, step: Step) -> str:
         return self.printer.step(step, DEEP).replace(f"\n{DEEP}", f"\n{STEP}")
 
     def _own_name(self, name: str) -> str:
@@ -447,17 +455,17 @@ class ChunkWriter:
             else replace(item, name=self._own_name(name))
         )
 
-    def _assigned(
-        self, node: ChunkNode, step: Assign, dead: set[str]
-    ) -> tuple[list[str], str]:
+    def _assigned(self, node: ChunkNode, step: Assign, dead: set[str]) -> tuple[list[str], str]:
         """The lines of a statement, and the name of the value that it is written over."""
         value = self._named_own(step.value)
         target = self._own_name(step.name)
+        if isinstance(value, Looped):
+            value = with_own_names(value, node.name, self)
         if isinstance(value, shards.Running):
-            return self._run(node, target, value), ""
+            return lines_of_running(self, node, target, value), ""
         found = self._over(value, dead)
         if found is None:
-            return [self._step(Assign(target, value))], ""
+            return [self.step(Assign(target, value))], ""
         return [_broken(f"{target} = {found[0]}")], found[1]
 
     def _is_fresh(self, step: Assign) -> bool:
@@ -495,45 +503,15 @@ class ChunkWriter:
             return text, found[1]
         return None
 
-    # -- what runs ---------------------------------------------------------------------------
-
-    def _state(self, node: ChunkNode) -> str:
-        """The state before this chunk."""
-        run = node.running
-        if self.one.starts_anywhere(node):
-            return f"{run.states}[{'~' * run.operation.reverse}{self.own['over']}.index]"
-        return run.state.name
-
-    def _first_state(self, value: shards.Running) -> str:
-        run, like, shape = value.operation, self.own["like"], self._shape(value.state.dims)
-        if isinstance(run, Cumulate):
-            return f"{like}.new_full({shape}, {BEFORE_ALL.get(run.kind, '-torch.inf')})"
-        if run.initial is None:
-            return f"{like}.new_zeros({shape})"
-        self._name_arguments(())
-        return f"{like}.new_zeros({shape}).add({self.printer.text(run.initial)})"
-
-    def _run(self, node: ChunkNode, target: str, value: shards.Running) -> list[str]:
-        run, along, state = value.operation, value.operation.along, self._state(node)
-        before = Load(state, dims=value.state.dims)
-        lines = [self._step(Assign(target, started(run, before)))]
-        if self.one.starts_anywhere(node):
-            return lines
-        if node in self.one.bordered:
-            lines.insert(0, f"{value.states}.append({state})")
-        left = self.printer.tight(run.operand) if isinstance(run, Stepped) else target
-        end = ":1" if run.reverse else "-1:"
-        return [*lines, f"{state} = {left}[{':, ' * along}{end}].clone()"]
-
     # -- accumulators ------------------------------------------------------------------------
 
-    def _shape(self, dims: Layout) -> str:
+    def shape(self, dims: Layout) -> str:
         sizes = ["1" if d.one else self.printer.sizes[d.axis.name] for d in dims]
         return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
 
     def _empty(self, name: str) -> str:
         """Memory for the rows of a result: in the dtype of the input of a gradient."""
-        shape = self._shape(self._dims(self.nodes[name]))
+        shape = self.shape(self._dims(self.nodes[name]))
         if name in self.inputs:
             return f"{self.inputs[name]}.new_empty({shape})"
         return f"{self.own['like']}.new_empty({shape}, dtype={self.own['dtype']})"
@@ -543,12 +521,12 @@ class ChunkWriter:
         return first.value.dims
 
     def _start(self, node: ChunkNode) -> list[str]:
-        like, shape = self.own["like"], self._shape(node.dims)
+        like, shape = self.own["like"], self.shape(node.dims)
         if node.kind == GATHERED:
             of_labels = not _is_of_floats(node.steps[0].sent[0].value, self)
             dtype = ", dtype=torch.int64" * of_labels
             return [f"{node.name} = {like}.new_empty({shape}{dtype})"]
-        if node.kind == SUM:
+        if node.kind in (SUM, LAST):
             return [f"{node.name} = {like}.new_zeros({shape})"]
         lowest = f"{like}.new_full({shape}, -torch.inf)"
         if node.kind == LARGEST:
@@ -567,6 +545,8 @@ class ChunkWriter:
             return [_broken(f"{name}_top, {name} = {call}")]
         if node.kind == LARGEST:
             return self._largest(node, value)
+        if node.kind == LAST:
+            return [_broken(f"{name} = {self.printer.text(value)}")]
         lines = []
         if node.online:
             moved = Load(f"{node.online}_moved", dims=self.nodes[node.online].dims)
@@ -598,19 +578,6 @@ class ChunkWriter:
         return " * ".join(
             self.printer.sizes[d.axis.name] for d in dims if not d.one and d.axis.name not in own
         )
-
-
-def started(run: Cumulate | Scanned | Stepped, state: Value) -> Value:
-    """What runs, on a chunk, from the state before it."""
-    if not isinstance(run, Cumulate):
-        return replace(run, initial=state)
-    if run.kind == "sum":
-        return Plus(((run, False), (state, False)), dims=run.dims)
-    if run.kind == "product":
-        return Times(((run, False), (state, False)), dims=run.dims)
-    if run.kind == "max":
-        return values.Extreme(True, run, state, dims=run.dims)
-    return SummedLogarithms(run, state, dims=run.dims)
 
 
 def most_of(entries: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:

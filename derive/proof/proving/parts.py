@@ -130,8 +130,8 @@ def _collected() -> tuple[Expr, ...]:
 
 def _carried() -> tuple[Expr, ...]:
     """h[t] = f[t]*h[t-1] + g[t], of which a sum, a product and the value before are cases, begun in
-    the state h[s-1]: if place s + n is that of the whole, so is the next one. A maximum goes on
-    likewise, and so does the logarithm of a sum.
+    the state h[s-1]: if place s + n is that of the whole, so is the next one. So do a maximum and
+    the logarithm of a sum.
     """
     h, own = Function("h"), Function("own")
     at = s + n + 1
