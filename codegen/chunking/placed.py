@@ -35,6 +35,7 @@ class OneByOne(RankWriter):
 
     def steps(self) -> list[Step]:
         self.placing.rules = RULES
+        self.placing.arguments = {p.name for p in self.function.parameters}
         self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
         for step in self.function.steps:
             for one in self._flat(step):

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
+from codegen.chunking.halos import windows_added, windows_multiplied, windows_read
 from codegen.program.loops import Body, Collected, Looped
 from codegen.program.parts import operands, values_in
-from codegen.program.reads import Convolve, Joined, Read
+from codegen.program.reads import Convolve, Joined, Overlapped, Read
 from codegen.program.shards import Running
 from codegen.program.steps import Assign, Step
 from codegen.program.values import Number, SizeOf, Value
@@ -28,6 +30,10 @@ def convolved(placing: Placing, value: Convolve) -> SplitValue:
     both = [placing.placed(value.first), placing.placed(value.second)]
     axes = {d.axis.name for p in both for d, s in zip(p.value.dims, p.split, strict=True) if s}
     if not axes <= apart:
+        found = windows_multiplied(placing, value, partial(together, placing, "sum", axes - apart))
+        if found is not None:
+            placing.rewritten.add("near")
+            return found
         raise placing.refusal(f"a window of the convolution along {', '.join(axes - apart)}")
     kept = {dim.axis.name for dim in value.dims}
     first, second = placing.aligned(both, kept)
@@ -45,9 +51,26 @@ def read_at(placing: Placing, value: Read) -> SplitValue:
     moves = any(step.axis in own for step in value.steps)
     counts = any(isinstance(v, SizeOf) and v.name in own for v in numbers)
     if inner.split[value.along] or moves or counts:
+        found = None if counts else windows_read(placing, value)
+        if found is not None:
+            placing.rewritten.add("near")
+            return found
         raise placing.refusal(f"a read of {value.read}")
     split = tuple(inner.at(d.axis.name) for d in value.dims)
     return SplitValue(replace(value, operand=inner.value), split)
+
+
+def added_up(placing: Placing, value: Overlapped) -> SplitValue:
+    """Windows along another dimension, or near a row."""
+    inner = placing.placed(value.operand)
+    if not inner.split[value.along] and not inner.split[-1]:
+        made = replace(value, operand=inner.value)
+        return SplitValue(made, inner.split[:-1])
+    found = windows_added(placing, value)
+    if found is None:
+        raise placing.refusal(f"adding windows up along {value.length}")
+    placing.rewritten.add("near")
+    return found
 
 
 def put_together(placing: Placing, value: Joined) -> SplitValue:
@@ -133,6 +156,7 @@ RULES = {
     Convolve: convolved,
     Read: read_at,
     Joined: put_together,
+    Overlapped: added_up,
     Running: running,
     Looped: looped,
     Collected: collected,

@@ -139,6 +139,33 @@ class Running(Value):
 
 
 @dataclass(frozen=True)
+class Near(Value):
+    """The rows of a whole operand that a part has along one dimension, with those ``before`` and
+    ``after`` them that there are.
+    """
+
+    operand: Value
+    along: int
+    before: Value
+    after: Value
+
+
+@dataclass(frozen=True)
+class Filled(Value):
+    """The operand, whose rows are `Near` a part by ``before + further_before`` and ``after +
+    further_after``, with the further rows that there are not: they are the ``fill``.
+    """
+
+    operand: Value
+    along: int
+    before: Value
+    after: Value
+    further_before: Value
+    further_after: Value
+    fill: Value
+
+
+@dataclass(frozen=True)
 class Ratio(Value):
     """Entries of the length ``whole`` for each entry of ``part``, both of this rank; a rank without
     entries asks the others.

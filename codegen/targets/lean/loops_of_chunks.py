@@ -5,7 +5,7 @@ lines of any module on the slice of a chunk, and sums, gradients and rows writte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
@@ -74,6 +74,7 @@ class ChunkPrinter(ShardPrinter):
 
     rows: ClassVar[Rows] = CHUNKED
     whole, narrow, wide = "", "", ""
+    floats: Collection[str] = ()  # arguments
     narrowed: Mapping[str, str] = {}
     widened: Mapping[str, str] = {}
     in_product = False
@@ -112,6 +113,22 @@ def _narrowed(p: ChunkPrinter, value: Narrowed) -> tuple[str, int]:
         p.in_product = False
         return text, ATOM
     return f"{p.tight(value.operand)}.to({p.narrow})", ATOM
+
+
+@CHUNKED.of(shards.Near)
+def _near(p: ChunkPrinter, value: shards.Near) -> tuple[str, int]:
+    name, (over,) = value.operand.name, p.over.values()
+    given = f"{over}, {name}, {value.along}, {p.text(value.before)}, {p.text(value.after)}"
+    return f"_runtime.near({given})" + f".to({p.wide})" * (name in p.floats), ATOM
+
+
+@CHUNKED.of(shards.Filled)
+def _filled(p: ChunkPrinter, value: shards.Filled) -> tuple[str, int]:
+    (over,) = p.over.values()
+    around = f"({p.text(value.before)}, {p.text(value.after)})"
+    further = f"({p.text(value.further_before)}, {p.text(value.further_after)})"
+    given = f"{over}, {p.text(value.operand)}, {value.along}, {around}, {further}"
+    return f"_runtime.filled({given}, {p.text(value.fill)})", ATOM
 
 
 @CHUNKED.of(SummedLogarithms)
@@ -166,6 +183,7 @@ class ChunkWriter:
         parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
         self.parameters = parameters
         self.floats = {n for n, p in parameters.items() if p.role not in ("label",)}
+        self.printer.floats = self.floats
         self.mapped = {n for n in parameters if any(passes.splits.get(n, ()))}
         self.taken = {*parameters, *self.nodes, *self.own.values(), *plain.sizes.values()}
         self.rows = {

@@ -39,6 +39,33 @@ def looked_up(index, size: int):
     return places.gather(0, index.reshape(-1)).view(index.shape)
 
 
+def rows_near(over, before: int, after: int) -> tuple[int, int]:
+    """The first row and the end of those of a chunk, with ``before`` and ``after`` more that there
+    are.
+    """
+    first, end = over.start - before, over.start + over.length + after
+    return min(max(first, 0), over.size), min(max(end, 0), over.size)
+
+
+def near(over, tensor, along: int, before: int, after: int):
+    """The rows of a chunk, with ``before`` and ``after`` more that there are."""
+    first, end = rows_near(over, before, after)
+    return tensor.narrow(along, first, max(end - first, 0))
+
+
+def filled(over, tensor, along: int, around: tuple, further: tuple, fill: float):
+    """The rows ``around`` those of a chunk, and further ones: those that ``tensor`` does not have
+    are the ``fill``.
+    """
+    first, end = rows_near(over, *around)
+    first, end = first - further[0], end + further[1]
+    start = rows_near(over, around[0] + further[0], around[1] + further[1])[0]
+    before = min(max(start - first, 0), max(end - first, 0))
+    after = max(end - first, 0) - before - tensor.shape[along]
+    sizes = (0, 0) * (tensor.dim() - 1 - along)
+    return torch.nn.functional.pad(tensor, (*sizes, before, after), value=fill)
+
+
 def formats(*tensors) -> tuple:
     """The dtype of the results, that of sums, and that of matrix products: of 16 bits where all
     tensors are, or where autocast says so.

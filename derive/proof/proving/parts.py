@@ -144,6 +144,13 @@ def _carried() -> tuple[Expr, ...]:
     return whole_one - next_one, first, *_maxima(), summed
 
 
+def _near() -> tuple[Expr, ...]:
+    """Row i of a part, which is row s + i of all, reads the row c behind it: row i + c + j of those
+    from j before the part on.
+    """
+    return (f(s - j + (i + c + j)) - f((s + i) + c),)
+
+
 def _exchanged() -> tuple[Expr, ...]:
     """One more entry of S on both sides, where the sums over those before are ``total``."""
     g_of, v, total_of = g(j), of_rows(n, j), f(j)
@@ -177,6 +184,7 @@ identities = {
     "carried": OfParts(
         "what runs along the rows goes on from the state at the end of the chunk before", _carried
     ),
+    "near": OfParts("a window at a row of a chunk reads rows of the chunk and of its halo", _near),
     "upstream": OfParts(
         "gradients are linear in the upstream gradient: made for 1, then multiplied", _upstream
     ),
