@@ -54,14 +54,16 @@ def near(over, tensor, along: int, before: int, after: int):
 
 
 def filled(over, tensor, along: int, around: tuple, further: tuple, fill: float):
-    """The rows ``around`` those of a chunk, and further ones: those that ``tensor`` does not have
-    are the ``fill``.
+    """The rows ``around`` those of a chunk, and further ones, of a ``tensor`` that has those that
+    there are; the others are the ``fill``.
     """
     first, end = rows_near(over, *around)
-    first, end = first - further[0], end + further[1]
+    first, end = first - further[0], max(end + further[1], first - further[0])
     start = rows_near(over, around[0] + further[0], around[1] + further[1])[0]
-    before = min(max(start - first, 0), max(end - first, 0))
-    after = max(end - first, 0) - before - tensor.shape[along]
+    here = slice(max(first - start, 0), max(end - start, 0))
+    tensor = tensor[(slice(None),) * along + (here,)]
+    before = min(max(start - first, 0), end - first)
+    after = end - first - before - tensor.shape[along]
     sizes = (0, 0) * (tensor.dim() - 1 - along)
     return torch.nn.functional.pad(tensor, (*sizes, before, after), value=fill)
 
