@@ -76,6 +76,14 @@ def chunked(program: Program, axis: str, name: str = "", title: str = "") -> Chu
     later = {node.name for node in again.accumulated}
     kept += tuple(n.name for n in output.accumulated if n.name in later and n.name not in kept)
     again = passes_of(program, function, groups, gradients, kept)
+    if again.bordered:  # those of the forward are kept there
+        run = (node.running for node in output.nodes.values() if node.running)
+        there = {name for each in run for name in each.states}
+        states = tuple(name for name in again.bordered if name in there)
+        checked = _without_checks_of_backward(program, function)
+        output = passes_of(program, checked, groups, outputs, (), states)
+        kept += states
+        again = passes_of(program, function, groups, gradients, kept)
     return Chunked(named, function, groups, output, None, again, kept)
 
 

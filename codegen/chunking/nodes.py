@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from codegen.program.steps import Step
+from codegen.program.shards import Running
+from codegen.program.steps import Assign, Step
 from derive.language.notation.layout import Layout
 
 MAPPED, INDEPENDENT = "mapped", "independent"
-SUM, LARGEST, FIRST, GATHERED = "sum", "largest", "first", "gathered"  # the accumulated kinds
+SUM, LARGEST, FIRST, GATHERED, LAST = "sum", "largest", "first", "gathered", "last"  # accumulated
 
 
 @dataclass(eq=False)
@@ -18,6 +19,7 @@ class ChunkNode:
     """All steps that write one name, in order. ``kind`` is 'mapped' (its rows are the chunk's),
     'independent' (the same for all chunks), or that of an accumulator. ``level`` is the first pass
     that may read it. An ``online`` sum is measured from that running maximum, to the ``degree``.
+    What is ``known`` to run can start in any chunk: its states come as an argument.
     """
 
     name: str
@@ -31,10 +33,26 @@ class ChunkNode:
     degree: Fraction = Fraction(0)
     of: str = ""  # the statement in which it is accumulated
     writes: set[str] = field(default_factory=set)
+    known: bool = False
 
     @property
     def is_accumulated(self) -> bool:
         return self.kind not in (MAPPED, INDEPENDENT)
+
+    @property
+    def running(self) -> Running | None:
+        """The value, if it goes on from chunk to chunk."""
+        value = self.steps[0].value if isinstance(self.steps[0], Assign) else None
+        return value if isinstance(value, Running) else None
+
+    @property
+    def way(self) -> bool | None:
+        """True if it has to run from the last chunk to the first, False from the first."""
+        if self.kind == FIRST:
+            return False
+        if self.kind == LAST:
+            return self.steps[0].sent[0].value.reverse
+        return None if self.running is None or self.known else self.running.operation.reverse
 
     @property
     def along(self) -> int:

@@ -8,10 +8,9 @@ it needs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from codegen.chunking.exchanged import exchanged
 from codegen.chunking.nodes import (
     GATHERED,
     INDEPENDENT,
@@ -22,26 +21,21 @@ from codegen.chunking.nodes import (
     closure,
 )
 from codegen.chunking.online import degree
-from codegen.chunking.rules import RULES
-from codegen.program import NUMBERS, Function, Program
-from codegen.program.arrays import Pick, Reduce
-from codegen.program.parts import is_number, with_replaced
-from codegen.program.shards import Exchange
-from codegen.program.steps import Assign, NotZero, Step
-from codegen.program.values import Choose, Load, Plus, Value
+from codegen.chunking.placed import check_may_be_collected, placed
+from codegen.program import Function, Program
+from codegen.program.steps import Step
+from codegen.program.values import Load, Plus
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
-from codegen.sharding.ordering import line
-from derive.language.errors import QuestionError, UnprovedError
-
-LARGE = 2  # dimensions of a value that is computed in memory of its own
+from derive.language.errors import UnprovedError
 
 
 @dataclass
 class Pass:
     """One walk over the chunks: ``before`` it what is independent, in it the ``body``, which is
     mapped, the sums and the rows of results that are ``written``. ``again`` is what is independent
-    but follows from a running maximum.
+    but follows from a running maximum. A walk in ``reverse`` begins at the last chunk. The states
+    of what runs in it are kept for later passes where it is among ``bordered``.
     """
 
     before: list[ChunkNode] = field(default_factory=list)
@@ -49,6 +43,16 @@ class Pass:
     sums: list[ChunkNode] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     again: list[ChunkNode] = field(default_factory=list)
+    bordered: list[ChunkNode] = field(default_factory=list)
+    reverse: bool = False
+
+    @property
+    def walks(self) -> bool:
+        return bool(self.sums or self.written or self.bordered)
+
+    def starts_anywhere(self, node: ChunkNode) -> bool:
+        """True for what runs elsewhere: here it starts from the states kept there."""
+        return node.running is not None and node.way != self.reverse
 
 
 @dataclass
@@ -69,67 +73,16 @@ class Passes:
 
     @property
     def count(self) -> int:
-        return sum(bool(one.sums or one.written) for one in self.passes)
+        return sum(one.walks for one in self.passes)
 
     @property
     def accumulated(self) -> list[ChunkNode]:
         return [node for one in self.passes for node in one.sums]
 
-
-class _OneByOne(RankWriter):
-    """Nothing is sent here, so nothing is gained by moments of parts: a mean is a sum of its own,
-    and what is measured from it is measured from the whole one.
-    """
-
-    def steps(self) -> list[Step]:
-        self.placing.rules = RULES
-        self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
-        for step in self.function.steps:
-            for one in self._flat(step):
-                self.write(one)
-        return self.found
-
-    def _flat(self, step: Step) -> list[Step]:
-        """Sums and entries inside a statement become statements: what they read is free behind
-        them.
-        """
-        if not isinstance(step, Assign):
-            return [step]
-        before: list[Step] = []
-
-        def named(value: Value) -> Value | None:
-            if isinstance(value, Choose) and is_number(value.condition, self.numbers):
-                return value  # its branches may not be taken
-            if isinstance(value, Pick) and value is not step.value and _is_of_row(value):
-                name = self.fresh(f"{value.operand.name}_at_{value.index.name}")
-                before.append(Assign(name, value))
-                return Load(name, dims=value.dims)
-            if not isinstance(value, Reduce) or value.kind != SUM:
-                return None
-            other = exchanged(value, self.placing.defined, self.groups.of)
-            if other is not None:
-                self.placing.rewritten.add("exchanged")
-                if value is step.value:
-                    return other
-                name = self.fresh(f"{step.name}_sum")
-                before.append(Assign(name, other))
-                return Load(name, dims=other.dims)
-            if value is step.value:
-                return None
-            if sum(not d.one for d in value.operand.dims) < LARGE:
-                return None
-            name = self.fresh(f"{step.name}_sum")
-            before.append(Assign(name, value))
-            return Load(name, dims=value.dims)
-
-        changed = with_replaced(step, named)
-        return [*before, changed]
-
-
-def _is_of_row(value: Pick) -> bool:
-    """True for the entry of each row of a named value, which is large."""
-    large = value.rowwise and sum(not d.one for d in value.operand.dims) >= LARGE
-    return large and isinstance(value.operand, Load) and isinstance(value.index, Load)
+    @property
+    def bordered(self) -> list[str]:
+        """The names of states that are kept for later passes."""
+        return [name for one in self.passes for n in one.bordered for name in n.running.states]
 
 
 def passes_of(
@@ -138,17 +91,21 @@ def passes_of(
     groups: Groups,
     results: Sequence[str],
     known: Iterable[str] = (),
+    bordered: Iterable[str] = (),
 ) -> Passes:
-    """The passes for these results; ``known`` are accumulated values that come as arguments.
+    """The passes for these results; ``known`` are accumulated values that come as arguments, and
+    states, as are kept of those called ``bordered``.
 
     Raises `QuestionError` for a value whose rows are needed all at once and that is larger than any
     argument.
     """
     (axis,) = groups.axes
-    writer, nodes, named, asked = _placed(program, function, groups)
+    writer, nodes, named, asked = placed(program, function, groups)
     results = tuple(named.get(name, name) for name in results)
     for name in known:
         nodes.pop(name, None)
+    for node in _each(nodes):
+        node.known = node.running is not None and {*node.running.states} <= {*known}
     rewritten = {*writer.placing.rewritten}
     wanted = closure(results, nodes)
     nodes = {name: node for name, node in nodes.items() if node.name in wanted}
@@ -157,13 +114,15 @@ def passes_of(
     ordered = _each(nodes)
     for node in ordered:
         if node.kind == GATHERED:
-            _check_may_be_collected(program, node, axis, function)
+            check_may_be_collected(program, node, axis, function)
             rewritten.add("collected")
     _level(ordered, nodes)
     if _measure_from_running(ordered, nodes):
         rewritten.add("rescaled")
-    _level(ordered, nodes)
-    found = _scheduled(nodes, ordered, results)
+    ways = _level(ordered, nodes)
+    found = _scheduled(nodes, ordered, results, ways, {*bordered})
+    if any(node.running for one in found[0] for node in one.body):
+        rewritten.add("carried")
     made = Passes(
         axis, nodes, *found, results, writer.placing.splits, writer, asked, frozenset(rewritten)
     )
@@ -173,99 +132,6 @@ def passes_of(
 
 def _each(nodes: Mapping[str, ChunkNode]) -> list[ChunkNode]:
     return list({id(node): node for node in nodes.values()}.values())
-
-
-# -- placing -------------------------------------------------------------------------
-
-
-def _placed(program: Program, function: Function, groups: Groups):
-    """The writer, every value as a node, the last names of those that had several, the checks."""
-    writer = _OneByOne(program, function, groups)
-    splits = writer.placing.splits
-    nodes: dict[str, ChunkNode] = {}
-    asked: list[Step] = []
-    named: dict[str, str] = {}
-    for step in _one_name_each(writer.steps(), splits, writer.fresh, named):
-        mine = line(step)
-        if isinstance(step, Exchange):
-            for sent in step.sent:
-                own = replace(step, name=sent.name, sent=(sent,))
-                node = ChunkNode(sent.name, [own], {*line(own).reads}, step.kind, sent.dims)
-                node.of, node.writes = step.name, {sent.name}
-                nodes[sent.name] = node
-        elif isinstance(step, NotZero) or not mine.writes:
-            asked.append(step)
-        elif step.name in nodes:
-            nodes[step.name].steps.append(step)
-            nodes[step.name].reads |= mine.reads - {step.name}
-        else:
-            split = splits.get(step.name, ())
-            kind = MAPPED if any(split) else INDEPENDENT
-            dims = step.value.dims if isinstance(step, Assign) else ()
-            node = ChunkNode(step.name, [step], {*mine.reads} - {step.name}, kind, dims, split)
-            node.writes = {*mine.writes}
-            nodes |= dict.fromkeys(mine.writes, node)
-    return writer, nodes, named, tuple(asked)
-
-
-def _one_name_each(steps, splits, fresh, now: dict[str, str]) -> Iterator[Step]:
-    """A name given to a second value, or whose accumulated value is changed, becomes two. ``now``
-    maps it to its last one.
-    """
-    made: dict[str, str] = {}  # the kind of its value
-
-    def as_now(value: Value) -> Value | None:
-        if isinstance(value, Load) and value.name in now:
-            return replace(value, name=now[value.name])
-        return None
-
-    def renamed(name: str) -> str:
-        now[name] = fresh(f"{name}_again")
-        splits[now[name]] = splits.get(name, ())
-        return now[name]
-
-    for step in steps:
-        step = with_replaced(step, as_now)
-        if isinstance(step, Exchange):
-            pairs = [(s, with_replaced(s.value, as_now) if s.value else None) for s in step.sent]
-            sent = tuple(replace(s, value=value) for s, value in pairs)
-            if any(s.name in made for s in sent):
-                sent = tuple(replace(s, name=renamed(s.name)) for s in sent)
-                step = replace(step, name=sent[0].name)
-            made |= {s.name: step.kind for s in sent}
-            yield replace(step, sent=sent)
-        elif isinstance(step, Assign):
-            name = step.name
-            yield replace(step, name=renamed(name)) if name in made else step
-            made[name] = MAPPED
-        elif made.get(now.get(step.name, step.name), MAPPED) not in (MAPPED, INDEPENDENT):
-            old = Load(now.get(step.name, step.name), dims=_dims_of(steps, step.name))
-            yield Assign(renamed(step.name), old)
-            made[now[step.name]] = MAPPED
-            yield replace(step, name=now[step.name])
-        else:
-            yield replace(step, name=now[step.name]) if step.name in now else step
-
-
-def _dims_of(steps: Sequence[Step], name: str):
-    told = (s for step in steps if isinstance(step, Exchange) for s in step.sent)
-    return next(s.dims for s in told if s.name == name)
-
-
-def _check_may_be_collected(
-    program: Program, node: ChunkNode, axis: str, function: Function
-) -> None:
-    """A value whose rows are all needed at once is kept whole where some argument is as large."""
-    codes = dict(program.sizes)
-    own = {codes[d.axis.name] for d in node.dims if not d.one}
-    if not any(own <= {codes[d.axis.name] for d in p.layout} for p in function.parameters):
-        shape = " x ".join(map(str, node.dims))
-        raise QuestionError(
-            f"{program.name} cannot be computed in chunks of {axis}: "
-            f"{node.of.split('_gathered')[0]} needs all rows of a value of {shape} at once, and "
-            "that is larger than any argument",
-            "compute in chunks of another axis",
-        )
 
 
 # -- sums ------------------------------------------------------------------------------
@@ -302,13 +168,21 @@ def _join_sums(nodes: dict[str, ChunkNode], results: Sequence[str]) -> bool:
     return found
 
 
-def _level(ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode]) -> None:
-    """The first pass that may read each value."""
+def _level(ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode]) -> dict[int, bool]:
+    """The first pass that may read each value; and the passes that have to walk one way, since a
+    value runs in them: from the last chunk to the first where True.
+    """
+    ways: dict[int, bool] = {}
     for node in ordered:
         reads = [nodes[r] for r in node.reads if r in nodes and nodes[r] is not node]
-        node.level = max((r.level for r in reads), default=0) + node.is_accumulated
+        level = max((r.level for r in reads), default=0)
+        if node.way is not None:
+            while ways.setdefault(level, node.way) != node.way:
+                level += 1
+        node.level = level + node.is_accumulated
         if node.online:
             node.level = nodes[node.online].level
+    return ways
 
 
 def _measure_from_running(ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode]) -> bool:
@@ -331,6 +205,7 @@ def _measure_from_running(ordered: Sequence[ChunkNode], nodes: Mapping[str, Chun
                 own is not None
                 and own < 0
                 and all(other.name == name or other.level < of_largest for other in behind)
+                and not _runs_later(node, nodes, of_largest)
             ):
                 node.online, node.degree, found = name, own, True
     return found
@@ -352,13 +227,30 @@ def _accumulated_behind(node: ChunkNode, nodes: Mapping[str, ChunkNode]) -> list
     return [*found.values()]
 
 
+def _runs_later(node: ChunkNode, nodes: Mapping[str, ChunkNode], level: int) -> bool:
+    """True if a node reads what runs in the pass ``level``, or in a later one."""
+    behind = (nodes[name] for name in closure([node.name], nodes))
+    return any(other.way is not None and other.level >= level for other in behind)
+
+
 # -- in time ---------------------------------------------------------------------------
 
 
-def _scheduled(
-    nodes: Mapping[str, ChunkNode], ordered: Sequence[ChunkNode], results: Sequence[str]
-):
-    """The passes, and what is independent behind the last one."""
+def _scheduled(nodes, ordered, results: Sequence[str], ways: Mapping[int, bool], kept: set[str]):
+    """The passes, with all states that they need, ``kept`` among them, and what is independent
+    behind the last one.
+    """
+    while True:
+        found = _walked(nodes, ordered, results, ways, kept)
+        other = (n for one in found[0] for n in one.body if one.starts_anywhere(n) and not n.known)
+        needed = {name for n in other for name in n.running.states}
+        if needed <= kept:
+            return found
+        kept = kept | needed
+
+
+def _walked(nodes, ordered, results: Sequence[str], ways: Mapping[int, bool], kept: set[str]):
+    """The passes, of which some keep the states of what runs in them."""
     top = max((node.level for node in ordered), default=0)
     rows = [nodes[r].level for r in results if r in nodes and nodes[r].kind == MAPPED]
     at = _latest(ordered, nodes, max([top, *(level + 1 for level in rows)]), results)
@@ -372,15 +264,19 @@ def _scheduled(
             for r in dict.fromkeys(results)
             if r in nodes and nodes[r].kind == MAPPED and nodes[r].level == level
         ]
+        by = {n.running.states: n for n in reversed(ordered) if n.running}
+        here.bordered = [n for own, n in by.items() if {*own} & kept and n.level == level]
         running = _follows({n.online for n in here.sums if n.online}, nodes)
         sinks = {r for n in here.sums for r in n.reads} | {*here.written}
+        sinks |= {n.name for n in here.bordered}
         needed = closure(
             sinks, nodes, lambda n, run=running: n.kind != MAPPED and n.name not in run
         )
         here.again = [n for n in ordered if n.kind == INDEPENDENT and n.name in needed]
         here.body = [n for n in ordered if n.kind == MAPPED and n.name in needed]
+        here.reverse = ways.get(level, any(n.way for n in here.body))
         made |= {n.name for n in here.sums}
-        if here.sums or here.written or here.before:
+        if here.walks or here.before:
             passes.append(here)
     return passes, _ready(ordered, nodes, made)
 
@@ -430,7 +326,7 @@ def _latest(ordered, nodes, end: int, results: Sequence[str]) -> dict[str, int]:
             if reader.is_accumulated:
                 found.append(last[reader.name])
                 continue
-            if reader.kind == MAPPED and reader.name in results:
+            if reader.kind == MAPPED and (reader.name in results or reader.way is not None):
                 found.append(reader.level)
             waiting += readers.get(reader.name, ())
         return min(found)
@@ -440,7 +336,8 @@ def _latest(ordered, nodes, end: int, results: Sequence[str]) -> dict[str, int]:
         before = dict(last)
         for node in reversed(ordered):
             if node.is_accumulated:
-                last[node.name] = max(min(last[node.name], needed_at(node) - 1), node.level - 1)
+                latest = node.level - 1 if node.way is not None else needed_at(node) - 1
+                last[node.name] = max(min(last[node.name], latest), node.level - 1)
         for node in ordered:
             if node.online:
                 both = min(last[node.name], last[node.online])
@@ -450,7 +347,8 @@ def _latest(ordered, nodes, end: int, results: Sequence[str]) -> dict[str, int]:
 
 def check_order(passes: Passes, known: Iterable[str]) -> None:
     """Raise `UnprovedError` where a line reads what is not known yet: each value is independent and
-    made before, of the same chunk and made above, or a maximum that runs in the same pass.
+    made before, of the same chunk and made above, or a maximum that runs in the same pass. What
+    runs goes the way of its pass, or starts from states that are known.
     """
     nodes, made = passes.nodes, {*known}
 
@@ -467,6 +365,8 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
         inside = {n.name for n in (*one.body, *one.again)}
         for node in one.body:
             check(node, made | inside | running)
+            if one.starts_anywhere(node) and not {*node.running.states} <= made:
+                raise UnprovedError(f"{node.name} runs the other way")
         for node in one.again:
             check(node, made | inside | running)
         reach = [n.name for n in one.sums if not n.online]
@@ -475,6 +375,7 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
             nodes,
             lambda n, known=frozenset(made): n.name in known,
         )
+        made |= {name for n in one.bordered for name in n.running.states}
         if late := sorted({*behind} & {n.name for n in one.sums}):
             raise UnprovedError(f"{', '.join(reach)} read {', '.join(late)} in its own pass")
         for node in one.sums:

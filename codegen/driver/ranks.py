@@ -64,7 +64,7 @@ def generate_of_ranks(
 def _check_can_be_split(definition: Definition, way: str) -> None:
     """Raise `QuestionError` if no axis can be split."""
     name, outputs = definition.name, definition.outputs
-    if definition.carried:
+    if definition.carried and way == SHARD:
         raise QuestionError(
             f"{name} has a recurrence: its axes are not split",
             "run it on one process, or split a forward with what comes before or behind it",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.program.arrays import Gathered, OneHotOf
+from codegen.program.arrays import Cumulate, Gathered, OneHotOf, Scanned, Stepped
+from codegen.program.loops import Looped
 from codegen.program.steps import Step
-from codegen.program.values import Value
+from codegen.program.values import Load, Value
 from derive.language.notation.layout import Layout
 
 
@@ -124,6 +125,44 @@ class WholeGathered(Gathered):
     """Rows added along all of an axis that is split elsewhere."""
 
     group: str
+
+
+@dataclass(frozen=True)
+class Running(Value):
+    """The ``operation`` on one part, from the states that the part ``before`` left, in the order in
+    which it runs. ``states`` are the names of those before all parts.
+    """
+
+    operation: Cumulate | Scanned | Stepped | Looped
+    before: tuple[Load, ...]
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Near(Value):
+    """The rows of a whole operand that a part has along one dimension, with those ``before`` and
+    ``after`` them that there are.
+    """
+
+    operand: Value
+    along: int
+    before: Value
+    after: Value
+
+
+@dataclass(frozen=True)
+class Filled(Value):
+    """The operand, whose rows are `Near` a part by ``before + further_before`` and ``after +
+    further_after``, with the further rows that there are not: they are the ``fill``.
+    """
+
+    operand: Value
+    along: int
+    before: Value
+    after: Value
+    further_before: Value
+    further_after: Value
+    fill: Value
 
 
 @dataclass(frozen=True)

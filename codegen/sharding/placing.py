@@ -51,6 +51,7 @@ class Placing:
         self.splits: dict[str, Split] = {}
         self.defined: dict[str, Value] = {}
         self.rewritten: set[str] = set()  # by which identities
+        self.arguments: set[str] = set()  # that are there as a whole
 
     def placed(self, value: Value) -> SplitValue:
         rule = self.rules.get(type(value))

@@ -14,7 +14,7 @@ from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
 from codegen.program import NUMBERS, Function, Program
 from codegen.targets.lean.autograd import METHOD
-from codegen.targets.lean.loops_of_chunks import ChunkWriter, names_it, names_of
+from codegen.targets.lean.loops_of_chunks import ChunkWriter, most_of, names_it, names_of
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
 from codegen.targets.lean.pair import Pair
@@ -56,6 +56,8 @@ class ChunkedPage(LeanPage):
         self.of_gradients = chunked.function.results[count:]
         results = self.program.backward.results
         self.gradients = dict(zip(self.of_gradients, results, strict=True))
+        self.entries: dict[str, int] = {}
+        self.cut: dict[str, int] = {}  # the same one for all that share states
 
     # -- the public function ---------------------------------------------------------------
 
@@ -104,6 +106,13 @@ class ChunkedPage(LeanPage):
         return Printer(found.sizes, found.numbers, found.like, found.around)
 
     def texts(self) -> list[FunctionText]:
+        found = self._texts()
+        if any(passes.bordered for passes in self.chunked.all_passes):
+            self.cut = self.entries
+            found = self._texts()
+        return found
+
+    def _texts(self) -> list[FunctionText]:
         chunked, axis = self.chunked, self.chunked.axis
         said = f"The {listed('output', self.outputs)}, in chunks of {axis}"
         said += ", then sums that the backward reads." if chunked.kept else "."
@@ -135,7 +144,7 @@ class ChunkedPage(LeanPage):
         inputs = {last[r]: name[1:] for r, name in self.gradients.items() if r in last}
         needs = {r: f"need_{name}" for r, name in inputs.items()} if is_backward else {}
         writer = ChunkWriter(self.chunked, passes, self.chunk_printer(), inputs, needs)
-        printed = writer.lines()
+        printed = self._printed(writer)
         like = f"{self.floats[0]}.new_empty((), dtype={own['wide']})"
         lines = [f"{own['dtype']}, {own['wide']}, {own['narrow']} = {own['formats']}"]
         flags = [f"need_{p.name}" for p in self.inner if p.role == "input"]
@@ -150,7 +159,7 @@ class ChunkedPage(LeanPage):
                 results.append(f"{text} if need_{inputs[name]} else None")
             else:
                 results.append(name if is_rows else f"{name}.to({own['dtype']})")
-        results += more
+        results += [f"torch.stack({n})" if n in passes.bordered else n for n in more]
         ups = [p.name for p in self.program.upstreams] if is_backward else []
         typed = [*self._typed(self.inner), *(f"{name}: Tensor" for name in (*ups, *known))]
         typed = [f"{own['formats']}: tuple", f"{own['chunk']}: int | None", *typed]
@@ -158,6 +167,12 @@ class ChunkedPage(LeanPage):
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
         return FunctionText(wrapped(several, typed, " -> tuple:"), doc(said), tuple(body))
+
+    def _printed(self, writer: ChunkWriter) -> list[str]:
+        writer.cut = self.cut
+        lines = writer.lines()
+        self.entries = most_of(self.entries, writer.entries)
+        return lines
 
     def rule(self) -> dict[str, object]:
         """The autograd Function in the form of the template."""

@@ -5,17 +5,25 @@ lines of any module on the slice of a chunk, and sums, gradients and rows writte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from typing import ClassVar
 
 from codegen.chunking import Chunked
-from codegen.chunking.nodes import FIRST, GATHERED, LARGEST, MAPPED, SUM, ChunkNode, closure
-from codegen.chunking.passes import LARGE, Pass, Passes
+from codegen.chunking.nodes import FIRST, GATHERED, LARGEST, LAST, MAPPED, SUM, ChunkNode, closure
+from codegen.chunking.passes import Pass, Passes
+from codegen.chunking.placed import LARGE
 from codegen.program import NUMBERS, shards, values
-from codegen.program.arrays import Arrange, Contract, Cumulate, Pick, Reduce
+from codegen.program.arrays import (
+    Arrange,
+    Contract,
+    Cumulate,
+    Pick,
+    Reduce,
+)
+from codegen.program.loops import Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NotZero, Step
@@ -24,6 +32,12 @@ from codegen.sharding.lengths import Lengths
 from codegen.sharding.ordering import line
 from codegen.sharding.values import in_place
 from codegen.targets.lean.plain import sizes_read
+from codegen.targets.lean.running import (
+    SummedLogarithms,
+    first_states,
+    lines_of_running,
+    with_own_names,
+)
 from codegen.targets.torch.arrays import matrices
 from codegen.targets.torch.checks import size_lines
 from codegen.targets.torch.lines import STEP, broken
@@ -34,7 +48,8 @@ from codegen.targets.torch.vocabulary import ATOM
 from codegen.targets.torch.wrapping import free
 from derive.language.notation.layout import Dim, Layout
 
-FRESH = (Plus, Times, MulAdd, Power, Apply, Contract)  # are computed into memory of their own
+# Are computed into memory of their own:
+FRESH = (Plus, Times, MulAdd, Power, Apply, Contract, shards.Running)
 SUMMED = (Reduce, Cumulate, shards.OwnLargest, shards.OwnPick)  # so are these
 IN_PLACE = {"exp", "log", "tanh", "sqrt", "abs", "sin", "cos", "sigmoid", "expm1", "log1p"}
 DEEP = STEP * 3  # the margin of a line in a loop, under a condition
@@ -59,12 +74,15 @@ class ChunkPrinter(ShardPrinter):
 
     rows: ClassVar[Rows] = CHUNKED
     whole, narrow, wide = "", "", ""
+    floats: Collection[str] = ()  # arguments
     narrowed: Mapping[str, str] = {}
     widened: Mapping[str, str] = {}
     in_product = False
 
     def loaded(self, name: str) -> str:
         names = self.narrowed if self.in_product else self.widened
+        if name in self.slices and name in names:
+            return self.slices[name].replace(self.widened[name], names[name], 1)
         return names.get(name, super().loaded(name))
 
     def product(self, value: Contract) -> tuple[str, str] | None:
@@ -95,6 +113,27 @@ def _narrowed(p: ChunkPrinter, value: Narrowed) -> tuple[str, int]:
         p.in_product = False
         return text, ATOM
     return f"{p.tight(value.operand)}.to({p.narrow})", ATOM
+
+
+@CHUNKED.of(shards.Near)
+def _near(p: ChunkPrinter, value: shards.Near) -> tuple[str, int]:
+    name, (over,) = value.operand.name, p.over.values()
+    given = f"{over}, {name}, {value.along}, {p.text(value.before)}, {p.text(value.after)}"
+    return f"_runtime.near({given})" + f".to({p.wide})" * (name in p.floats), ATOM
+
+
+@CHUNKED.of(shards.Filled)
+def _filled(p: ChunkPrinter, value: shards.Filled) -> tuple[str, int]:
+    (over,) = p.over.values()
+    around = f"({p.text(value.before)}, {p.text(value.after)})"
+    further = f"({p.text(value.further_before)}, {p.text(value.further_after)})"
+    given = f"{over}, {p.text(value.operand)}, {value.along}, {around}, {further}"
+    return f"_runtime.filled({given}, {p.text(value.fill)})", ATOM
+
+
+@CHUNKED.of(SummedLogarithms)
+def _summed_logarithms(p: ChunkPrinter, value: SummedLogarithms) -> tuple[str, int]:
+    return f"torch.logaddexp({p.text(value.left)}, {p.text(value.right)})", ATOM
 
 
 @CHUNKED.of(Contract)
@@ -144,6 +183,7 @@ class ChunkWriter:
         parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
         self.parameters = parameters
         self.floats = {n for n, p in parameters.items() if p.role not in ("label",)}
+        self.printer.floats = self.floats
         self.mapped = {n for n in parameters if any(passes.splits.get(n, ()))}
         self.taken = {*parameters, *self.nodes, *self.own.values(), *plain.sizes.values()}
         self.rows = {
@@ -154,6 +194,8 @@ class ChunkWriter:
         self.written: set[str] = set()
         self.needs = needs
         self.of_needs = self._needs()
+        self.entries: dict[str, int] = {}  # alive for each row, in any pass
+        self.cut: dict[str, int] = {}  # the same for all functions that share states
 
     def _needs(self) -> dict[str, frozenset[str]]:
         """The flags of the gradients that need each node; none where every call does."""
@@ -173,7 +215,7 @@ class ChunkWriter:
         body = [ChunkLine(self.printer.step(step)) for step in self.passes.asked]
         for one in self.passes.passes:
             body += self._independent(one.before)
-            if one.body or one.sums or one.written:
+            if one.body or one.walks:
                 body += self._loop(one)
         body += self._independent(self.passes.after)
         texts = _under_conditions(body, "")
@@ -244,14 +286,14 @@ class ChunkWriter:
         return lines
 
     def _independent(self, nodes: Sequence[ChunkNode]) -> list[ChunkLine]:
-        self._name_arguments(())
+        self.name_arguments(())
         return [
             ChunkLine(self.printer.step(step), self.of_needs[node.name])
             for node in nodes
             for step in node.steps
         ]
 
-    def _name_arguments(self, sliced: Sequence[str]) -> None:
+    def name_arguments(self, sliced: Sequence[str]) -> None:
         """Names of the arguments in both dtypes: of ``sliced`` ones, of their slices."""
         narrowed, widened = {}, {}
         for name in self.floats:
@@ -274,11 +316,18 @@ class ChunkWriter:
         ]
         for node in one.sums:
             head += [ChunkLine(text, self.of_needs[node.name]) for text in self._start(node)]
+        for node in one.body:
+            if node.running and not one.starts_anywhere(node):
+                for text in first_states(self, node.running):
+                    head.append(ChunkLine(_broken(text), self.of_needs[node.name]))
         head = [self._or_none(each) for each in head]
+        kept = [name for node in one.bordered for name in node.running.states]
+        head += [ChunkLine(f"{name} = []") for name in kept]
         body, rows = self._body(one)
-        own = self.own
+        self.entries = most_of(self.entries, rows)
+        own, rows = self.own, self.cut or rows
         entries = " + ".join(_times(n, row) for row, n in rows.items()) or "1"
-        given = f"{self.code}, {entries}, {own['like']}, {own['chunk']}"
+        given = f"{self.code}, {entries}, {own['like']}, {own['chunk']}" + ", True" * one.reverse
         loop = [f"for {own['over']} in _runtime.chunks({given}):"]
         if any(names_it(each.text, own["n"]) for each in body):
             loop.append(f"{STEP}{own['n']} = {own['over']}.length")
@@ -286,6 +335,7 @@ class ChunkWriter:
         wanted = frozenset().union(*(each.needs for each in body))
         always = any(not self.of_needs[n.name] for n in one.sums)
         always |= any(not self.of_needs[name] for name in one.written)
+        always |= any(not self.of_needs[n.name] for n in one.bordered)
         text = f"\n{STEP}".join(loop)
         return [*head, ChunkLine(text, frozenset() if always else wanted)]
 
@@ -306,7 +356,7 @@ class ChunkWriter:
         reads = [{*line(step).reads} for _, step in steps]
         used = set().union(*reads) if reads else set()
         sliced = [name for name in self.parameters if name in self.mapped & used]
-        self._name_arguments(sliced)
+        self.name_arguments(sliced)
         for axis in whole:
             if axis in self.chunked.groups.of:
                 printer.sizes[axis] = self._own_length(axis, whole)
@@ -322,13 +372,13 @@ class ChunkWriter:
             if isinstance(step, Exchange):
                 texts = self._accumulated(node, step)
             elif isinstance(step, Assign):
-                texts, over = self._assigned(step, dead)
+                texts, over = self._assigned(node, step, dead)
                 gone = dead - {step.name} if over == step.name else dead
                 alive.made(step.name, step.value.dims, over, isinstance(step.value, Contract))
                 if self._is_fresh(step):
                     fresh.add(step.name)
             else:
-                texts = [self._step(self._named_own(step))]
+                texts = [self.step(self._named_own(step))]
             if step is node.steps[-1] and node.name in self.written:
                 dims = self._dims(node)
                 texts.append(self._stored(node.name, node.along, dims, self.rows[node.name]))
@@ -401,7 +451,7 @@ class ChunkWriter:
 
     # -- statements ------------------------------------------------------------------------
 
-    def _step(self, step: Step) -> str:
+    def step(self, step: Step) -> str:
         return self.printer.step(step, DEEP).replace(f"\n{DEEP}", f"\n{STEP}")
 
     def _own_name(self, name: str) -> str:
@@ -423,13 +473,17 @@ class ChunkWriter:
             else replace(item, name=self._own_name(name))
         )
 
-    def _assigned(self, step: Assign, dead: set[str]) -> tuple[list[str], str]:
-        """The line of a statement, and the name of the value that it is written over."""
+    def _assigned(self, node: ChunkNode, step: Assign, dead: set[str]) -> tuple[list[str], str]:
+        """The lines of a statement, and the name of the value that it is written over."""
         value = self._named_own(step.value)
         target = self._own_name(step.name)
+        if isinstance(value, Looped):
+            value = with_own_names(value, node.name, self)
+        if isinstance(value, shards.Running):
+            return lines_of_running(self, node, target, value), ""
         found = self._over(value, dead)
         if found is None:
-            return [self._step(Assign(target, value))], ""
+            return [self.step(Assign(target, value))], ""
         return [_broken(f"{target} = {found[0]}")], found[1]
 
     def _is_fresh(self, step: Assign) -> bool:
@@ -469,13 +523,13 @@ class ChunkWriter:
 
     # -- accumulators ------------------------------------------------------------------------
 
-    def _shape(self, dims: Layout) -> str:
+    def shape(self, dims: Layout) -> str:
         sizes = ["1" if d.one else self.printer.sizes[d.axis.name] for d in dims]
         return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
 
     def _empty(self, name: str) -> str:
         """Memory for the rows of a result: in the dtype of the input of a gradient."""
-        shape = self._shape(self._dims(self.nodes[name]))
+        shape = self.shape(self._dims(self.nodes[name]))
         if name in self.inputs:
             return f"{self.inputs[name]}.new_empty({shape})"
         return f"{self.own['like']}.new_empty({shape}, dtype={self.own['dtype']})"
@@ -485,12 +539,12 @@ class ChunkWriter:
         return first.value.dims
 
     def _start(self, node: ChunkNode) -> list[str]:
-        like, shape = self.own["like"], self._shape(node.dims)
+        like, shape = self.own["like"], self.shape(node.dims)
         if node.kind == GATHERED:
             of_labels = not _is_of_floats(node.steps[0].sent[0].value, self)
             dtype = ", dtype=torch.int64" * of_labels
             return [f"{node.name} = {like}.new_empty({shape}{dtype})"]
-        if node.kind == SUM:
+        if node.kind in (SUM, LAST):
             return [f"{node.name} = {like}.new_zeros({shape})"]
         lowest = f"{like}.new_full({shape}, -torch.inf)"
         if node.kind == LARGEST:
@@ -509,6 +563,8 @@ class ChunkWriter:
             return [_broken(f"{name}_top, {name} = {call}")]
         if node.kind == LARGEST:
             return self._largest(node, value)
+        if node.kind == LAST:
+            return [_broken(f"{name} = {self.printer.text(value)}")]
         lines = []
         if node.online:
             moved = Load(f"{node.online}_moved", dims=self.nodes[node.online].dims)
@@ -540,6 +596,11 @@ class ChunkWriter:
         return " * ".join(
             self.printer.sizes[d.axis.name] for d in dims if not d.one and d.axis.name not in own
         )
+
+
+def most_of(entries: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    """The larger count for each row."""
+    return {row: max(entries.get(row, 0), others.get(row, 0)) for row in {**entries, **others}}
 
 
 class _Alive:

@@ -12,20 +12,23 @@ class Chunk(Part):
 
     room, fewest = 2**26, 64  # bytes of what a chunk makes; rows, where products are still fast
 
-    def __init__(self, start, length, size, device):
+    def __init__(self, start, length, size, device, index):
         self.start, self.length, self.size, self.device = start, length, size, device
+        self.index = index
         self.here = slice(start, start + length)
 
 
-def chunks(size: int, entries: int, like, chunk: int | None):
+def chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
-    room for where ``entries`` are alive for each, and as long as each other.
+    room for where ``entries`` are alive for each, and as long as each other. In ``reverse`` the
+    last one is first.
     """
     if chunk is None:
         chunk = max(Chunk.fewest, Chunk.room // max(entries * like.element_size(), 1))
         chunk = -(-size // max(-(-size // chunk), 1)) or 1
-    for start in range(0, max(size, 1), chunk):
-        yield Chunk(start, min(chunk, size - start), size, like.device)
+    starts = [*enumerate(range(0, max(size, 1), chunk))]
+    for i, start in reversed(starts) if reverse else starts:
+        yield Chunk(start, min(chunk, size - start), size, like.device, i)
 
 
 def looked_up(index, size: int):
@@ -34,6 +37,35 @@ def looked_up(index, size: int):
     """
     places = torch.arange(size, device=index.device)
     return places.gather(0, index.reshape(-1)).view(index.shape)
+
+
+def rows_near(over, before: int, after: int) -> tuple[int, int]:
+    """The first row and the end of those of a chunk, with ``before`` and ``after`` more that there
+    are.
+    """
+    first, end = over.start - before, over.start + over.length + after
+    return min(max(first, 0), over.size), min(max(end, 0), over.size)
+
+
+def near(over, tensor, along: int, before: int, after: int):
+    """The rows of a chunk, with ``before`` and ``after`` more that there are."""
+    first, end = rows_near(over, before, after)
+    return tensor.narrow(along, first, max(end - first, 0))
+
+
+def filled(over, tensor, along: int, around: tuple, further: tuple, fill: float):
+    """The rows ``around`` those of a chunk, and further ones, of a ``tensor`` that has those that
+    there are; the others are the ``fill``.
+    """
+    first, end = rows_near(over, *around)
+    first, end = first - further[0], max(end + further[1], first - further[0])
+    start = rows_near(over, around[0] + further[0], around[1] + further[1])[0]
+    here = slice(max(first - start, 0), max(end - start, 0))
+    tensor = tensor[(slice(None),) * along + (here,)]
+    before = min(max(start - first, 0), end - first)
+    after = end - first - before - tensor.shape[along]
+    sizes = (0, 0) * (tensor.dim() - 1 - along)
+    return torch.nn.functional.pad(tensor, (*sizes, before, after), value=fill)
 
 
 def formats(*tensors) -> tuple:

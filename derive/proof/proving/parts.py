@@ -19,6 +19,7 @@ from sympy import (
     Sum,
     exp,
     expand,
+    log,
     oo,
     powsimp,
     simplify,
@@ -127,6 +128,29 @@ def _collected() -> tuple[Expr, ...]:
     return (Piecewise((f(i), i < s), (f(s + (i - s)), True)).simplify() - f(i),)
 
 
+def _carried() -> tuple[Expr, ...]:
+    """h[t] = f[t]*h[t-1] + g[t], of which a sum, a product and the value before are cases, begun in
+    the state h[s-1]: if place s + n is that of the whole, so is the next one. So do a maximum and
+    the logarithm of a sum.
+    """
+    h, own = Function("h"), Function("own")
+    at = s + n + 1
+    whole_one = f(at) * h(at - 1) + g(at)
+    next_one = (f(at) * own(n) + g(at)).subs(own(n), h(s + n))
+    first = (f(s) * c + g(s)).subs(c, h(s - 1)) - (f(s) * h(s - 1) + g(s))
+    summed = log(exp(log(exp(whole) + exp(part))) + exp(more)) - log(
+        exp(whole) + exp(log(exp(part) + exp(more)))
+    )
+    return whole_one - next_one, first, *_maxima(), summed
+
+
+def _near() -> tuple[Expr, ...]:
+    """Row i of a part, which is row s + i of all, reads the row c behind it: row i + c + j of those
+    from j before the part on.
+    """
+    return (f(s - j + (i + c + j)) - f((s + i) + c),)
+
+
 def _exchanged() -> tuple[Expr, ...]:
     """One more entry of S on both sides, where the sums over those before are ``total``."""
     g_of, v, total_of = g(j), of_rows(n, j), f(j)
@@ -157,6 +181,10 @@ identities = {
         "a sum of a product with an adjoint is one of the output and its upstream gradient",
         _exchanged,
     ),
+    "carried": OfParts(
+        "what runs along the rows goes on from the state at the end of the chunk before", _carried
+    ),
+    "near": OfParts("a window at a row of a chunk reads rows of the chunk and of its halo", _near),
     "upstream": OfParts(
         "gradients are linear in the upstream gradient: made for 1, then multiplied", _upstream
     ),
