@@ -1,5 +1,6 @@
 """Computing in chunks of an axis: the passes, what runs along, memory, dtypes and edges."""
 
+import functools
 import itertools
 from fractions import Fraction
 
@@ -118,7 +119,7 @@ class Looking(TorchDispatchMode):
 @pytest.mark.parametrize("axis, largest", [("N", 8 * 50), ("C", 40 * 8)])
 def test_nothing_is_held_that_lies_along_the_axis(axis, largest, tmp_path):
     """A linear layer and a cross entropy: no tensor is as large as the logits, on the way there and
-    back; the gradient of the weight is.
+    back, and back once more; the gradient of the weight is.
     """
     function, _ = made(forward_file(tmp_path, "LinearNLL", LINEAR_NLL), axis)
     n, k, c = 40, 3, 50
@@ -128,19 +129,25 @@ def test_nothing_is_held_that_lies_along_the_axis(axis, largest, tmp_path):
     with Looking() as looking:
         loss = function(x, weight, index, bias=bias, chunk=8)
         gradients = torch.autograd.grad(3 * loss, leaves, retain_graph=True)
-        again = torch.autograd.grad(3 * loss, leaves)
+        again = torch.autograd.grad(3 * loss, leaves, create_graph=True)
+        second = torch.autograd.grad(summed(again), leaves, create_graph=True)
     assert looking.made == largest
     logits = x @ weight.T + bias
-    wanted = torch.autograd.grad(3 * F.cross_entropy(logits, index), leaves)
-    for one, twice, other in zip(gradients, again, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=TOLERANCE, atol=TOLERANCE)
-        torch.testing.assert_close(twice, other, rtol=TOLERANCE, atol=TOLERANCE)
+    wanted = torch.autograd.grad(3 * F.cross_entropy(logits, index), leaves, create_graph=True)
+    wanted_second = torch.autograd.grad(summed(wanted), leaves)
+    for found in (gradients, again):
+        torch.testing.assert_close(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
+    torch.testing.assert_close(second, wanted_second, rtol=TOLERANCE, atol=TOLERANCE)
+    with pytest.raises(NotImplementedError, match="no third derivatives in chunks"):
+        torch.autograd.grad(summed(second), leaves)
     with pytest.raises(ValueError, match="chunk must be a positive int, got 0"):
         function(x, weight, index, chunk=0)
-    with pytest.raises(NotImplementedError, match="no second derivatives"):
-        torch.autograd.grad(function(x, weight, index), x, create_graph=True)
     with pytest.raises((IndexError, RuntimeError)):
         function(x, weight, index + c)
+
+
+def summed(gradients):
+    return sum((gradient**2).sum() for gradient in gradients)
 
 
 def test_only_gradients_that_are_asked_for_are_computed(tmp_path):
@@ -164,6 +171,73 @@ def test_a_label_that_is_in_no_chunk_is_refused(wrong):
     labels[0] = wrong
     with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds"):
         function(h, w, labels, chunk=2)
+
+
+def of_attention(known=[]):  # noqa: B006
+    known += [] if known else made("scaled_dot_product_attention", "S")
+    return known[0]
+
+
+def every_transform(function):
+    grad, first = torch.func.grad(function, (0, 1)), torch.func.grad(function)
+    return {
+        "the gradient of the gradient": torch.func.grad(lambda *x: summed(first(*x)), (0, 1)),
+        "gradients one by one": torch.func.vmap(grad, (None, 0)),
+        "a tangent": lambda *x: torch.func.jvp(function, x, (x[0].cos(), x[1].sin()))[1],
+        "forward over reverse": torch.func.hessian(function),
+        "reverse over forward": torch.func.jacrev(torch.func.jacfwd(function)),
+        "forward over forward": torch.func.jacfwd(torch.func.jacfwd(function)),
+    }
+
+
+def of_two(name):
+    """A number computed from two tensors in chunks, and the same by torch."""
+    torch.manual_seed(0)
+    if name == "a loss":
+        from generated.linear_cross_entropy import linear_cross_entropy
+
+        y = labels_of(4)
+        own = lambda h, w: linear_cross_entropy(h, w, y, chunk=3)  # noqa: E731
+        by_torch = lambda h, w: cross_entropy(h, w, y)  # noqa: E731
+        shapes = (4, 2), (CLASSES, 2)
+    else:
+        v, attend = torch.randn(1, 5, 2, dtype=torch.float64), of_attention()
+        own = lambda q, k: attend(q, k, v, chunk=3)[0].sin().sum()  # noqa: E731
+        by_torch = lambda q, k: attention(q, k, v)[0].sin().sum()  # noqa: E731
+        shapes = (1, 3, 2), (1, 5, 2)
+    return own, by_torch, [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+
+
+def attention(q, k, v):
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("name", ["a loss", "attention"])
+def test_every_transform_of_torch(name):
+    own, by_torch, (a, b) = of_two(name)
+    wanted = every_transform(by_torch)
+    for what, transform in every_transform(own).items():
+        given = (a, torch.stack([b, b + 1])) if "one by one" in what else (a, b)
+        torch.testing.assert_close(transform(*given), wanted[what](*given), msg=what)
+
+
+@pytest.mark.parametrize("name", ["a loss", "attention"])
+def test_compiled(name):
+    """Without a graph break, chunks unrolled; transforms that are no gradients as well."""
+    torch._dynamo.reset()
+    own, by_torch, given = of_two(name)
+    a, b = given[0], torch.stack([given[1]] * 2)
+    compiled = functools.partial(torch.compile, backend="aot_eager", fullgraph=True)
+    found = compiled(torch.func.vmap(own, (None, 0)))(a, b)
+    torch.testing.assert_close(found, torch.func.vmap(by_torch, (None, 0))(a, b))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="compile a function that calls back"):
+        compiled(torch.func.grad(own))(*given)
+    gradient = torch.compile(torch.func.grad(own), backend="aot_eager")(*given)
+    torch.testing.assert_close(gradient, torch.func.grad(by_torch)(*given))
+    torch.testing.assert_close(compiled(own)(*given), by_torch(*given))
+    leaves = [tensor.requires_grad_() for tensor in given]
+    found = torch.autograd.grad(compiled(own)(*leaves), leaves)
+    torch.testing.assert_close(found, torch.autograd.grad(by_torch(*leaves), leaves))
 
 
 # -- what runs -------------------------------------------------------------------------
@@ -247,7 +321,9 @@ def test_how_a_value_changes_with_its_maximum(value, expected):
     assert degree(value, "m", nodes) == expected
 
 
-@pytest.mark.parametrize("name", ["rows", "joined sums", "rescaled", "upstream", "collected"])
+@pytest.mark.parametrize(
+    "name", ["rows", "joined sums", "rescaled", "upstream", "collected", "symmetric"]
+)
 def test_what_chunks_rely_on_is_proved(name):
     assert identities[name].proved
 

@@ -27,3 +27,4 @@ def _names(chunked: Chunked) -> Iterator[str]:
         if any(one.body for one in passes.passes):
             yield "rows"
     yield from sorted(chunked.rewritten)
+    yield "symmetric"

@@ -55,7 +55,10 @@ def in_chunks(
 
     def compare() -> float:
         difference = chunk_check.largest_difference_of_chunks
-        return max(difference(text, *each, named) for each in known)
+        found = max(difference(text, *each, named) for each in known)
+        for each in known:
+            chunk_check.check_every_use_of_chunks(text, *each, named)
+        return found
 
     difference = compared_in_parts(named, compare)
     return OfRanks(f"{named}.py", text, *passes_in_words(found), difference)

@@ -5,6 +5,7 @@ entry, of two, of three, of all and of what it chooses; with everything optional
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 
 import torch
@@ -15,6 +16,7 @@ from codegen.program import Program
 from codegen.targets.lean.check import WordedFunction
 from codegen.targets.torch.check import largest_of
 from codegen.targets.torch.oracle import Difference, Dims
+from codegen.targets.torch.within_reach import infinite_in_use
 from derive.language.notation.definition import Definition
 
 CLOSE = 1e-10  # where what runs is measured from other maxima
@@ -27,6 +29,21 @@ def largest_difference_of_chunks(
     """The largest difference of an output or a gradient, relative to autograd's largest entry."""
     function = getattr(loaded(text, name), name)
     return largest_of(_InChunks(function, definition, program, chunks), definition)
+
+
+def check_every_use_of_chunks(
+    text: str, definition: Definition, program: Program, name: str
+) -> None:
+    """Use the module in every way, twice differentiated too, in chunks of two. Raises `WrongUse`
+    for the first failure.
+    """
+
+    def load(text: str) -> SimpleNamespace:
+        module = loaded(text, name)
+        function = partial(getattr(module, name), chunk=2)
+        return SimpleNamespace(module=module, **{program.name: function})
+
+    infinite_in_use(text, definition, program, load, most=1)
 
 
 class _InChunks:

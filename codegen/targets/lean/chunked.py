@@ -1,5 +1,5 @@
 """The module that computes in chunks of an axis: the public function as every lean module has it,
-the functions with the loops, and an autograd Function that calls them.
+and the functions with the loops, which ``targets/torch/_in_chunks.py`` calls.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from codegen.chunking import Chunked
 from codegen.chunking.passes import Passes
 from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
-from codegen.program import NUMBERS, Function, Program
+from codegen.program import Function, Program
 from codegen.targets.lean.autograd import METHOD
 from codegen.targets.lean.loops_of_chunks import ChunkWriter, most_of, names_it, names_of
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
 from codegen.targets.lean.pair import Pair
-from codegen.targets.lean.plain import FunctionText, doc, listed, returning
+from codegen.targets.lean.plain import FunctionText, doc, listed
 from codegen.targets.lean.target import WIDTH, rendered
 from codegen.targets.torch.documentation import formula_lines, item, part, safe
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import unpacked, wrapped
 from derive.language.notation.definition import Definition
-
-INNER = STEP * 3  # the margin of a line of a method, in a block
 
 
 @dataclass(frozen=True)
@@ -93,10 +91,12 @@ class ChunkedPage(LeanPage):
         return False
 
     def _run(self, run: str, margin: str = STEP) -> list[str]:
-        how = f"({self.own['chunk']}, torch.is_grad_enabled())"
-        names = [how, *(p.name for p in self.inner)]
+        kind, count = "both" if self.chunked.both else "gradients", len(self.outputs)
+        given = f"{self.name}_output, {kind}={self.name}_{kind}"
+        loops = f"_runtime.LoopsOfChunks({given}{f', outputs={count}' * (count > 1)})"
+        names = [loops, self.own["chunk"], *(p.name for p in self.inner)]
         head = "return" if self._is_at_once else f"{', '.join(self.outputs)} ="
-        called = wrapped(f"{head} {self.program.title}.apply", names, indent=len(margin))
+        called = wrapped(f"{head} _runtime.in_chunks", names, indent=len(margin))
         return [margin.removeprefix(STEP) + called]
 
     # -- the functions -----------------------------------------------------------------------
@@ -147,8 +147,7 @@ class ChunkedPage(LeanPage):
         printed = self._printed(writer)
         like = f"{self.floats[0]}.new_empty((), dtype={own['wide']})"
         lines = [f"{own['dtype']}, {own['wide']}, {own['narrow']} = {own['formats']}"]
-        flags = [f"need_{p.name}" for p in self.inner if p.role == "input"]
-        lines += [f"{unpacked(flags)} = {own['needs']}"] * is_backward
+        lines += [f"{self._flags()} = {own['needs']}"] * is_backward
         lines += [f"{own['like']} = {like}", *printed]
         results = []
         for r, name in last.items():
@@ -174,109 +173,12 @@ class ChunkedPage(LeanPage):
         self.entries = most_of(self.entries, writer.entries)
         return lines
 
-    def rule(self) -> dict[str, object]:
-        """The autograd Function in the form of the template."""
-        return {
-            "title": self.program.title,
-            "doc": doc(f"What autograd sees of {self.name}."),
-            "ctx": self.called["ctx"],
-            "inner": ", ".join(p.name for p in self.inner),
-            "forward": self.forward_lines(),
-            "upstreams": ", ".join(p.name for p in self.program.upstreams),
-            "backward": self.backward_lines(),
-        }
-
-    # -- autograd ------------------------------------------------------------------------------
-
-    def forward_lines(self) -> list[str]:
-        own, ctx = self.own, self.called["ctx"]
-        names = [p.name for p in self.inner]
-        tensors = ", ".join(p.name for p in self.tensors)
-        numbers = [p.name for p in self.inner if p.role in NUMBERS]
-        floats = ", ".join(self.floats)
-        held = [own["chunk"], own["formats"], *numbers]
-        lines = [
-            f"{own['chunk']}, recorded = how",
-            f"{own['formats']} = _runtime.formats({floats})",
-            *[f"{ctx}.save_for_backward({tensors})"] * (not self.chunked.kept),
-            f"{ctx}.held, {ctx}.gradients = ({unpacked(held)}), None",
-        ]
-        given = [own["formats"], own["chunk"], *names]
-        uncast = f"with _runtime.uncast({self.floats[0]}):"
-        outs, called = ", ".join(self.outputs), f"{self.name}_output"
-        if not self.chunked.both:
-            return [
-                *lines,
-                uncast,
-                STEP + wrapped(f"{outs}, *kept = {called}", given, indent=len(INNER)),
-                *[f"{ctx}.save_for_backward({tensors}, *kept)"] * bool(self.chunked.kept),
-                f"return {outs}",
-            ]
-        output = wrapped(f"({outs},) = {called}", given, indent=len(INNER + STEP))
-        given += ["one", own["needs"]]
-        both = f"{outs}, *{ctx}.gradients = {self.name}_both"
-        both = wrapped(both, given, indent=len(INNER + STEP))
-        return [
-            *lines,
-            self._asked_for(),
-            uncast,
-            f"{STEP}if recorded and any({own['needs']}) and {own['formats']}[2] != torch.float16:",
-            f"{METHOD}one = torch.ones((), device={self.floats[0]}.device)",
-            METHOD + both,
-            f"{STEP}else:  # in float16 an upstream gradient scales what would be too small",
-            METHOD + output,
-            f"return {outs}",
-        ]
-
-    def _asked_for(self) -> str:
-        """The line that says which gradients are needed."""
-        places = [i for i, p in enumerate(self.inner, 1) if p.role == "input"]
-        flags = f"{self.called['ctx']}.needs_input_grad"
-        if places == [*range(1, len(places) + 1)]:
-            return f"{self.own['needs']} = {flags}[1:{len(places) + 1}]"
-        needs = ", ".join(f"{flags}[{i}]" for i in places) + "," * (len(places) == 1)
-        return broken(f"{self.own['needs']} = ({needs})", METHOD)
-
-    def backward_lines(self) -> list[str]:
-        own, ctx = self.own, self.called["ctx"]
-        ups = [p.name for p in self.program.upstreams]
-        names = [p.name for p in self.inner]
-        numbers = [p.name for p in self.inner if p.role in NUMBERS]
-        held = [own["chunk"], own["formats"], *numbers]
-        saved = [*(p.name for p in self.tensors), *["*kept"] * bool(self.chunked.kept)]
-        made = [*self.program.backward.results]
-        back = ["None", *(f"d{p.name}" if p.role == "input" else "None" for p in self.inner)]
-        said = f'"{self.name}: no second derivatives in chunks"'
-        lines = [
-            "if torch.is_grad_enabled():",
-            STEP + wrapped("raise NotImplementedError", [said], indent=len(INNER)),
-        ]
-        again = [own["formats"], own["chunk"], *names, *ups]
-        if self.chunked.both:
-            lines += [
-                f"if {ctx}.gradients is not None:  # handed out once; then computed again",
-                f"{STEP}gradients, {ctx}.gradients = {ctx}.gradients, None",
-                broken(
-                    f"{STEP}{unpacked(made)} = (None if g is None else g.mul_({ups[0]}) for g in"
-                    " gradients)",
-                    INNER,
-                ),
-                STEP + returning(back),
-            ]
-            call, head = f"{self.name}_both", f"_, {', '.join(made)}"
-        else:
-            call, head = f"{self.name}_gradients", unpacked(made)
-            again += ["*kept"] * bool(self.chunked.kept)
-        again.append(own["needs"])
-        lines += [
-            broken(f"{unpacked(saved)} = {ctx}.saved_tensors", METHOD),
-            f"{unpacked(held)} = {ctx}.held",
-            self._asked_for(),
-            f"with _runtime.uncast({self.floats[0]}):",
-            STEP + wrapped(f"{head} = {call}", again, indent=len(INNER)),
-            returning(back),
-        ]
-        return lines
+    def _flags(self) -> str:
+        """The flags of the gradients, of those for all arguments."""
+        flags = [f"need_{p.name}" if p.role == "input" else "_" for p in self.inner]
+        while flags[-1] == "_":
+            flags.pop()
+        return unpacked([*flags, *["*_"] * (len(flags) < len(self.inner))])
 
 
 def _returned(results: Sequence[str]) -> list[str]:
@@ -309,7 +211,6 @@ def chunked_text(chunked: Chunked, outside: Outside, plain: PlainChunks | None =
         axis=chunked.axis,
         documentation=documentation(chunked, plain),
         functions=[page.entry(), *(text for each in pages for text in each.texts())],
-        rules=[each.rule() for each in pages],
     )
 
 
@@ -327,7 +228,7 @@ def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...
     of_both = [chunked, *([plain.chunked] if plain else [])]
     words = dict.fromkeys(each for own in of_both for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]
-    edges = ["Second derivatives are refused.", *(f"{line}." for line in program.unsafe)]
+    edges = [f"{line}." for line in ("Third derivatives are refused", *program.unsafe)]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(how, WIDTH)),

@@ -584,11 +584,11 @@ class ChunkWriter:
     def _largest(self, node: ChunkNode, value: Value) -> list[str]:
         """A maximum over the chunks, and how far what is measured from it moves."""
         name = node.name
-        found = [_broken(f"torch.maximum({name}, {self.printer.text(value)}, out={name})")]
+        found = [_broken(f"{name} = torch.maximum({name}, {self.printer.text(value)})")]
         if not any(n.online == name for n in self.one.sums):
             return found
-        moved = f"torch.exp({name}_moved - {name}).nan_to_num(0.0)"  # of -oo - -oo
-        return [f"{name}_moved = {name}.clone()", *found, _broken(f"{name}_moved = {moved}")]
+        moved = f"torch.exp(({name}_moved - {name}).nan_to_num(0.0, neginf=-torch.inf))"
+        return [f"{name}_moved = {name}", *found, _broken(f"{name}_moved = {moved}")]
 
     def _row_of(self, dims: Layout) -> str:
         """The entries of one row of a value, as a product of sizes."""

@@ -26,7 +26,12 @@ from codegen.targets.torch.documentation import (
     safe,
 )
 from codegen.targets.torch.functions import layouts_in
-from codegen.targets.torch.helpers import CALLED, printed_chunk, printed_helpers
+from codegen.targets.torch.helpers import (
+    CALLED,
+    printed_autograd,
+    printed_chunk,
+    printed_helpers,
+)
 from codegen.targets.torch.lines import STEP
 from derive.language.formulas.text import formula
 from derive.language.notation.definition import IGNORE_INDEX, Statement
@@ -113,10 +118,14 @@ def rendered(file: str, **values: object) -> str:
     """A template with the helpers that its lines call, and those that these import."""
     template = _environment().get_template(file)
     text = template.render(**values, imports=(), helpers=())
-    names = dict.fromkeys([*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)])
+    called = [*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)]
+    of_autograd = printed_autograd() if "in_chunks" in called else ()
+    called += ["formats", "uncast"] * bool(of_autograd)
+    names = dict.fromkeys(name for name in called if name not in ("LoopsOfChunks", "in_chunks"))
     helpers = tuple(printed_helpers(names))
     helpers = tuple(re.sub(r"\bChunk\b", "_Chunk", each) for each in helpers)
     helpers = (printed_chunk(text), *helpers) if "chunks" in names else helpers
+    helpers = (*of_autograd, *helpers)
     text = template.render(**values, imports=imports_of(text, helpers), helpers=helpers)
     return CALLED.sub(r"_\1", text).rstrip() + "\n"
 
@@ -125,6 +134,7 @@ def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     """The import lines for names in the text."""
     code = "\n".join([text, *helpers])
     found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
+    found += ["from collections.abc import Callable"] * ("Callable" in code)
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]

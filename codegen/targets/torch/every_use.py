@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, islice
 from types import ModuleType
 from typing import Protocol
 
@@ -56,15 +56,17 @@ class OfModule(Protocol):
     module: ModuleType
 
 
-def check_every_use(module: OfModule, definition: Definition, program: Program) -> tuple[str, ...]:
-    """Use the module in every way. Raises `WrongUse` for the first failure; returns results that
-    are infinite or NaN where the mathematics is finite, in words.
+def check_every_use(
+    module: OfModule, definition: Definition, program: Program, most: int | None = None
+) -> tuple[str, ...]:
+    """Use the module in every way, at the first points or at all. Raises `WrongUse` for the first
+    failure; returns results that are infinite or NaN where the mathematics is finite, in words.
     """
     found: dict[str, dict[str, None]] = {}
     chooses = any(s.expression.has(Piecewise) for s in definition.statements)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's about batching rules
-        for point in points_of(definition, program):
+        for point in islice(points_of(definition, program), most):
             uses = _Uses(module, definition, program, point)
             if uses.defined:
                 uses.check()

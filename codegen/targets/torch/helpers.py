@@ -12,6 +12,7 @@ from pathlib import Path
 
 CALLED = re.compile(r"_runtime\.(\w+)")
 FILES = [Path(__file__).with_name(name) for name in ("_helpers.py", "_chunks.py")]
+AUTOGRAD = Path(__file__).with_name("_in_chunks.py")
 RANKS = Path(__file__).with_name("_ranks.py")
 
 
@@ -65,3 +66,15 @@ def printed_chunk(text: str) -> str:
         called = re.findall(r"self\.(\w+)\(", methods[name])
         waiting += [other for other in called if other not in found]
     return "\n\n".join([own, *found.values()])
+
+
+def printed_autograd() -> tuple[str, ...]:
+    """The source of what autograd sees of functions in chunks."""
+    text = AUTOGRAD.read_text(encoding="utf-8")
+    found = [
+        node for node in ast.parse(text).body if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+    ]
+    classes = "|".join(node.name for node in found if isinstance(node, ast.ClassDef))
+    functions = "|".join(node.name for node in found if isinstance(node, ast.FunctionDef))
+    own = re.compile(rf"(?<![.\w])(?:({classes})\b|({functions}|formats|uncast)(?=\())")
+    return tuple(own.sub(r"_\g<0>", ast.get_source_segment(text, node)) for node in found)

@@ -60,7 +60,7 @@ def _has_numbers(module: object, definition: Definition, program: Program) -> bo
 
 
 def infinite_in_use(
-    text: str, definition: Definition, program: Program, load: Loads
+    text: str, definition: Definition, program: Program, load: Loads, most: int | None = None
 ) -> tuple[str, ...]:
     """Infinite or NaN results in any use of the module, in words. Raises `WrongUse` for the first
     failure; where there are such numbers, others are tried too.
@@ -69,11 +69,11 @@ def infinite_in_use(
     first = next(points_of(definition, program))
     if within is None or statements_at(definition, program, first).finite:
         try:
-            return check_every_use(load(text), definition, program)
+            return check_every_use(load(text), definition, program, most)
         except WrongUse:
             if within is None:
                 raise
-    return check_every_use(load(within[0]), within[1], program)
+    return check_every_use(load(within[0]), within[1], program, most)
 
 
 def within_reach(text: str, definition: Definition) -> tuple[str, Definition] | None:

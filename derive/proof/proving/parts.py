@@ -123,6 +123,15 @@ def _upstream() -> tuple[Expr, ...]:
     return (c * (part + more) - (c * part + c * more), c * part - c * (1 * part))
 
 
+def _symmetric() -> tuple[Expr, ...]:
+    """By x, the sum of v times the gradient is how the gradient of x moves along v."""
+    x, y, v, w = symbols("x y v w", real=True)
+    of = Function("of")(x, y)
+    along = v * of.diff(x) + w * of.diff(y)
+    moved = [one.diff(x) * v + one.diff(y) * w for one in (of.diff(x), of.diff(y))]
+    return (along.diff(x) - moved[0], along.diff(y) - moved[1])
+
+
 def _collected() -> tuple[Expr, ...]:
     """Rows put one part behind the other: entry s + i of all is entry i of the part from s on."""
     return (Piecewise((f(i), i < s), (f(s + (i - s)), True)).simplify() - f(i),)
@@ -187,6 +196,10 @@ identities = {
     "near": OfParts("a window at a row of a chunk reads rows of the chunk and of its halo", _near),
     "upstream": OfParts(
         "gradients are linear in the upstream gradient: made for 1, then multiplied", _upstream
+    ),
+    "symmetric": OfParts(
+        "second derivatives are symmetric: times a vector, they say how gradients move along it",
+        _symmetric,
     ),
     "collected": OfParts("rows put one chunk behind the other are all rows", _collected),
     "logarithm": OfParts("a common term is subtracted after the sum", _logarithms),
