@@ -14,6 +14,7 @@ from codegen.chunking.nodes import ChunkNode
 from codegen.chunking.online import degree
 from codegen.chunking.passes import check_order
 from codegen.driver.gate import TOLERANCE
+from codegen.driver.lean import generate
 from codegen.driver.ranks import generate_of_ranks
 from codegen.files.loading import loaded
 from codegen.program.steps import Assign
@@ -462,6 +463,33 @@ def cross_entropy(h, w, y, class_weight=None, label_smoothing=0.0, softcap=0.0, 
     z = softcap * torch.tanh(z / softcap) if softcap else z
     loss = F.cross_entropy(z, y, class_weight, label_smoothing=label_smoothing)
     return loss + z_weight * (z.logsumexp(1) ** 2)[y != -100].mean()
+
+
+def test_each_reduction_is_in_chunks(tmp_path):
+    body = f"""
+    {LINEAR_NLL.split("loss =")[0].strip()}
+    losses = -Sum(OneHot(labels, C) * logprobs, C)
+    chunked = N
+    loss = Reduced(losses, mean=N)
+"""
+    file = forward_file(tmp_path, "LinearNLL", body)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("derive import", "derive import Reduced,", 1), encoding="utf-8")
+    function = loaded(generate(forward_from(file)).text, "linear_nll").linear_nll
+    x, weight = (torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (7, CLASSES))
+    index = torch.randint(CLASSES, (7,))
+    for word in ("mean", "sum", "none"):
+        own = function(x, weight, index, reduction=word, chunk=2)
+        wanted = F.cross_entropy(x @ weight.T, index, reduction=word)
+        up = torch.randn_like(wanted)
+        torch.testing.assert_close(own, wanted)
+        for one, other in zip(
+            *(torch.autograd.grad(y, (x, weight), up) for y in (own, wanted)), strict=True
+        ):
+            torch.testing.assert_close(one, other)
+    torch.testing.assert_close(function(x, weight, index), F.cross_entropy(x @ weight.T, index))
+    with pytest.raises(ValueError, match="linear_nll: reduction is 'mean', 'sum' or 'none', not"):
+        function(x, weight, index, reduction="median")
 
 
 OPTIONS = {"class_weight": 0, "label_smoothing": 0.1, "softcap": 2.0, "z_weight": 0.1}

@@ -22,10 +22,12 @@ CHUNKS = (1, 2, 3, 100, None)  # entries; the last ones are all of them
 
 
 def largest_difference_of_chunks(
-    text: str, definition: Definition, program: Program, name: str, chunks=CHUNKS
+    text: str, definition: Definition, program: Program, name: str, called: str, chunks=CHUNKS
 ) -> float:
-    """The largest difference of an output or a gradient, relative to autograd's largest entry."""
-    function = getattr(loaded(text, name), name)
+    """The largest difference of an output or a gradient, relative to autograd's largest entry, of
+    the function ``called`` so in the module ``name``.
+    """
+    function = getattr(loaded(text, name), called)
     return largest_of(_InChunks(function, definition, program, chunks), definition)
 
 
