@@ -187,6 +187,31 @@ def test_the_forward_of_flash_attention_is_one_pass(tmp_path):
         y.sum().backward()
 
 
+WEIGHTED = {  # weights, of which the sum of products with their gradient is exchanged
+    "any function over its sum": "w = 1 / (1 + Sum(query * key, E) ** 2)",
+    "linear attention": "w = Sum((1 + query**2) * (1 + key**2), E)",
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTED.values(), ids=WEIGHTED)
+def test_exchanged_sums_save_a_pass(weights, tmp_path, monkeypatch):
+    body = f"""
+    T, S, E, K = Axis("T"), Axis("S"), Axis("E"), Axis("K")
+    query = Input(T, E)
+    key = Input(S, E)
+    value = Input(S, K)
+    {weights}
+    y = Sum(w / Sum(w, S) * value, S)
+"""
+    forward = forward_from(forward_file(tmp_path, "Weighted", body))
+    program = whole_program(forward, derive(forward))
+    with_exchange = chunked(program, "S")
+    monkeypatch.setattr("codegen.chunking.placed.exchanged", lambda *given: None)
+    without = chunked(program, "S")
+    assert "exchanged" in with_exchange.rewritten - without.rewritten
+    assert (with_exchange.gradients.count, without.gradients.count) == (1, 2)
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 3, 100, None])
 def test_rows_of_minus_infinity_and_of_nan_stay_what_they_are(chunk):
     function, _ = in_chunks_of_classes()

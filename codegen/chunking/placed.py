@@ -66,11 +66,8 @@ class OneByOne(RankWriter):
                 run = with_operands(value, [with_replaced(v, named) for v in operands(value)])
                 if isinstance(run, Stepped) and not isinstance(run.operand, Load):
                     run = replace(run, operand=apart(f"{step.name}_from", run.operand))
-                again = (n for n, v in self.placing.defined.items() if _runs_alike(v, run))
-                if known := next(again, None):
-                    return Load(known, dims=value.dims)
-                found: Value = self._running(step.name if is_whole else own, run)
-                return found if is_whole else apart(own, found)
+                found = self._running(step.name if is_whole else own, run)
+                return found if is_whole or isinstance(found, Load) else apart(own, found)
             if isinstance(step, AddAt):
                 return None
             if isinstance(value, Pick) and not is_whole and _is_of_row(value):
@@ -88,7 +85,10 @@ class OneByOne(RankWriter):
         changed = with_replaced(step, named)
         return [*before, changed]
 
-    def _running(self, name: str, run: Cumulate | Scanned | Stepped | Looped) -> Running:
+    def _running(self, name: str, run: Cumulate | Scanned | Stepped | Looped) -> Value:
+        for known, value in self.placing.defined.items():
+            if isinstance(value, Running) and value.operation == run:
+                return Load(known, dims=run.dims)
         if isinstance(run, Looped):
             names, dims = [p.before for p in run.passed], [p.initial.dims for p in run.passed]
         else:
@@ -101,10 +101,6 @@ class OneByOne(RankWriter):
             return Running(run, before, source.states, dims=run.dims)
         states = tuple(self.fresh(f"{own}_states") for own in names)
         return Running(run, before, states, dims=run.dims)
-
-
-def _runs_alike(value: Value, run: Value) -> bool:
-    return isinstance(value, Running) and value.operation == run
 
 
 def _has_the_states_of(step: Stepped, source: Cumulate | Scanned | Stepped) -> bool:
