@@ -15,6 +15,7 @@ from codegen.chunking.nodes import ChunkNode
 from codegen.chunking.online import degree
 from codegen.chunking.passes import check_order
 from codegen.driver.gate import TOLERANCE
+from codegen.driver.lean import generate
 from codegen.driver.ranks import generate_of_ranks
 from codegen.files.loading import loaded
 from codegen.program.steps import Assign
@@ -88,7 +89,7 @@ def test_every_axis_of_the_gallery(forward):
     "name, axis, words",
     [
         ("conv1d", "T", "a window of the convolution along T meets entries of several"),
-        ("selective_scan", "T", "h needs all rows of a value of N x T x K x S at once"),
+        ("lstm_cell", "H", "dpre needs all rows of a value of N x Gate x H at once"),
         ("group_norm", "C", "flattened from G x K: a chunk may end inside of one"),
     ],
 )
@@ -260,6 +261,31 @@ def test_the_forward_of_flash_attention_is_one_pass(tmp_path):
         y.sum().backward()
 
 
+WEIGHTED = {  # weights, of which the sum of products with their gradient is exchanged
+    "any function over its sum": "w = 1 / (1 + Sum(query * key, E) ** 2)",
+    "linear attention": "w = Sum((1 + query**2) * (1 + key**2), E)",
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTED.values(), ids=WEIGHTED)
+def test_exchanged_sums_save_a_pass(weights, tmp_path, monkeypatch):
+    body = f"""
+    T, S, E, K = Axis("T"), Axis("S"), Axis("E"), Axis("K")
+    query = Input(T, E)
+    key = Input(S, E)
+    value = Input(S, K)
+    {weights}
+    y = Sum(w / Sum(w, S) * value, S)
+"""
+    forward = forward_from(forward_file(tmp_path, "Weighted", body))
+    program = whole_program(forward, derive(forward))
+    with_exchange = chunked(program, "S")
+    monkeypatch.setattr("codegen.chunking.placed.exchanged", lambda *given: None)
+    without = chunked(program, "S")
+    assert "exchanged" in with_exchange.rewritten - without.rewritten
+    assert (with_exchange.gradients.count, without.gradients.count) == (1, 2)
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 3, 100, None])
 def test_rows_of_minus_infinity_and_of_nan_stay_what_they_are(chunk):
     function, _ = in_chunks_of_classes()
@@ -322,7 +348,8 @@ def test_how_a_value_changes_with_its_maximum(value, expected):
 
 
 @pytest.mark.parametrize(
-    "name", ["rows", "joined sums", "rescaled", "upstream", "collected", "symmetric"]
+    "name",
+    ["rows", "joined sums", "rescaled", "upstream", "collected", "carried", "near", "symmetric"],
 )
 def test_what_chunks_rely_on_is_proved(name):
     assert identities[name].proved
@@ -336,6 +363,188 @@ def test_a_line_that_reads_too_early_is_not_written(tmp_path):
     found.passes.insert(0, last)
     with pytest.raises(UnprovedError, match="too early"):
         check_order(found, ())
+
+
+# -- from chunk to chunk ----------------------------------------------------------------
+
+RUNNING = {  # a forward, and its passes for the output and for the gradients
+    "one way, the other, and back": (
+        """
+    x = Input(N, T)
+    a = CumSum(x**2, T)
+    b = CumSum(tanh(a) * x, T, reverse=True)
+    c = CumSum(b * x, T)
+    loss = Sum(c * b * x, N, T)
+""",
+        3,
+        4,
+    ),
+    "a product, a maximum, a logarithm": (
+        """
+    x = Input(N, T)
+    y = CumProd(x, T) * CumMax(x, T) + log(CumSum(exp(x), T))
+""",
+        1,
+        2,
+    ),
+    "an initial state": (
+        """
+    x = Input(N, T)
+    a = Input(T, N)
+    h0 = Input(N)
+    h = Scan(a, x, T, initial=h0)
+    y = h * tanh(h)
+""",
+        1,
+        2,
+    ),
+    "a step of what runs has its states": (
+        """
+    x = Input(N, T)
+    a = Input(T, N)
+    h = Scan(a, x, T)
+    y = h * Previous(h, T)
+""",
+        1,
+        1,
+    ),
+    "measured from a maximum": (
+        """
+    x = Input(N, T)
+    p = exp(x - Max(x, T))
+    y = CumSum(p / Sum(p, T), T)
+    loss = Sum(y**2, N, T)
+""",
+        2,
+        4,
+    ),
+    "the first largest of what runs from the end": (
+        """
+    x = Input(T, N)
+    loss = Sum(Max(CumSum(x, T, reverse=True), T) ** 2, N)
+""",
+        1,
+        3,
+    ),
+    "two states": (
+        """
+    x = Input(T, N, H)
+    w = Input(H, K)
+    c = Previous(c, T) * tanh(x) + Previous(h, T)
+    h = tanh(c + Sum(w * Rename(Previous(h, T), H, K), K))
+    loss = Sum(h**2, T, N, H)
+""",
+        1,
+        2,
+    ),
+    "halos in halos": (
+        """
+    x = Input(N, T)
+    u = tanh(x) - Shift(tanh(x), T, 1)
+    v = u * u - Shift(u, T, -2) * x
+    loss = Sum(CumSum(v, T) * Shift(v, T, 1), N, T)
+""",
+        1,
+        3,
+    ),
+    "windows": (
+        """
+    x = Input(N, T)
+    w = Input(W)
+    y = x * Sum(w * exp(At(x**2, T, Position(T) + Position(W) - 1)), W)
+""",
+        1,
+        1,
+    ),
+    "a convolution of its own length": (
+        """
+    x = Input(N, C, T)
+    w = Input(D, C, K)
+    h = Sum(w * At(tanh(x), T, Position(T) - 2 * Position(K)), K, C)
+    y = exp(h) * Sum(w, C, K)
+""",
+        1,
+        2,
+    ),
+}
+OF_TIME = """
+    from derive import At, CumMax, CumProd, CumSum, Outputs, Previous, Scan, Shift
+    T, W = Axis("T"), Axis("W", 3)
+"""
+
+
+def over_time(folder, body):
+    """A file with a forward that has the notation of what runs."""
+    file = forward_file(folder, "Own", body)
+    lines, text = OF_TIME.replace("\n    ", "\n"), file.read_text(encoding="utf-8")
+    file.write_text(text.replace("\n\nclass", f"{lines}\n\nclass", 1), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("text, forward, backward", RUNNING.values(), ids=RUNNING)
+def test_what_runs_goes_on_from_chunk_to_chunk(text, forward, backward, tmp_path):
+    _, found = made(over_time(tmp_path, text), "T")
+    passes = [int(words[0].split()[0]) for words in (found.forward, found.backward)]
+    assert passes == [forward, backward] and found.difference <= 1e-12
+
+
+def test_a_recurrence_in_chunks_of_another_axis(tmp_path):
+    assert made(over_time(tmp_path, RUNNING["two states"][0]), "N")[1].difference <= 1e-12
+
+
+def selective_scan_in_chunks(known=[]):  # noqa: B006
+    if not known:
+        known += made("selective_scan", "T")
+    return known[0]
+
+
+def test_states_are_kept_at_the_borders_of_chunks_alone():
+    """A scan, forward and backward: 9 rows of states, of 64; each chunk has 8."""
+    n, t, k, s = 2, 64, 8, 8
+    shapes = ((n, t, k), (n, t, k), (k, s), (n, t, s), (n, t, s), (k,))
+    given = [torch.rand(shape).sub_(1.0).requires_grad_() for shape in shapes]
+    with Looking() as looking:
+        selective_scan_in_chunks()(*given, chunk=8).sum().backward()
+    assert looking.made <= 9 * n * k * s
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_gradients_of_few_rows_that_run(rows):
+    torch.manual_seed(rows)
+    shapes = ((1, rows, 2), (1, rows, 2), (2, 2), (1, rows, 2), (1, rows, 2), (2,))
+    given = [torch.rand(s, dtype=torch.float64).sub_(0.5).requires_grad_() for s in shapes]
+    function = selective_scan_in_chunks()
+    assert torch.autograd.gradcheck(lambda *tensors: function(*tensors, chunk=2), given)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 100])
+def test_minus_infinity_and_nan_run_on(chunk, tmp_path):
+    function, _ = cumulated(tmp_path)
+    x = torch.randn(4, 5)
+    x[0, :3], x[1], x[2, 2], x[3, 3] = -torch.inf, -torch.inf, torch.nan, torch.inf
+    added, most = function(x, chunk=chunk)
+    torch.testing.assert_close(added, x.logcumsumexp(1), equal_nan=True)
+    torch.testing.assert_close(most, x.cummax(1).values, equal_nan=True)
+
+
+def cumulated(folder, known=[]):  # noqa: B006
+    body = """
+    x = Input(N, T)
+    added = log(CumSum(exp(x), T))
+    most = CumMax(x, T)
+    outputs = Outputs(added, most)
+"""
+    if not known:
+        known += made(over_time(folder, body), "T")
+    return known
+
+
+def test_what_runs_the_other_way_without_states_is_not_written():
+    forward = forward_from("selective_scan")
+    found = chunked(whole_program(forward, derive(forward)), "T")
+    check_order(found.gradients, found.kept)
+    with pytest.raises(UnprovedError, match="h runs the other way"):
+        check_order(found.gradients, [name for name in found.kept if name != "h_states"])
 
 
 # -- losses of a linear layer -------------------------------------------------------------
@@ -353,6 +562,33 @@ def cross_entropy(h, w, y, class_weight=None, label_smoothing=0.0, softcap=0.0, 
     z = softcap * torch.tanh(z / softcap) if softcap else z
     loss = F.cross_entropy(z, y, class_weight, label_smoothing=label_smoothing)
     return loss + z_weight * (z.logsumexp(1) ** 2)[y != -100].mean()
+
+
+def test_each_reduction_is_in_chunks(tmp_path):
+    body = f"""
+    {LINEAR_NLL.split("loss =")[0].strip()}
+    losses = -Sum(OneHot(labels, C) * logprobs, C)
+    chunked = N
+    loss = Reduced(losses, mean=N)
+"""
+    file = forward_file(tmp_path, "LinearNLL", body)
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("derive import", "derive import Reduced,", 1), encoding="utf-8")
+    function = loaded(generate(forward_from(file)).text, "linear_nll").linear_nll
+    x, weight = (torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (7, CLASSES))
+    index = torch.randint(CLASSES, (7,))
+    for word in ("mean", "sum", "none"):
+        own = function(x, weight, index, reduction=word, chunk=2)
+        wanted = F.cross_entropy(x @ weight.T, index, reduction=word)
+        up = torch.randn_like(wanted)
+        torch.testing.assert_close(own, wanted)
+        for one, other in zip(
+            *(torch.autograd.grad(y, (x, weight), up) for y in (own, wanted)), strict=True
+        ):
+            torch.testing.assert_close(one, other)
+    torch.testing.assert_close(function(x, weight, index), F.cross_entropy(x @ weight.T, index))
+    with pytest.raises(ValueError, match="linear_nll: reduction is 'mean', 'sum' or 'none', not"):
+        function(x, weight, index, reduction="median")
 
 
 OPTIONS = {"class_weight": 0, "label_smoothing": 0.1, "softcap": 2.0, "z_weight": 0.1}
@@ -420,6 +656,10 @@ OWN = {
     flat = Flatten(a, C, K, into=M)
     e = exp(a)
     y = Sum(e**2, C, K) * tanh(flat) * Sum(tanh(e), C, K)
+""",
+    "a sum that grows as its maximum falls is no running one": """
+    x = Input(C, N)
+    y = Sum(exp(Max(x, N) - x) * x, N)
 """,
     "a sum that reads another one of the same pass has its own": """
     C = Axis("C")

@@ -5,6 +5,11 @@
 so that a sum of a product with an adjoint, which would run over the chunks of S, is one of the
 output and its upstream gradient, which are there before. It holds where g does not lie along S,
 nor p along F; factors that lie along neither stay outside.
+
+It never needs a pass more, so no cost is asked: y is known one pass behind p and v, as every sum
+over S is, and the sum on the left is known one pass behind p, v and g. Which of the two has fewer
+operations depends on the sizes of S and F alone, which nobody knows; so the closed form, which is
+for whole arrays, does not exchange them.
 """
 
 from __future__ import annotations

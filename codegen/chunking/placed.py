@@ -15,7 +15,7 @@ from codegen.program.arrays import Cumulate, Pick, Reduce, Scanned, Stepped
 from codegen.program.loops import Looped
 from codegen.program.parts import is_number, operands, with_replaced
 from codegen.program.shards import Exchange, Running
-from codegen.program.steps import Assign, NotZero, Step
+from codegen.program.steps import AddAt, Assign, NotZero, Step
 from codegen.program.values import Choose, Load, Value
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
@@ -46,7 +46,7 @@ class OneByOne(RankWriter):
         """Sums and entries inside a statement become statements: what they read is free behind
         them.
         """
-        if not isinstance(step, Assign):
+        if not isinstance(step, (Assign, AddAt)):
             return [step]
         if isinstance(step.value, Looped) and step.value.axis in self.groups.of:
             return [replace(step, value=self._running(step.name, step.value))]
@@ -58,21 +58,20 @@ class OneByOne(RankWriter):
             return Load(name, dims=value.dims)
 
         def named(value: Value) -> Value | None:
-            is_whole = value is step.value
+            is_whole = isinstance(step, Assign) and value is step.value
             own = f"{step.name}_{'run' if isinstance(value, RUNNING) else SUM}"
             if isinstance(value, Choose) and is_number(value.condition, self.numbers):
                 return value  # its branches may not be taken
-            if isinstance(value, Pick) and not is_whole and _is_of_row(value):
-                return apart(f"{value.operand.name}_at_{value.index.name}", value)
             if isinstance(value, RUNNING) and any(self.groups.split((value.dims[value.along],))):
                 run = with_operands(value, [with_replaced(v, named) for v in operands(value)])
                 if isinstance(run, Stepped) and not isinstance(run.operand, Load):
                     run = replace(run, operand=apart(f"{step.name}_from", run.operand))
-                again = (n for n, v in self.placing.defined.items() if _runs_alike(v, run))
-                if known := next(again, None):
-                    return Load(known, dims=value.dims)
-                found: Value = self._running(step.name if is_whole else own, run)
-                return found if is_whole else apart(own, found)
+                found = self._running(step.name if is_whole else own, run)
+                return found if is_whole or isinstance(found, Load) else apart(own, found)
+            if isinstance(step, AddAt):
+                return None
+            if isinstance(value, Pick) and not is_whole and _is_of_row(value):
+                return apart(f"{value.operand.name}_at_{value.index.name}", value)
             if not isinstance(value, Reduce) or value.kind != SUM:
                 return None
             other = exchanged(value, self.placing.defined, self.groups.of)
@@ -86,7 +85,10 @@ class OneByOne(RankWriter):
         changed = with_replaced(step, named)
         return [*before, changed]
 
-    def _running(self, name: str, run: Cumulate | Scanned | Stepped | Looped) -> Running:
+    def _running(self, name: str, run: Cumulate | Scanned | Stepped | Looped) -> Value:
+        for known, value in self.placing.defined.items():
+            if isinstance(value, Running) and value.operation == run:
+                return Load(known, dims=run.dims)
         if isinstance(run, Looped):
             names, dims = [p.before for p in run.passed], [p.initial.dims for p in run.passed]
         else:
@@ -99,10 +101,6 @@ class OneByOne(RankWriter):
             return Running(run, before, source.states, dims=run.dims)
         states = tuple(self.fresh(f"{own}_states") for own in names)
         return Running(run, before, states, dims=run.dims)
-
-
-def _runs_alike(value: Value, run: Value) -> bool:
-    return isinstance(value, Running) and value.operation == run
 
 
 def _has_the_states_of(step: Stepped, source: Cumulate | Scanned | Stepped) -> bool:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
-from codegen.targets.lean.chunked import PlainChunks, chunked_text
+from codegen.targets.lean.chunked import ChunkedPage, PlainChunks, chunked_text
 from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import whole_program
-from derive.derivation import derive_definition
+from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
-from derive.language.notation.forward import Forward
+from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward, reduced_forward
 from derive.language.notation.specialised import without_options
 
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
@@ -44,24 +46,64 @@ def in_chunks(
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
 
-    words = [*filter(None, [word_of(forward)]), CHUNK, axis]
-    named = name or "_".join([program.name, *words]).lower()
-    title = program.title + "".join(w.capitalize() for w in words) * (not name)
-    found = chunked(program, axis, named, title)
-    plain = _without_options(forward, axis, named, title, progress)
-    text = chunked_text(found, Outside(forward.definition), plain)
+    if name and forward.definition.reductions:
+        reductions = [word for word, _ in forward.definition.reductions]
+        parts = {w: _of_word(forward, w, axis, progress) for w in reductions}
+        page = parts[reductions[0]].page
+        words = {word: part.page for word, part in parts.items()}
+        text = chunked_text(page, name, program.title, words)
+    else:
+        words = [*filter(None, [word_of(forward)]), CHUNK, axis]
+        named = name or "_".join([program.name, *words]).lower()
+        title = program.title + "".join(w.capitalize() for w in words) * (not name)
+        parts = {"": _part(forward, program, axis, named, title, progress)}
+        page, name = parts[""].page, named
+        text = chunked_text(page)
     progress("comparing with autograd")
-    known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
 
     def compare() -> float:
         difference = chunk_check.largest_difference_of_chunks
-        found = max(difference(text, *each, named) for each in known)
-        for each in known:
-            chunk_check.check_every_use_of_chunks(text, *each, named)
+        pairs = [(part.page.name, *each) for part in parts.values() for each in part.known]
+        found = max(difference(text, *each, name, called) for called, *each in pairs)
+        for called, *each in pairs:
+            chunk_check.check_every_use_of_chunks(text, *each, name, called)
         return found
 
-    difference = compared_in_parts(named, compare)
-    return OfRanks(f"{named}.py", text, *passes_in_words(found), difference)
+    difference = compared_in_parts(name, compare)
+    return OfRanks(f"{name}.py", text, *passes_in_words(page.chunked), difference)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One public function of a module in chunks, and what it is compared with."""
+
+    page: ChunkedPage
+    known: tuple[tuple[Definition, Program], ...]
+
+
+def _of_word(
+    forward: type[Forward], word: str, axis: str, progress: Callable[[str], None]
+) -> _Part:
+    """The function of one word of a reduction."""
+    own = reduced_forward(forward, word)
+    program = whole_program(own, derive(own, progress))
+    named, title = f"{program.name}_{word}", f"{program.title}{word.capitalize()}"
+    return _part(own, program, axis, named, title, progress)
+
+
+def _part(
+    forward: type[Forward],
+    program: Program,
+    axis: str,
+    name: str,
+    title: str,
+    progress: Callable[[str], None],
+) -> _Part:
+    found = chunked(program, axis, name, title)
+    plain = _without_options(forward, axis, name, title, progress)
+    known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
+    pair = Pair(found.program, Outside(forward.definition))
+    return _Part(ChunkedPage(found, pair, plain), tuple(known))
 
 
 def _without_options(

@@ -24,23 +24,25 @@ CHUNKS = (1, 2, 3, 100, None)  # entries; the last ones are all of them
 
 
 def largest_difference_of_chunks(
-    text: str, definition: Definition, program: Program, name: str, chunks=CHUNKS
+    text: str, definition: Definition, program: Program, name: str, called: str, chunks=CHUNKS
 ) -> float:
-    """The largest difference of an output or a gradient, relative to autograd's largest entry."""
-    function = getattr(loaded(text, name), name)
+    """The largest difference of an output or a gradient, relative to autograd's largest entry, of
+    the function ``called`` so in the module ``name``.
+    """
+    function = getattr(loaded(text, name), called)
     return largest_of(_InChunks(function, definition, program, chunks), definition)
 
 
 def check_every_use_of_chunks(
-    text: str, definition: Definition, program: Program, name: str
+    text: str, definition: Definition, program: Program, name: str, called: str
 ) -> None:
-    """Use the module in every way, twice differentiated too, in chunks of two. Raises `WrongUse`
+    """Use the function ``called`` so in the module ``name`` in every way, twice differentiated too, in chunks of two. Raises `WrongUse`
     for the first failure.
     """
 
     def load(text: str) -> SimpleNamespace:
         module = loaded(text, name)
-        function = partial(getattr(module, name), chunk=2)
+        function = partial(getattr(module, called), chunk=2)
         return SimpleNamespace(module=module, **{program.name: function})
 
     infinite_in_use(text, definition, program, load, most=1)

@@ -4,9 +4,10 @@ and the functions with the loops, which ``targets/torch/_in_chunks.py`` calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
+from types import MappingProxyType
 
 from codegen.chunking import Chunked
 from codegen.chunking.passes import Passes
@@ -16,15 +17,15 @@ from codegen.program import Function, Program
 from codegen.targets.lean.autograd import METHOD
 from codegen.targets.lean.loops_of_chunks import ChunkWriter, most_of, names_it, names_of
 from codegen.targets.lean.outside import Outside
-from codegen.targets.lean.page import LeanPage
+from codegen.targets.lean.page import LeanPage, reduction_asked
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText, doc, listed
 from codegen.targets.lean.target import WIDTH, rendered
 from codegen.targets.torch.documentation import formula_lines, item, part, safe
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.wrapping import unpacked, wrapped
-from derive.language.notation.definition import Definition
+from codegen.targets.torch.wrapping import public, unpacked, wrapped
+from derive.language.notation.definition import NONE, REDUCTION, Definition
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class PlainChunks:
     chunked: Chunked
     absent: tuple[tuple[str, float], ...]
     zero: tuple[str, ...]
+
+
+NO_WORDS: Mapping[str, ChunkedPage] = MappingProxyType({})
 
 
 class ChunkedPage(LeanPage):
@@ -84,6 +88,20 @@ class ChunkedPage(LeanPage):
         said = f'f"{self.name}: chunk must be a positive int, got {{{name}}}"'
         test = f"if {name} is not None and (not isinstance({name}, int) or {name} < 1):"
         return [test, STEP + broken(f"raise ValueError({said})", METHOD), *super()._asked_first()]
+
+    def by_word(self, name: str, words: Mapping[str, ChunkedPage]) -> FunctionText:
+        """The function that is passed a reduction, and calls that of the word."""
+        parameters, chunk = self.program.forward.parameters, self.own["chunk"]
+        typed = [*public(parameters), f'{REDUCTION}: str = "{next(iter(words))}"', *self._further]
+        given = [f"{p.name}={p.name}" for p in parameters if p.role != "shape"]
+        given.append(f"{chunk}={chunk}")
+        lines = reduction_asked(name, [*words])
+        for word, page in words.items():
+            called = wrapped(f"return {page.name}", given, indent=len(METHOD))
+            lines += [f'if {REDUCTION} == "{word}":', STEP + called]
+        lines[-2:] = [lines[-1].removeprefix(STEP)]
+        signature = wrapped(f"def {name}", typed, f" -> {self._kind}:")
+        return FunctionText(signature, words[NONE]._shapes(reduced=True), tuple(lines))
 
     @property
     def is_apart(self) -> bool:
@@ -199,23 +217,30 @@ def _used(lines: list[str], own) -> list[str]:
     return [first, *kept]
 
 
-def chunked_text(chunked: Chunked, outside: Outside, plain: PlainChunks | None = None) -> str:
-    """The text of the module, which is not to be trusted before it was compared."""
-    page = ChunkedPage(chunked, Pair(chunked.program, outside), plain)
-    pages = [page, *filter(None, [page.plain])]
-    program = chunked.program
+def chunked_text(
+    page: ChunkedPage, name: str = "", title: str = "", words: Mapping[str, ChunkedPage] = NO_WORDS
+) -> str:
+    """The text of the module, which is not to be trusted before it was compared. If the caller
+    passes a reduction, it is called ``name``, and each of the ``words`` has a page.
+    """
+    pages = [each for own in words.values() or [page] for each in (own, own.plain) if each]
+    entries = [own.entry() for own in words.values() or [page]]
+    if words:
+        entries.insert(0, page.by_word(name, words))
+    program = page.program
     return rendered(
         "chunked.py.jinja",
         header=header(program.source, program.source_hash),
-        title=program.title,
-        axis=chunked.axis,
-        documentation=documentation(chunked, plain),
-        functions=[page.entry(), *(text for each in pages for text in each.texts())],
+        title=title or program.title,
+        axis=page.chunked.axis,
+        documentation=documentation([each.chunked for each in pages]),
+        functions=[*entries, *(text for each in pages for text in each.texts())],
     )
 
 
-def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...]:
-    """The lines of the docstring after the first."""
+def documentation(of_all: Sequence[Chunked]) -> tuple[str, ...]:
+    """The lines of the docstring after the first; the first one is that of a call."""
+    chunked = of_all[0]
     program, axis = chunked.program, chunked.axis
     back = chunked.both or chunked.gradients
     counts = [_passes_in_words(p.count) for p in (chunked.output, back)]
@@ -225,8 +250,7 @@ def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...
         if chunked.both
         else f"{counts[0]} for the output, {counts[1]} for the gradients."
     )
-    of_both = [chunked, *([plain.chunked] if plain else [])]
-    words = dict.fromkeys(each for own in of_both for each in relied_on(own))
+    words = dict.fromkeys(each for own in of_all for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]
     edges = [f"{line}." for line in ("Third derivatives are refused", *program.unsafe)]
     return (

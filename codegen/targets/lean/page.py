@@ -121,10 +121,10 @@ class LeanPage(AutogradFunction):
         entries = f'{restored[0]} if {REDUCTION} == "{NONE}" else {self.outputs[0]}'
         return [*lines, broken(f"return {entries}")]
 
-    def _shapes(self) -> tuple[str, ...]:
+    def _shapes(self, reduced: bool = False) -> tuple[str, ...]:
         layouts = layouts_in(self.program.forward)
         shown = ", ".join(f"{n} {self.shape_of(layouts[n])}" for n in self.outputs)
-        more = ", or its sum or mean" * bool(self.outside.reductions)
+        more = ", or its sum or mean" * bool(reduced or self.outside.reductions)
         given = ", ".join(map(self._shape_given, self.program.forward.tensors))
         return doc(f"Returns {shown}{more}. Shapes: {given}.")
 
@@ -283,13 +283,7 @@ class LeanPage(AutogradFunction):
         return f"{name}.reshape({shape})"
 
     def _reduction_asked(self) -> list[str]:
-        words = self.outside.reductions
-        if not words:
-            return []
-        shown = ", ".join(f'"{word}"' for word in words)
-        said = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}, not {{{REDUCTION}!r}}"
-        raised = f'raise ValueError(f"{self.name}: {REDUCTION} is {said}")'
-        return [f"if {REDUCTION} not in ({shown}):", STEP + broken(raised, METHOD)]
+        return reduction_asked(self.name, self.outside.reductions)
 
     def _called(self) -> list[str]:
         """The masks, and the call."""
@@ -420,6 +414,16 @@ class LeanPage(AutogradFunction):
             return f"*{self.dims[size]}"
         shown = {self.sizes[d.axis.name] for p in self.tensors for d in p.layout}
         return size if size in shown else f"{name}.shape[{place}]"
+
+
+def reduction_asked(name: str, words: Sequence[str]) -> list[str]:
+    """A check that one of the words is passed, if there are any."""
+    if not words:
+        return []
+    shown = ", ".join(f'"{word}"' for word in words)
+    said = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}, not {{{REDUCTION}!r}}"
+    raised = f'raise ValueError(f"{name}: {REDUCTION} is {said}")'
+    return [f"if {REDUCTION} not in ({shown}):", STEP + broken(raised, METHOD)]
 
 
 def _alike(checks: Iterable[of.Step]) -> Iterator[list[of.Step]]:

@@ -146,12 +146,6 @@ def _chunked(body: ClassBody, place: Place, axes: Sequence[Axis]) -> str:
             f"name one of {', '.join(own.name for own in axes)}",
             body.places.get("chunked", place),
         )
-    if body.reductions:
-        raise NotationError(
-            "chunked, and the caller chooses how the output is reduced",
-            "state the mean itself: loss = Sum(losses, N) / N",
-            place,
-        )
     return axis.name
 
 
