@@ -36,8 +36,8 @@ def largest_difference_of_chunks(
 def check_every_use_of_chunks(
     text: str, definition: Definition, program: Program, name: str, called: str
 ) -> None:
-    """Use the function ``called`` so in the module ``name`` in every way, twice differentiated too, in chunks of two. Raises `WrongUse`
-    for the first failure.
+    """Use the function ``called`` so in the module ``name`` in every way, in chunks of two, twice
+    differentiated too. Raises `WrongUse` for the first failure.
     """
 
     def load(text: str) -> SimpleNamespace:
