@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
+from codegen.targets.languages import KernelLanguage
 from codegen.targets.lean.chunked import PlainChunks, chunked_text
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.target import whole_program
+from codegen.targets.tables.chunks import ChunksOfModule
 from derive.derivation import derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.forward import Forward
@@ -30,6 +32,7 @@ class OfRanks:
     forward: tuple[str, ...]
     backward: tuple[str, ...]
     difference: float
+    kernels: tuple[str, ...] = ()
 
 
 def in_chunks(
@@ -38,27 +41,66 @@ def in_chunks(
     axis: str,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
+    kernels: KernelLanguage | None = None,
 ) -> OfRanks:
     """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own. Calls
-    that pass nothing optional have functions of their own.
+    that pass nothing optional have functions of their own. With the ``kernels`` of a language.
+
+    Raises `QuestionError` where kernels are asked for, and no loop of a chunk is one.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
 
+    made = chunks_of(forward, program, axis, progress, name)
+    text = chunked_text(*made.given)
+    named = made.chunked.program.name
+    progress("comparing with autograd")
+
+    def compare() -> float:
+        difference = chunk_check.largest_difference_of_chunks
+        return max(difference(text, *each, named) for each in made.known(forward, program))
+
+    difference = compared_in_parts(named, compare)
+    fast = () if kernels is None else kernels_in_chunks(forward, program, made, text, kernels)
+    if kernels is not None and not fast:
+        raise QuestionError(f"{named} has no loop that is a kernel", "leave --target out")
+    return OfRanks(f"{named}.py", text, *passes_in_words(made.chunked), difference, fast)
+
+
+def chunks_of(
+    forward: type[Forward],
+    program: Program,
+    axis: str,
+    progress: Callable[[str], None] = lambda what: None,
+    name: str = "",
+) -> ChunksOfModule:
+    """The passes of the module, before they are printed."""
     words = [*filter(None, [word_of(forward)]), CHUNK, axis]
     named = name or "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words) * (not name)
     found = chunked(program, axis, named, title)
     plain = _without_options(forward, axis, named, title, progress)
-    text = chunked_text(found, Outside(forward.definition), plain)
-    progress("comparing with autograd")
-    known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
+    return ChunksOfModule(found, Outside(forward.definition), plain)
 
-    def compare() -> float:
-        difference = chunk_check.largest_difference_of_chunks
-        return max(difference(text, *each, named) for each in known)
 
-    difference = compared_in_parts(named, compare)
-    return OfRanks(f"{named}.py", text, *passes_in_words(found), difference)
+def kernels_in_chunks(
+    forward: type[Forward],
+    program: Program,
+    made: ChunksOfModule,
+    text: str,
+    kernels: KernelLanguage,
+) -> tuple[str, ...]:
+    """The kernels of a module in chunks, of which ``text`` was compared, after a comparison of
+    their own; empty if there is no loop.
+    """
+    texts = kernels.texts_in_chunks(made, text)
+    if texts:
+        name = made.chunked.program.name
+        module = kernels.beside(texts)
+        compared_in_parts(
+            f"{name} on kernels",
+            lambda: module.largest_difference_in_chunks(text, made.known(forward, program), name),
+        )
+    return texts
 
 
 def _without_options(

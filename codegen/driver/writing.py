@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from codegen.driver.chunks import OfRanks
 from codegen.files.quality import Emitted
 from codegen.targets.languages import KernelLanguage
 from codegen.targets.tables.kernel import TEMPLATES
@@ -20,7 +21,7 @@ MARKER = f'{OURS}. Not edited by hand."""\n'
 REMEDY = "choose another folder with --out"
 
 
-def kernel_files(out: Path, results: Iterable[Emitted], kernels: KernelLanguage) -> dict[Path, str]:
+def kernel_files(out: Path, results: Iterable[Emitted | OfRanks], kernels: KernelLanguage) -> dict[Path, str]:
     """Texts of the folder of kernels in ``out``; also of the package, if gradform wrote it.
 
     Raises `QuestionError` where two forwards would have the same file.

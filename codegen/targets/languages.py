@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from codegen.program import Program
 from codegen.targets.lean.pair import Pair
 from derive.language.notation.definition import Definition
+
+if TYPE_CHECKING:
+    from codegen.targets.tables.chunks import ChunksOfModule
 
 
 class Compares(Protocol):
@@ -21,6 +24,13 @@ class Compares(Protocol):
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         """Largest difference of the gradients computed by ``text`` from the oracle's, relative to
         the largest entry and beyond what the oracle's own rounding accounts for.
+        """
+
+    def largest_difference_in_chunks(
+        self, text: str, known: Sequence[tuple[Definition, Program]], name: str
+    ) -> float:
+        """The same of a module in chunks, called ``name``: of all calls, and of those without
+        options.
         """
 
 
@@ -55,6 +65,9 @@ class KernelLanguage(Protocol):
 
         Raises `QuestionError` for operations that it cannot print.
         """
+
+    def texts_in_chunks(self, chunks: ChunksOfModule, module: str) -> tuple[str, ...]:
+        """The same for the module in chunks, between its matrix products."""
 
     def shared(self) -> dict[str, str]:
         """The files that all kernels of a folder share, by their names."""

@@ -26,10 +26,10 @@ def largest_difference_of_chunks(
 ) -> float:
     """The largest difference of an output or a gradient, relative to autograd's largest entry."""
     function = getattr(loaded(text, name), name)
-    return largest_of(_InChunks(function, definition, program, chunks), definition)
+    return largest_of(InChunks(function, definition, program, chunks), definition)
 
 
-class _InChunks:
+class InChunks:
     """Compares the function in each length of chunks, and without a recorded backward."""
 
     def __init__(self, function: Callable, definition: Definition, program: Program, chunks):
