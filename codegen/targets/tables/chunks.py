@@ -100,6 +100,8 @@ class KernelChunkWriter(ChunkWriter):
         self.stored: set[str] = set()  # in the dtype of matrix products
         self.whole = free(f"{self.code}_whole", self.taken)
         self.program = self._program()
+        nodes = {node.name: node for node in self.nodes.values()}
+        self.of_nodes = {name: self._apart(node) for name, node in nodes.items()}
 
     def _program(self) -> Program:
         """The program of one chunk: the chunked axis has a length of its own."""
@@ -125,13 +127,13 @@ class KernelChunkWriter(ChunkWriter):
         """The steps of a pass: as many as possible of one kernel together, then what torch computes
         from these, and so on.
         """
-        steps = super().steps_of(one)
+        steps = [(n, s) for n in self._in_order(one) for s in self.of_nodes[n.name]]
         self.conditions = {
             step.name: step.value
             for _, step in steps
             if isinstance(step, Assign) and isinstance(step.value, CONDITIONS)
         }
-        able = {node.name: self._in_kernels(node) for node, _ in steps}
+        able = {step.name: self._in_kernels(node, step.name) for node, step in steps}
         waiting = self._parted(steps, able)
         by_torch = {n for _, step, inside in waiting if not inside for n in line(step).reads}
         waiting = [w for w in waiting if w[1].name not in self.conditions or w[1].name in by_torch]
@@ -152,8 +154,8 @@ class KernelChunkWriter(ChunkWriter):
         """
         found = []
         for node, step in steps:
-            if not isinstance(step, Exchange) or not able[node.name]:
-                found.append((node, step, able[node.name] and step.name not in self.conditions))
+            if not isinstance(step, Exchange) or not able[step.name]:
+                found.append((node, step, able[step.name] and step.name not in self.conditions))
                 continue
             (sent,) = step.sent
             part = free(f"{node.name}_part", self.taken)
@@ -218,13 +220,41 @@ class KernelChunkWriter(ChunkWriter):
         function = self.chunked.function
         return {p.name for p in function.parameters if p.role in NUMBERS} | {self.whole}
 
-    def _in_kernels(self, node: ChunkNode) -> bool:
-        """True if a kernel may compute it."""
+    def _apart(self, node: ChunkNode) -> list[Step]:
+        """The steps of a node, with matrix products inside of a value as steps of their own."""
+        found: list[Step] = []
+
+        def named(value: Value) -> Value | None:
+            if not isinstance(value, Contract) or value is whole:
+                return None
+            name = free(f"{node.name}_product", self.taken)
+            self.taken.add(name)
+            self.parts[name] = node.name
+            found.append(Assign(name, value))
+            return Load(name, dims=value.dims)
+
+        for step in node.steps:
+            able = node.kind in (MAPPED, SUM, LARGEST)
+            whole = self._values(step)[0] if isinstance(step, (Assign, Exchange)) else None
+            found.append(with_replaced(step, named) if able else step)
+        return found
+
+    def _ended(self, node: ChunkNode, step: Step) -> list[ChunkNode]:
+        if isinstance(step, InLoops):
+            return super()._ended(node, step)
+        is_last = step is self.of_nodes[node.name][-1]
+        return [node] if is_last and node.name in self.written else []
+
+    def _in_kernels(self, node: ChunkNode, name: str) -> bool:
+        """True if a kernel may compute the value ``name``, which is that of the node or a product
+        inside.
+        """
         if node.kind not in (MAPPED, SUM, LARGEST):
             return False
-        if not all(isinstance(s, (Assign, AddAt, Exchange)) for s in node.steps):
+        steps = [s for s in self.of_nodes[node.name] if s.name == name]
+        if not all(isinstance(s, (Assign, AddAt, Exchange)) for s in steps):
             return False
-        values = [value for step in node.steps for value in self._values(step)]
+        values = [value for step in steps for value in self._values(step)]
         first = values[0]
         if isinstance(first, Load) or is_number(first, self.numbers):
             return False
@@ -298,7 +328,7 @@ class KernelChunkWriter(ChunkWriter):
         over = {
             name: tuple(
                 a.name for a in arrays
-                if a.name in products and name in products
+                if (a.name in products) == (name in products)
                 and self.language.may_overwrite(found, dict(found.results)[name], a.name)
             )
             for name in results
@@ -307,24 +337,24 @@ class KernelChunkWriter(ChunkWriter):
 
     def _products(self) -> set[str]:
         """Matrix products that only kernels read, and values that only matrix products read."""
+        nodes = {node.name: node for node in self.nodes.values()}
+        steps = [(nodes[name], step) for name, own in self.of_nodes.items() for step in own]
+        readers: dict[str, list[tuple[ChunkNode, Step]]] = {}
+        for node, step in steps:
+            for name in line(step).reads:
+                readers.setdefault(name, []).append((node, step))
         found = set()
-        nodes = {id(n): n for n in self.nodes.values()}.values()
-        able = {n.name: self._in_kernels(n) for n in nodes}
-        readers: dict[str, list[Step]] = {}
-        for node in nodes:
-            for step in node.steps:
-                for name in line(step).reads:
-                    readers.setdefault(name, []).append((node, step))
-        for node in nodes:
-            if node.kind != MAPPED or node.name in self.written:
+        for node, step in steps:
+            others = [each for each in readers.get(step.name, ()) if each[1].name != step.name]
+            if node.kind != MAPPED and step.name == node.name or step.name in self.written:
                 continue
-            others = [(n, s) for n, s in readers.get(node.name, ()) if n is not node]
-            values = [getattr(step, "value", None) for step in node.steps]
-            if isinstance(values[0], Contract) and values[0].is_of_matrices:
-                is_alone = len(values) == 1 and all(able[n.name] for n, _ in others)
-                found |= {node.name} if is_alone else set()
-            elif able[node.name] and others and all(_multiplies(s, node.name) for _, s in others):
-                found.add(node.name)
+            value = getattr(step, "value", None)
+            if isinstance(value, Contract) and value.is_of_matrices:
+                is_alone = all(self._in_kernels(n, s.name) for n, s in others)
+                is_alone &= not any(isinstance(s, AddAt) for s in self.of_nodes[node.name])
+                found |= {step.name} if is_alone else set()
+            elif self._in_kernels(node, step.name) and others:
+                found |= {step.name} if all(_multiplies(s, step.name) for _, s in others) else set()
         return found
 
     # -- lines -------------------------------------------------------------------------------
