@@ -9,10 +9,9 @@ from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
 from codegen.targets.languages import KernelLanguage
-from codegen.targets.lean.chunked import PlainChunks, chunked_text
+from codegen.targets.lean.chunked import ChunksOfModule, PlainChunks, chunked_text
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.target import whole_program
-from codegen.targets.tables.chunks import ChunksOfModule
 from derive.derivation import derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.forward import Forward

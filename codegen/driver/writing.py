@@ -21,7 +21,9 @@ MARKER = f'{OURS}. Not edited by hand."""\n'
 REMEDY = "choose another folder with --out"
 
 
-def kernel_files(out: Path, results: Iterable[Emitted | OfRanks], kernels: KernelLanguage) -> dict[Path, str]:
+def kernel_files(
+    out: Path, results: Iterable[Emitted | OfRanks], kernels: KernelLanguage
+) -> dict[Path, str]:
     """Texts of the folder of kernels in ``out``; also of the package, if gradform wrote it.
 
     Raises `QuestionError` where two forwards would have the same file.

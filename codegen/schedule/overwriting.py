@@ -46,7 +46,7 @@ def _is_last(sweep: Sweep, node: Node, read: str, axes: Axes) -> bool:
                 entries = [e for e in entries if e.args == own or not axes_in(e) <= {*sweep.rows}]
             if any(e.args[i] != own[i] for e in entries for i in rows):
                 return False
-            if entries and (is_written or _writes(nest, node) and other.kind):
+            if entries and (is_written or (_writes(nest, node) and other.kind)):
                 return False
             if _writes(nest, node) and any(e.args != own for e in entries):
                 return False

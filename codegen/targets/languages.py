@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from codegen.program import Program
+from codegen.targets.lean.chunked import ChunksOfModule
 from codegen.targets.lean.pair import Pair
 from derive.language.notation.definition import Definition
-
-if TYPE_CHECKING:
-    from codegen.targets.tables.chunks import ChunksOfModule
 
 
 class Compares(Protocol):

@@ -18,9 +18,10 @@ from codegen.targets.cpp.kernels import CppKernel, kernels_of
 from codegen.targets.cpp.node import nodes_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.languages import Compares
+from codegen.targets.lean.chunked import ChunksOfModule
 from codegen.targets.lean.loops_of_chunks import DEEP
 from codegen.targets.lean.pair import Pair
-from codegen.targets.tables.chunks import ChunksOfModule, functions_of, names_in
+from codegen.targets.tables.chunks import functions_of, names_in
 from codegen.targets.tables.kernel import Kernel, environment, shared
 from codegen.targets.tables.page import KernelPage, imports_of, names_taken
 from codegen.targets.torch.wrapping import free, wrapped
@@ -114,7 +115,7 @@ class CppTarget:
         """
         taken = names_in(chunks.chunked, chunks.plain)
         kernels, lines = free("kernels", taken), free("lines", taken)
-        language = OfChunks(kernels)
+        language = CppChunks(kernels)
         functions, found = functions_of(*chunks.given, language, lines)
         if not found:
             return ()
@@ -155,7 +156,7 @@ class CppTarget:
 
 
 @dataclass(frozen=True)
-class OfChunks:
+class CppChunks:
     """The kernels of one chunk; ``kernels`` is the name under which a module has them."""
 
     own: str
@@ -167,6 +168,11 @@ class OfChunks:
 
     def may_overwrite(self, flat: Flat, made: str, read: str) -> bool:
         return may_overwrite(planned(in_one_pass(flat, CPU)), made, read)
+
+    def shape(
+        self, kernel: Kernel, made: str, sizes: list[str], numbers: Mapping[str, str]
+    ) -> list[str]:
+        return sizes
 
     def launch(self, kernel: Kernel, arrays: Sequence[str], numbers: Mapping[str, str]) -> str:
         margin = len(DEEP)

@@ -25,6 +25,7 @@ from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.wrapping import unpacked, wrapped
 from derive.language.notation.definition import Definition
+from derive.language.notation.forward import Forward
 
 INNER = STEP * 3  # the margin of a line of a method, in a block
 
@@ -44,6 +45,24 @@ class PlainChunks:
     @property
     def pair(self) -> Pair:
         return Pair(self.chunked.program, Outside(self.definition), self.absent, self.zero)
+
+
+@dataclass(frozen=True)
+class ChunksOfModule:
+    """A module in chunks as it was printed for torch."""
+
+    chunked: Chunked
+    outside: Outside
+    plain: PlainChunks | None
+
+    @property
+    def given(self) -> tuple[Chunked, Outside, PlainChunks | None]:
+        return self.chunked, self.outside, self.plain
+
+    def known(self, forward: type[Forward], program: Program) -> list[tuple[Definition, Program]]:
+        """The mathematics of all calls, and that of calls without options."""
+        plain = [(self.plain.definition, self.plain.program)] if self.plain else []
+        return [(forward.definition, program), *plain]
 
 
 class ChunkedPage(LeanPage):

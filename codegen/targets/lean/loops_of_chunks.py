@@ -312,6 +312,8 @@ class ChunkWriter:
     def _body(self, one: Pass) -> tuple[list[ChunkLine], dict[str, int]]:
         """The lines of a pass, and how many entries of a row are alive at the same time, by the
         product of their sizes.
+
+        Long: what each line makes, reads last, and writes over.
         """
         printer, whole = self.printer, dict(self.printer.sizes)
         steps = self.steps_of(one)

@@ -8,8 +8,7 @@ logits. What only matrix products read or make is stored in their dtype, of 16 b
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -41,10 +40,8 @@ from codegen.targets.tables.kernel import Kernel
 from codegen.targets.torch.helpers import CALLED
 from codegen.targets.torch.lines import broken
 from codegen.targets.torch.printer import Printer
-from codegen.targets.torch.wrapping import free, wrapped
+from codegen.targets.torch.wrapping import free
 from derive.language.errors import QuestionError
-from derive.language.notation.definition import Definition
-from derive.language.notation.forward import Forward
 
 CONDITIONS = (Compare, Combine)  # kernels compute these again: an array of them has another dtype
 
@@ -59,6 +56,11 @@ class KernelsOfChunks(Protocol):
 
     def may_overwrite(self, flat: Flat, made: str, read: str) -> bool:
         """True if the kernels may write one value over another one."""
+
+    def shape(
+        self, kernel: Kernel, made: str, sizes: list[str], numbers: Mapping[str, str]
+    ) -> list[str]:
+        """The sizes of the memory for a value that a kernel writes."""
 
     def launch(self, kernel: Kernel, arrays: Sequence[str], numbers: Mapping[str, str]) -> str:
         """The line that calls a kernel; ``numbers`` are the texts of sizes and scalars."""
@@ -102,6 +104,7 @@ class KernelChunkWriter(ChunkWriter):
         self.program = self._program()
         nodes = {node.name: node for node in self.nodes.values()}
         self.of_nodes = {name: self._apart(node) for name, node in nodes.items()}
+        self.narrow = self._products()
 
     def _program(self) -> Program:
         """The program of one chunk: the chunked axis has a length of its own."""
@@ -115,7 +118,8 @@ class KernelChunkWriter(ChunkWriter):
         of_own = {code for axis, code in sizes if axis in own}
         self.own_codes = {named[code] for _, code in program.sizes if code == self.code} & of_own
         flattened = tuple(
-            (named[whole], tuple(map(named.get, parts))) if named[whole] in of_own
+            (named[whole], tuple(map(named.get, parts)))
+            if named[whole] in of_own
             else (whole, parts)
             for whole, parts in program.flattened
         )
@@ -293,11 +297,36 @@ class KernelChunkWriter(ChunkWriter):
 
     def _loops(self, steps: Sequence[Step], results: tuple[str, ...]) -> LoopsOfChunk | None:
         """The kernels of these steps; None if there are none."""
+        name = free(f"{self.called}_{results[-1]}", self.taken | {k.name for k in self.found})
+        try:
+            found = self._flat(steps, results)
+            kernels = self.language.kernels(name, found, dict(self.program.sizes))
+        except QuestionError:
+            return None
+        if any(isinstance(kernel, LibraryNode) for kernel in kernels):
+            return None
+        self.found += kernels
+        nodes, arrays = dict(found.results), [array.name for array in found.arrays]
+        self.stored |= self.narrow & {*results, *arrays}
+        over = {
+            name: tuple(
+                array
+                for array in arrays
+                if (array in self.narrow) == (name in self.narrow)
+                and self.language.may_overwrite(found, nodes[name], array)
+            )
+            for name in results
+        }
+        return LoopsOfChunk(found, tuple(kernels), over)
+
+    def _flat(self, steps: Sequence[Step], results: tuple[str, ...]) -> Flat:
+        """The loops of these steps, on arrays in the dtypes in which a chunk has them."""
         made = {step.name for step in steps}
         loads = {v.name: v for s in steps for v in _loads(s) if v.name not in made}
         own = {p.name: p for p in self.chunked.function.parameters}
         parameters = [
-            Parameter(name, (), "scalar") if name == self.whole
+            Parameter(name, (), "scalar")
+            if name == self.whole
             else own.get(name) or Parameter(name, load.dims, "statement")
             for name, load in loads.items()
         ]
@@ -308,32 +337,14 @@ class KernelChunkWriter(ChunkWriter):
             results=results,
             sizes=(),
         )
-        try:
-            found = flat(self.program, function)
-            products = self._products()
-            arrays = tuple(
-                a if a.entries == "whole"
-                else replace(a, entries="real" if a.name in products else "exact")
-                for a in found.arrays
-            )
-            found = replace(found, arrays=arrays, rounded=frozenset(products & {*results}))
-            name = free(f"{self.called}_{results[-1]}", {k.name for k in self.found})
-            kernels = self.language.kernels(name, found, dict(self.program.sizes))
-        except QuestionError:
-            return None
-        if any(isinstance(kernel, LibraryNode) for kernel in kernels):
-            return None
-        self.found += kernels
-        self.stored |= products & ({*results} | {a.name for a in arrays})
-        over = {
-            name: tuple(
-                a.name for a in arrays
-                if (a.name in products) == (name in products)
-                and self.language.may_overwrite(found, dict(found.results)[name], a.name)
-            )
-            for name in results
-        }
-        return LoopsOfChunk(found, tuple(kernels), over)
+        found = flat(self.program, function)
+        arrays = tuple(
+            a
+            if a.entries == "whole"
+            else replace(a, entries="real" if a.name in self.narrow else "exact")
+            for a in found.arrays
+        )
+        return replace(found, arrays=arrays, rounded=frozenset(self.narrow & {*results}))
 
     def _products(self) -> set[str]:
         """Matrix products that only kernels read, and values that only matrix products read."""
@@ -346,7 +357,7 @@ class KernelChunkWriter(ChunkWriter):
         found = set()
         for node, step in steps:
             others = [each for each in readers.get(step.name, ()) if each[1].name != step.name]
-            if node.kind != MAPPED and step.name == node.name or step.name in self.written:
+            if (node.kind != MAPPED and step.name == node.name) or step.name in self.written:
                 continue
             value = getattr(step, "value", None)
             if isinstance(value, Contract) and value.is_of_matrices:
@@ -370,38 +381,41 @@ class KernelChunkWriter(ChunkWriter):
         """Allocations and launches; a result is written over a value that nothing reads behind."""
         loops, lines, made = self.loops[step], [], []
         names = {a.name: self._text(a.name) for a in loops.flat.arrays}
-        layouts, free_of = dict(loops.flat.layouts), set(dead)
         of_results = {node: result for result, node in loops.flat.results}
+        layouts, left = loops.flat.layouts, set(dead)
         for kernel in loops.kernels:
-            for node in kernel.writes:
-                result = of_results.get(node)
-                if result is None:
-                    names[node] = free(node, self.taken)
-                    self.taken.add(names[node])
-                    shape = [self._size(code) for code in self._sizes_of(kernel, loops, node)]
-                else:
-                    names[node] = self._own_name(result)
-                    shape = self.sizes_of(layouts[result])
-                over = next((n for n in loops.over.get(result, ()) if n in free_of), "")
-                free_of.discard(over)
-                if over:
-                    lines.append(f"{names[node]} = {over}")
-                else:
-                    sizes = ", ".join(shape) or "()"
-                    kind = f", dtype={self.own['narrow']}" * (result in self.stored)
-                    memory = f"{self.own['like']}.new_empty({sizes}{kind})"
-                    lines.append(in_loop(broken(f"{names[node]} = {memory}", DEEP)))
-                if result is not None:
-                    made.append((result, layouts[result], over))
             numbers = {code: self._size(code) for code in kernel.sizes}
             numbers |= {s: self.code if s == self.whole else s for s in kernel.scalars}
+            for node in kernel.writes:
+                result = of_results.get(node, "")
+                names[node] = self._own_name(result) if result else free(node, self.taken)
+                self.taken.add(names[node])
+                over = next((n for n in loops.over.get(result, ()) if n in left), "")
+                left.discard(over)
+                if result:
+                    made.append((result, layouts[result], over))
+                memory = over or self._memory(kernel, node, result, loops, numbers)
+                lines.append(in_loop(broken(f"{names[node]} = {memory}", DEEP)))
             arrays = [names[n] for n in (*kernel.reads, *kernel.writes)]
             lines.append(in_loop(self.language.launch(kernel, arrays, numbers)))
-        for result, node in loops.flat.results:
-            if names[node] != self._own_name(result):
-                lines.append(f"{self._own_name(result)} = {names[node]}")
-                made.append((result, layouts[result], ""))
         return lines, made
+
+    def _memory(
+        self,
+        kernel: Kernel,
+        node: str,
+        result: str,
+        loops: LoopsOfChunk,
+        numbers: Mapping[str, str],
+    ) -> str:
+        """The allocation of what a kernel writes."""
+        if result:
+            sizes = self.sizes_of(loops.flat.layouts[result])
+        else:
+            sizes = [self._size(code) for code in self._sizes_of(kernel, loops, node)]
+        shape = ", ".join(self.language.shape(kernel, node, sizes, numbers)) or "()"
+        kind = f", dtype={self.own['narrow']}" * (result in self.stored)
+        return f"{self.own['like']}.new_empty({shape}{kind})"
 
     def _sizes_of(self, kernel: Kernel, loops: LoopsOfChunk, node: str) -> Sequence[str]:
         if node in kernel.shapes:
@@ -453,26 +467,6 @@ class ChunksOnKernels(ChunkedPage):
 
     def writer(self, kind: str, *given) -> KernelChunkWriter:
         return KernelChunkWriter(*given, self.language, f"{self.start}{kind}", self.found)
-
-
-@dataclass(frozen=True)
-class ChunksOfModule:
-    """A module in chunks as it was printed for torch."""
-
-    chunked: Chunked
-    outside: Outside
-    plain: PlainChunks | None
-
-    @property
-    def given(self) -> tuple[Chunked, Outside, PlainChunks | None]:
-        return self.chunked, self.outside, self.plain
-
-    def known(
-        self, forward: type[Forward], program: Program
-    ) -> list[tuple[Definition, Program]]:
-        """The mathematics of all calls, and that of calls without options."""
-        plain = [(self.plain.definition, self.plain.program)] if self.plain else []
-        return [(forward.definition, program), *plain]
 
 
 def functions_of(
