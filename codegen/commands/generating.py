@@ -132,16 +132,24 @@ def _in_parts(options: argparse.Namespace) -> int:
         raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
-    if options.target != TORCH:
+    if options.target != TORCH and way == SHARD:
         raise QuestionError(
             f"--{way} writes torch code alone, beside _runtime.py", "leave --target out"
         )
+    language = None if options.target == TORCH else kernels[options.target]
+    if language is not None:
+        language.ready()
     forwards, limit = _forwards(options), seconds_of(options.limit)
     forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
     if not options.check:
         _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
-    found = [generate_of_ranks(forward, axes, limit=limit, way=way) for forward in forwards]
+    found = [
+        generate_of_ranks(forward, axes, limit=limit, way=way, kernels=language)
+        for forward in forwards
+    ]
     texts = with_runtime({options.out / each.file: each.text for each in found})
+    if language is not None:
+        texts |= kernel_files(options.out, found, language)
     return _ended(options, texts, found, table_of_ranks(found, way))
 
 

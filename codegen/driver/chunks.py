@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
-from codegen.targets.lean.chunked import ChunkedPage, PlainChunks, chunked_text
+from codegen.targets.languages import KernelLanguage
+from codegen.targets.lean.chunked import ChunkedPage, ChunksOfModule, PlainChunks, chunked_text
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import whole_program
@@ -32,6 +33,7 @@ class OfRanks:
     forward: tuple[str, ...]
     backward: tuple[str, ...]
     difference: float
+    kernels: tuple[str, ...] = ()
 
 
 def in_chunks(
@@ -40,25 +42,19 @@ def in_chunks(
     axis: str,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
+    kernels: KernelLanguage | None = None,
 ) -> OfRanks:
     """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own. Calls
-    that pass nothing optional have functions of their own.
+    that pass nothing optional have functions of their own. With the ``kernels`` of a language.
+
+    Raises `QuestionError` where kernels are asked for, and no loop of a chunk is one.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
 
-    if name and forward.definition.reductions:
-        reductions = [word for word, _ in forward.definition.reductions]
-        parts = {w: _of_word(forward, w, axis, progress) for w in reductions}
-        page = parts[reductions[0]].page
-        words = {word: part.page for word, part in parts.items()}
-        text = chunked_text(page, name, program.title, words)
-    else:
-        words = [*filter(None, [word_of(forward)]), CHUNK, axis]
-        named = name or "_".join([program.name, *words]).lower()
-        title = program.title + "".join(w.capitalize() for w in words) * (not name)
-        parts = {"": _part(forward, program, axis, named, title, progress)}
-        page, name = parts[""].page, named
-        text = chunked_text(page)
+    name, parts = parts_of(forward, program, axis, progress, name)
+    page = next(iter(parts.values())).page
+    words = {word: part.page for word, part in parts.items() if word}
+    text = chunked_text(page, name, program.title, words) if words else chunked_text(page)
     progress("comparing with autograd")
 
     def compare() -> float:
@@ -70,20 +66,67 @@ def in_chunks(
         return found
 
     difference = compared_in_parts(name, compare)
-    return OfRanks(f"{name}.py", text, *passes_in_words(page.chunked), difference)
+    fast = () if kernels is None else kernels_in_chunks(name, parts, text, kernels)
+    if kernels is not None and not fast:
+        raise QuestionError(f"{name} has no loop that is a kernel", "leave --target out")
+    return OfRanks(f"{name}.py", text, *passes_in_words(page.chunked), difference, fast)
+
+
+def kernels_in_chunks(
+    name: str, parts: Mapping[str, ChunkedPart], text: str, kernels: KernelLanguage
+) -> tuple[str, ...]:
+    """The kernels of a module in chunks, of which ``text`` was compared, after a comparison of
+    their own; empty if there is no loop.
+
+    Raises `QuestionError` for a module that is passed its reduction.
+    """
+    if len(parts) > 1:
+        raise QuestionError(
+            f"{name} is passed its reduction: kernels in chunks have one",
+            "leave out the line that says in which chunks, and ask for --chunk and --reduction",
+        )
+    (part,) = parts.values()
+    texts = kernels.texts_in_chunks(part.made, text)
+    if texts:
+        module = kernels.beside(texts)
+        compared_in_parts(
+            f"{name} on kernels",
+            lambda: module.largest_difference_in_chunks(text, part.known, name),
+        )
+    return texts
 
 
 @dataclass(frozen=True)
-class _Part:
+class ChunkedPart:
     """One public function of a module in chunks, and what it is compared with."""
 
+    made: ChunksOfModule
     page: ChunkedPage
     known: tuple[tuple[Definition, Program], ...]
 
 
+def parts_of(
+    forward: type[Forward],
+    program: Program,
+    axis: str,
+    progress: Callable[[str], None] = lambda what: None,
+    name: str = "",
+) -> tuple[str, dict[str, ChunkedPart]]:
+    """The name of the module, and its public function; one for each word of a reduction, if it is
+    passed one.
+    """
+    if name and forward.definition.reductions:
+        reductions = [word for word, _ in forward.definition.reductions]
+        return name, {w: _of_word(forward, w, axis, progress) for w in reductions}
+    words = [*filter(None, [word_of(forward)]), CHUNK, axis]
+    named = name or "_".join([program.name, *words]).lower()
+    title = program.title + "".join(w.capitalize() for w in words) * (not name)
+    return named, {"": _part(forward, program, axis, named, title, progress)}
+
+
 def _of_word(
     forward: type[Forward], word: str, axis: str, progress: Callable[[str], None]
-) -> _Part:
+) -> ChunkedPart:
     """The function of one word of a reduction."""
     own = reduced_forward(forward, word)
     program = whole_program(own, derive(own, progress))
@@ -98,12 +141,13 @@ def _part(
     name: str,
     title: str,
     progress: Callable[[str], None],
-) -> _Part:
+) -> ChunkedPart:
     found = chunked(program, axis, name, title)
     plain = _without_options(forward, axis, name, title, progress)
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
-    pair = Pair(found.program, Outside(forward.definition))
-    return _Part(ChunkedPage(found, pair, plain), tuple(known))
+    made = ChunksOfModule(found, Outside(forward.definition), plain)
+    page = ChunkedPage(found, Pair(found.program, made.outside), plain)
+    return ChunkedPart(made, page, tuple(known))
 
 
 def _without_options(

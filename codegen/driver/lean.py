@@ -26,7 +26,7 @@ from types import ModuleType
 from torch import Tensor
 
 from codegen.driver.chain import chain_module
-from codegen.driver.chunks import in_chunks
+from codegen.driver.chunks import in_chunks, kernels_in_chunks, parts_of
 from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason_of
 from codegen.files.loading import loaded
 from codegen.files.quality import Rounding
@@ -128,9 +128,9 @@ def with_kernels(
     """The kernels of a ``whole`` program whose module was compared, after a comparison of their
     own; or the reason why there are none.
     """
-    if axis := forward.definition.chunked:
-        return (), f"it computes in chunks of {axis}"
     progress("building kernels")
+    if axis := forward.definition.chunked:
+        return _with_kernels_in_chunks(forward, whole, text, axis, kernels, progress)
     pairs = pairs_of(whole, outside_of(forward.definition))
     try:
         texts = kernels.texts(pairs, text)
@@ -140,6 +140,23 @@ def with_kernels(
         return (), "no loop is left in it beside what libraries compute"
     compared(forward, pairs[0].program, text, kernels.beside(texts))
     return texts, ""
+
+
+def _with_kernels_in_chunks(
+    forward: type[Forward],
+    whole: Program,
+    text: str,
+    axis: str,
+    kernels: KernelLanguage,
+    progress: Callable[[str], None],
+) -> tuple[tuple[str, ...], str]:
+    """The same for a class that says ``chunked``."""
+    name, parts = parts_of(forward, whole, axis, progress, forward.definition.snake)
+    try:
+        texts = kernels_in_chunks(name, parts, text, kernels)
+    except QuestionError as error:
+        return (), reason_of(error)
+    return texts, "" if texts else "no loop is left in a chunk beside what libraries compute"
 
 
 def lean_module(

@@ -16,6 +16,7 @@ from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
 from codegen.program import Program
 from codegen.sharding import SHARD, sharded
 from codegen.sharding.counting import told
+from codegen.targets.languages import KernelLanguage
 from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.parts import sharded_module
 from derive.derivation import derive, derive_definition
@@ -35,8 +36,9 @@ def generate_of_ranks(
     progress: Callable[[str], None] = lambda what: None,
     limit: float | None = None,
     way: str = SHARD,
+    kernels: KernelLanguage | None = None,
 ) -> OfRanks:
-    """``way``: split over ranks, or computed in chunks.
+    """``way``: split over ranks, or computed in chunks; these with the ``kernels`` of a language.
 
     Raises `QuestionError` for axes that cannot be split, and `UnprovedError` where a proof fails
     or the results of the parts differ from autograd's on the whole.
@@ -47,7 +49,8 @@ def generate_of_ranks(
     _check_can_be_split(forward.definition, way)
     proved = derive(forward, progress, limit)
     if way == CHUNK:
-        return in_chunks(forward, whole_program(forward, proved), axes[0], progress)
+        whole = whole_program(forward, proved)
+        return in_chunks(forward, whole, axes[0], progress, kernels=kernels)
     from codegen.targets.torch import shard_check  # torch takes a second
 
     program = program_of_one(forward, proved)

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Protocol
 
 from codegen.program import Program
+from codegen.targets.lean.chunked import ChunksOfModule
 from codegen.targets.lean.pair import Pair
 from derive.language.notation.definition import Definition
 
@@ -21,6 +22,13 @@ class Compares(Protocol):
     def largest_difference(self, text: str, definition: Definition, program: Program) -> float:
         """Largest difference of the gradients computed by ``text`` from the oracle's, relative to
         the largest entry and beyond what the oracle's own rounding accounts for.
+        """
+
+    def largest_difference_in_chunks(
+        self, text: str, known: Sequence[tuple[Definition, Program]], name: str
+    ) -> float:
+        """The same of a module in chunks, called ``name``: of all calls, and of those without
+        options.
         """
 
 
@@ -55,6 +63,9 @@ class KernelLanguage(Protocol):
 
         Raises `QuestionError` for operations that it cannot print.
         """
+
+    def texts_in_chunks(self, chunks: ChunksOfModule, module: str) -> tuple[str, ...]:
+        """The same for the module in chunks, between its matrix products."""
 
     def shared(self) -> dict[str, str]:
         """The files that all kernels of a folder share, by their names."""

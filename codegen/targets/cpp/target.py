@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codegen.files.digest import digest
 from codegen.files.header import header
+from codegen.schedule.costs import CPU
+from codegen.schedule.moments import in_one_pass
+from codegen.schedule.nodes import Flat, LibraryNode
+from codegen.schedule.overwriting import may_overwrite
+from codegen.schedule.planning import planned
 from codegen.targets.cpp.folding import called, folded
 from codegen.targets.cpp.kernels import CppKernel, kernels_of
 from codegen.targets.cpp.node import nodes_of
 from codegen.targets.cpp.training import Training, call_of, training_of
 from codegen.targets.languages import Compares
+from codegen.targets.lean.chunked import ChunksOfModule
+from codegen.targets.lean.loops_of_chunks import DEEP
 from codegen.targets.lean.pair import Pair
-from codegen.targets.tables.kernel import environment, shared
+from codegen.targets.tables.chunks import functions_of, names_in
+from codegen.targets.tables.kernel import Kernel, environment, shared
 from codegen.targets.tables.page import KernelPage, imports_of, names_taken
+from codegen.targets.torch.wrapping import free, wrapped
 from derive.language.errors import QuestionError
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -100,6 +109,36 @@ class CppTarget:
         )
         return kernels_text, text, *self._step(step, lines)
 
+    def texts_in_chunks(self, chunks: ChunksOfModule, module: str) -> tuple[str, ...]:
+        """The kernels of a module in chunks, and the functions that launch them between its matrix
+        products; empty if there is no loop.
+        """
+        taken = names_in(chunks.chunked, chunks.plain)
+        kernels, lines = free("kernels", taken), free("lines", taken)
+        language = CppChunks(kernels)
+        functions, found = functions_of(*chunks.given, language, lines)
+        if not found:
+            return ()
+        program = chunks.chunked.program
+        head = header(program.source, program.source_hash)
+        printed = [each for kernel in found for each in _as_printed(kernel)]
+        kernels_text = self._printed("kernels.cpp.jinja", header=head, kernels=printed, nodes=[])
+        folder = ["from ._running import Kernels"]
+        text = self._printed(
+            "calls.py.jinja",
+            header=head,
+            name=program.name,
+            title=program.title,
+            kernels=kernels,
+            lines=lines,
+            digest=digest(module),
+            reductions=[],
+            functions=functions,
+            imports=imports_of(program.name, lines, functions, folder),
+            steps=[],
+        )
+        return kernels_text, text
+
     def _step(self, step: Training | None, lines: Sequence[str]) -> tuple[str, ...]:
         return (self._printed("step.cpp.jinja", header=lines, step=step),) if step else ()
 
@@ -114,6 +153,30 @@ class CppTarget:
 
     def _printed(self, template: str, **values: object) -> str:
         return environment(TEMPLATES).get_template(template).render(**values)
+
+
+@dataclass(frozen=True)
+class CppChunks:
+    """The kernels of one chunk; ``kernels`` is the name under which a module has them."""
+
+    own: str
+
+    def kernels(
+        self, name: str, flat: Flat, codes: Mapping[str, str]
+    ) -> Sequence[CppKernel | LibraryNode]:
+        return kernels_of(name, flat, codes)
+
+    def may_overwrite(self, flat: Flat, made: str, read: str) -> bool:
+        return may_overwrite(planned(in_one_pass(flat, CPU)), made, read)
+
+    def shape(
+        self, kernel: Kernel, made: str, sizes: list[str], numbers: Mapping[str, str]
+    ) -> list[str]:
+        return sizes
+
+    def launch(self, kernel: Kernel, arrays: Sequence[str], numbers: Mapping[str, str]) -> str:
+        margin = len(DEEP)
+        return wrapped(f"{self.own}.{kernel.name}", [*arrays, *numbers.values()], indent=margin)
 
 
 def _as_printed(kernel: CppKernel) -> list[Printed]:

@@ -40,6 +40,23 @@ class PlainChunks:
     absent: tuple[tuple[str, float], ...]
     zero: tuple[str, ...]
 
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.chunked.program, Outside(self.definition), self.absent, self.zero)
+
+
+@dataclass(frozen=True)
+class ChunksOfModule:
+    """A module in chunks as it was printed for torch."""
+
+    chunked: Chunked
+    outside: Outside
+    plain: PlainChunks | None
+
+    @property
+    def given(self) -> tuple[Chunked, Outside, PlainChunks | None]:
+        return self.chunked, self.outside, self.plain
+
 
 NO_WORDS: Mapping[str, ChunkedPage] = MappingProxyType({})
 
@@ -50,8 +67,7 @@ class ChunkedPage(LeanPage):
     def __init__(self, chunked: Chunked, pair: Pair, plain: PlainChunks | None = None):
         super().__init__(pair)
         if plain is not None:
-            own = Pair(plain.chunked.program, Outside(plain.definition), plain.absent, plain.zero)
-            self.plain = ChunkedPage(plain.chunked, own)
+            self.plain = ChunkedPage(plain.chunked, plain.pair)
         self.chunked = chunked
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
@@ -142,6 +158,10 @@ class ChunkedPage(LeanPage):
         said = f"The {of}, in chunks of {axis}."
         return [*found, self._function("gradients", chunked.gradients, said, chunked.kept)]
 
+    def writer(self, kind: str, *given) -> ChunkWriter:
+        """The writer of the loops of one function."""
+        return ChunkWriter(*given)
+
     def _function(
         self,
         kind: str,
@@ -161,7 +181,7 @@ class ChunkedPage(LeanPage):
         last = dict(zip(whole, passes.results, strict=True))
         inputs = {last[r]: name[1:] for r, name in self.gradients.items() if r in last}
         needs = {r: f"need_{name}" for r, name in inputs.items()} if is_backward else {}
-        writer = ChunkWriter(self.chunked, passes, self.chunk_printer(), inputs, needs)
+        writer = self.writer(kind, self.chunked, passes, self.chunk_printer(), inputs, needs)
         printed = self._printed(writer)
         like = f"{self.floats[0]}.new_empty((), dtype={own['wide']})"
         lines = [f"{own['dtype']}, {own['wide']}, {own['narrow']} = {own['formats']}"]

@@ -64,6 +64,17 @@ class ChunkLine:
     needs: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class InLoops(Step):
+    """Statements of a chunk that kernels compute together: they read and make these values."""
+
+    steps: tuple[Step, ...]
+    reads: tuple[str, ...]
+    made: tuple[str, ...]
+
+
+# A value, its dimensions, and the name of the value that it is written over.
+Made = tuple[str, Layout, str]
 CHUNKED = Rows(SHARDED)
 
 
@@ -192,6 +203,7 @@ class ChunkWriter:
             if r in self.nodes and self.nodes[r].kind == MAPPED
         }
         self.written: set[str] = set()
+        self.parts: dict[str, str] = {}  # names of a chunk's part, with what it is added to
         self.needs = needs
         self.of_needs = self._needs()
         self.entries: dict[str, int] = {}  # alive for each row, in any pass
@@ -350,10 +362,12 @@ class ChunkWriter:
     def _body(self, one: Pass) -> tuple[list[ChunkLine], dict[str, int]]:
         """The lines of a pass, and how many entries of a row are alive at the same time, by the
         product of their sizes.
+
+        Long: what each line makes, reads last, and writes over.
         """
         printer, whole = self.printer, dict(self.printer.sizes)
-        steps = [(node, step) for node in self._in_order(one) for step in node.steps]
-        reads = [{*line(step).reads} for _, step in steps]
+        steps = self.steps_of(one)
+        reads = [{*self.reads_of(step)} for _, step in steps]
         used = set().union(*reads) if reads else set()
         sliced = [name for name in self.parameters if name in self.mapped & used]
         self.name_arguments(sliced)
@@ -369,7 +383,12 @@ class ChunkWriter:
             needs = self.of_needs[node.name]
             dead = {n for n in reads[i] if last[n] == i and n in fresh and n not in viewed}
             gone = dead
-            if isinstance(step, Exchange):
+            if isinstance(step, InLoops):
+                texts, made = self.in_loops(step, dead)
+                for name, dims, over in made:
+                    alive.made(name, dims, over, True)
+                    fresh |= {name} if _is_large(dims) and name not in self.written else set()
+            elif isinstance(step, Exchange):
                 texts = self._accumulated(node, step)
             elif isinstance(step, Assign):
                 texts, over = self._assigned(node, step, dead)
@@ -379,9 +398,9 @@ class ChunkWriter:
                     fresh.add(step.name)
             else:
                 texts = [self.step(self._named_own(step))]
-            if step is node.steps[-1] and node.name in self.written:
-                dims = self._dims(node)
-                texts.append(self._stored(node.name, node.along, dims, self.rows[node.name]))
+            for own in self._ended(node, step):
+                row, dims = self.rows[own.name], self._dims(own)
+                texts.append(self._stored(own.name, own.along, dims, row))
             lines += [ChunkLine(text, needs) for text in texts]
             for needs, names in groupby(sorted(gone), self._needs_of):
                 lines.append(ChunkLine(f"del {', '.join(map(self._own_name, names))}", needs))
@@ -390,8 +409,25 @@ class ChunkWriter:
         printer.sizes = whole
         return lines, alive.most
 
+    def steps_of(self, one: Pass) -> list[tuple[ChunkNode, Step]]:
+        """The steps of a pass in their order, each with its node."""
+        return [(node, step) for node in self._in_order(one) for step in node.steps]
+
+    def reads_of(self, step: Step) -> Iterable[str]:
+        return step.reads if isinstance(step, InLoops) else line(step).reads
+
+    def in_loops(self, step: InLoops, dead: set[str]) -> tuple[list[str], list[Made]]:
+        """The lines that launch loops, and what they make; ``dead`` may be written over."""
+        raise NotImplementedError
+
+    def _ended(self, node: ChunkNode, step: Step) -> list[ChunkNode]:
+        """Nodes complete behind this step, whose rows are written."""
+        if isinstance(step, InLoops):
+            return [self.nodes[name] for name in step.made if name in self.written]
+        return [node] if step is node.steps[-1] and node.name in self.written else []
+
     def _needs_of(self, name: str) -> frozenset[str]:
-        return self.of_needs[self.nodes[name].name]
+        return self.of_needs[self.nodes[self.parts.get(name, name)].name]
 
     def _own_length(self, axis: str, whole: Mapping[str, str]) -> str:
         """The length of an axis in one chunk, which is made of the chunked one."""
@@ -452,7 +488,7 @@ class ChunkWriter:
     # -- statements ------------------------------------------------------------------------
 
     def step(self, step: Step) -> str:
-        return self.printer.step(step, DEEP).replace(f"\n{DEEP}", f"\n{STEP}")
+        return in_loop(self.printer.step(step, DEEP))
 
     def _own_name(self, name: str) -> str:
         return self.rows.get(name, name)
@@ -524,8 +560,11 @@ class ChunkWriter:
     # -- accumulators ------------------------------------------------------------------------
 
     def shape(self, dims: Layout) -> str:
-        sizes = ["1" if d.one else self.printer.sizes[d.axis.name] for d in dims]
+        sizes = self.sizes_of(dims)
         return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
+
+    def sizes_of(self, dims: Layout) -> list[str]:
+        return ["1" if d.one else self.printer.sizes[d.axis.name] for d in dims]
 
     def _empty(self, name: str) -> str:
         """Memory for the rows of a result: in the dtype of the input of a gradient."""
@@ -667,8 +706,13 @@ def _has(value: Value, name: str) -> bool:
     return any(isinstance(v, Load) and v.name == name for v in (value, *values_in(value)))
 
 
+def in_loop(text: str) -> str:
+    """A broken line of a loop, as far as it is known here."""
+    return text.replace(f"\n{DEEP}", f"\n{STEP}")
+
+
 def _broken(text: str) -> str:
-    return broken(text, DEEP).replace(f"\n{DEEP}", f"\n{STEP}")
+    return in_loop(broken(text, DEEP))
 
 
 def names_it(text: str, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count, product
@@ -17,7 +17,8 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets.lean.check import largest_difference
-from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried
+from codegen.targets.lean.chunk_check import CHUNKS, InChunks
+from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_of
 from codegen.targets.torch.oracle import Dims
 from codegen.targets.torch.square import undefined_where_singular
 from derive.language.errors import UnprovedError
@@ -76,15 +77,28 @@ class KernelModule:
                     apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
             others = self.others(module, wrapper, definition, program)
             apart = {dtype: max(apart[dtype], others[dtype]) for dtype in FORMATS}
-            if silent := sorted(running.every(wrapper) - {*called}):
-                raise UnprovedError(f"{definition.name}: no test call reached {', '.join(silent)}")
-            for dtype, allowed in FORMATS.items():
-                if not apart[dtype] <= allowed:
-                    raise UnprovedError(
-                        f"{definition.name}: the kernels differ from the torch code by "
-                        f"{apart[dtype]:.1e} in {dtype} (tolerance {allowed:.0e}); nothing was "
-                        "emitted"
-                    )
+            _check(definition.name, running.every(wrapper) - {*called}, apart)
+        return difference
+
+    def largest_difference_in_chunks(
+        self, text: str, known: Sequence[tuple[Definition, Program]], name: str
+    ) -> float:
+        """The same of a module in chunks, called ``name``, for the mathematics of all calls and of
+        those without options: in chunks of any length.
+        """
+        with self._imported(text, name) as (module, kernels):
+            self.prepare(kernels, name)
+            wrapper = importlib.import_module(f"{kernels.__name__}.{name}")
+            running = importlib.import_module(f"{kernels.__name__}._running")
+            apart, difference = dict.fromkeys(FORMATS, 0.0), 0.0
+            with kernels.use(self.target), running.watched(wrapper) as called:
+                for definition, program in known:
+                    own = InChunks(getattr(module, name), definition, program, CHUNKS)
+                    difference = max(difference, largest_of(own, definition))
+                    whole = replace(program, name=name)
+                    found = _from_lines(kernels, self.target, module, definition, whole, None)
+                    apart = {dtype: max(apart[dtype], found[dtype]) for dtype in FORMATS}
+            _check(name, running.every(wrapper) - {*called}, apart)
         return difference
 
     @contextmanager
@@ -109,6 +123,18 @@ class KernelModule:
                 sys.path.remove(place)
                 for known in [known for known in sys.modules if known.split(".")[0] == package]:
                     del sys.modules[known]
+
+
+def _check(name: str, silent: Collection[str], apart: Mapping[torch.dtype, float]) -> None:
+    """Raise `UnprovedError` if a kernel was not reached, or differs from the lines."""
+    if silent:
+        raise UnprovedError(f"{name}: no test call reached {', '.join(sorted(silent))}")
+    for dtype, allowed in FORMATS.items():
+        if not apart[dtype] <= allowed:
+            raise UnprovedError(
+                f"{name}: the kernels differ from the torch code by {apart[dtype]:.1e} in {dtype} "
+                f"(tolerance {allowed:.0e}); nothing was emitted"
+            )
 
 
 def _from_lines(

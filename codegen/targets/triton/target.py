@@ -6,17 +6,22 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from codegen.files.digest import digest
 from codegen.files.header import header
+from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.targets.languages import Compares
+from codegen.targets.lean.chunked import ChunksOfModule
+from codegen.targets.lean.loops_of_chunks import DEEP
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.plain import FunctionText
+from codegen.targets.tables.chunks import functions_of, names_in
 from codegen.targets.tables.kernel import environment, shared
 from codegen.targets.tables.page import imports_of, names_taken
-from codegen.targets.torch.wrapping import LONGEST
+from codegen.targets.torch.wrapping import LONGEST, free, wrapped
+from codegen.targets.triton.kernels import WORD, TritonKernel, kernels_of
 from codegen.targets.triton.page import TritonPage
 from codegen.targets.triton.vocabulary import SHARED
 from derive.language.errors import QuestionError
@@ -66,22 +71,45 @@ class TritonTarget:
             return ()
         functions = [function for page in pages for function in page.written()]
         lines, folder = pages[0].own["lines"], _folder(kernels, functions)
-        text = (
-            environment(TEMPLATES)
-            .get_template("kernels.py.jinja")
-            .render(
-                header=header(program.source, program.source_hash),
-                name=program.name,
-                title=program.title,
-                imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
-                kernels=kernels,
-                functions=functions,
-                lines=lines,
-                digest=digest(module),
-                reductions=pages[0].reductions,
-            )
+        text = self._printed(
+            header=header(program.source, program.source_hash),
+            name=program.name,
+            title=program.title,
+            imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
+            kernels=kernels,
+            functions=functions,
+            lines=lines,
+            digest=digest(module),
+            reductions=pages[0].reductions,
         )
         return (text,)
+
+    def texts_in_chunks(self, chunks: ChunksOfModule, module: str) -> tuple[str, ...]:
+        """The kernels of a module in chunks, and the functions that launch them between its matrix
+        products; empty if there is no loop.
+        """
+        lines = free("lines", names_in(chunks.chunked, chunks.plain))
+        functions, found = functions_of(*chunks.given, TritonChunks(), lines)
+        kernels = [f.text(k.name) for k in found for f in k.functions]
+        if not kernels:
+            return ()
+        program = chunks.chunked.program
+        folder = _folder(kernels, functions)
+        text = self._printed(
+            header=header(program.source, program.source_hash),
+            name=program.name,
+            title=program.title,
+            imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
+            kernels=kernels,
+            functions=functions,
+            lines=lines,
+            digest=digest(module),
+            reductions=[],
+        )
+        return (text,)
+
+    def _printed(self, **values: object) -> str:
+        return environment(TEMPLATES).get_template("kernels.py.jinja").render(**values)
 
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""
@@ -91,6 +119,40 @@ class TritonTarget:
         from codegen.targets.tables.check import KernelModule  # torch takes a second
 
         return KernelModule(texts, self.shared(), "triton", self.folder, self.ends)
+
+
+class TritonChunks:
+    """The kernels of one chunk."""
+
+    def kernels(
+        self, name: str, flat: Flat, codes: Mapping[str, str]
+    ) -> Sequence[TritonKernel | LibraryNode]:
+        return kernels_of(name, flat, codes)
+
+    def may_overwrite(self, flat: Flat, made: str, read: str) -> bool:
+        """False: threads of one program, and functions for long rows, keep no order of reads and
+        writes.
+        """
+        return False
+
+    def shape(
+        self, kernel: TritonKernel, made: str, sizes: list[str], numbers: Mapping[str, str]
+    ) -> list[str]:
+        """Partial results have their number before their sizes."""
+        if made not in kernel.left:
+            return sizes
+        given = ", ".join(f"{size}={numbers[size]}" for size in kernel.sizes)
+        return [f"{kernel.name}.parts({given})", *sizes]
+
+    def launch(
+        self, kernel: TritonKernel, arrays: Sequence[str], numbers: Mapping[str, str]
+    ) -> str:
+        given = [*arrays, *(f"{name}={text}" for name, text in numbers.items())]
+        for number in kernel.computed:
+            known = {n: numbers.get(n, n) for n in number.takes}
+            text = WORD.sub(lambda m, known=known: known.get(m[0], m[0]), number.text)
+            given.append(f"{number.name}={text}")
+        return wrapped(kernel.name, given, indent=len(DEEP))
 
 
 def _folder(kernels: Sequence[str], functions: Sequence[FunctionText]) -> list[str]:
