@@ -374,7 +374,7 @@ RUNNING = {  # a forward, and its passes for the output and for the gradients
     a = CumSum(x**2, T)
     b = CumSum(tanh(a) * x, T, reverse=True)
     c = CumSum(b * x, T)
-    loss = Sum(c * b * x, N, T)
+    loss = Sum(c * b * x + Next(a, T), N, T)
 """,
         3,
         4,
@@ -393,9 +393,9 @@ RUNNING = {  # a forward, and its passes for the output and for the gradients
     a = Input(T, N)
     h0 = Input(N)
     h = Scan(a, x, T, initial=h0)
-    y = h * tanh(h)
+    y = h * Previous(h, T, initial=1) + Next(h, T)
 """,
-        1,
+        2,
         2,
     ),
     "a step of what runs has its states": (
@@ -430,11 +430,21 @@ RUNNING = {  # a forward, and its passes for the output and for the gradients
         """
     x = Input(T, N, H)
     w = Input(H, K)
-    c = Previous(c, T) * tanh(x) + Previous(h, T)
-    h = tanh(c + Sum(w * Rename(Previous(h, T), H, K), K))
-    loss = Sum(h**2, T, N, H)
+    h0 = Input(N, H)
+    before = Previous(h, T, initial=h0)
+    c = Previous(c, T) * before + before
+    h = tanh(x + c + Sum(w * Rename(before, H, K), K))
 """,
         1,
+        1,
+    ),
+    "a sum of what runs in a later pass is no running one": (
+        """
+    x = Input(N, T)
+    b = CumSum(CumSum(x, T) * x, T, reverse=True)
+    y = Sum(exp(x - Max(x, T)) * b, T)
+""",
+        2,
         2,
     ),
     "halos in halos": (
@@ -468,7 +478,7 @@ RUNNING = {  # a forward, and its passes for the output and for the gradients
     ),
 }
 OF_TIME = """
-    from derive import At, CumMax, CumProd, CumSum, Outputs, Previous, Scan, Shift
+    from derive import At, CumMax, CumProd, CumSum, Next, Outputs, Previous, Scan, Shift
     T, W = Axis("T"), Axis("W", 3)
 """
 
@@ -506,6 +516,18 @@ def test_states_are_kept_at_the_borders_of_chunks_alone():
     with Looking() as looking:
         selective_scan_in_chunks()(*given, chunk=8).sum().backward()
     assert looking.made <= 9 * n * k * s
+
+
+def test_all_functions_that_share_states_have_the_same_chunks(monkeypatch):
+    """Also where these are as long as memory permits."""
+    function = selective_scan_in_chunks()
+    monkeypatch.setattr(function.__globals__["_Chunk"], "room", 200)
+    monkeypatch.setattr(function.__globals__["_Chunk"], "fewest", 1)
+    shapes = ((1, 9, 1), (1, 9, 1), (1, 1), (1, 9, 1), (1, 9, 1), (1,))
+    given = [torch.rand(shape).sub_(1.0).requires_grad_() for shape in shapes]
+    found = [torch.autograd.grad(function(*given, chunk=c).sum(), given) for c in (None, 9)]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])

@@ -380,6 +380,8 @@ def check_order(passes: Passes, known: Iterable[str]) -> None:
             raise UnprovedError(f"{', '.join(reach)} read {', '.join(late)} in its own pass")
         for node in one.sums:
             check(node, made | inside | running)
+            if node.way not in (None, one.reverse):
+                raise UnprovedError(f"{node.name} is found the other way")
         made |= {n.name for n in one.sums}
         made |= {*one.written}
     for node in passes.after:
