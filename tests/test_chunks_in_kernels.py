@@ -70,13 +70,15 @@ def pieces(file, axis="N"):
 @pytest.mark.parametrize("spelling", LOSSES)
 def test_a_pass_is_a_product_one_kernel_and_two_products(spelling, tmp_path):
     """The kernel writes the gradient of the logits over the logits, in the dtype of products."""
-    _, text = pieces(own(tmp_path, spelling))
+    loops, text = pieces(own(tmp_path, spelling))
     both = text[text.index("_both(") :]
     loop = both[both.rindex("    for over in ") : both.rindex("    loss = ")]
     assert loop.count("kernels.") == 1
     (product, left) = re.search(r"( \w+) = (own_x @ narrow_weight.mT)\n", loop).groups()
     assert left and re.search(rf"=({product})\n", loop), "no value is written over the product"
     assert "new_empty(n, C" not in loop  # so there is one array of their size at a time
+    kernel = loops[loops.rindex("template") :]
+    assert "In<Real> " in kernel and "Out<Real> " in kernel  # stored in 16 bits where x is
     after = loop[loop.index("kernels.") :]
     assert after.count("_add_product(") == 1 and after.count(" @ ") == 1
 
@@ -88,8 +90,17 @@ def test_the_torch_lines_between_kernels_are_those_of_products(tmp_path):
     assert text.count("torch.maximum(") == 1
 
 
+def test_what_only_a_product_reads_has_its_dtype(tmp_path):
+    text = (
+        START.replace("    labels = Label(N)\n", "")
+        + "    p = exp(x) / Sum(exp(x), K)\n    y = Sum(p * weight, K)"
+    )
+    _, text = pieces(forward_file(tmp_path, "Own", text))
+    assert "like.new_empty(n, K, dtype=narrow)" in text
+
+
 AXES = """
-    C = Axis("C")
+    C, D, M = Axis("C"), Axis("D"), Axis("M")
     x = Input(N, C)
 """
 
@@ -113,14 +124,18 @@ def test_what_may_be_written_over(text, result, expected, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "later",
+    "a, b",
     [
-        "Sum(x * Sum(a, C), C)",  # read by the second walk along the row
-        "Sum(exp(x * Rename(x, N, M)), M)",  # each row reads those of others
+        ("exp(x)", "Sum(x * Sum(a, C), C)"),  # the second walk along the row reads it again
+        ("exp(x)", "x * Sum(a, N)"),  # so does a later sweep
+        ("exp(x)", "tanh(x)"),  # and the next line of the loop
+        ("Sum(OneHot(order, D) * Rename(x, C, D), D)", "exp(x)"),  # other entries of the row
+        ("x * Sum(exp(x * Rename(x, N, M)), M, C)", "Sum(a, C)"),  # other rows
     ],
 )
-def test_what_is_read_later_or_elsewhere_is_not_written_over(later, tmp_path):
-    text = AXES + f'    M = Axis("M")\n    a = exp(x)\n    b = {later}\n    y = a * b'
+def test_what_is_read_later_or_elsewhere_is_not_written_over(a, b, tmp_path):
+    order = "    order = Label(C)\n" * ("order" in a)
+    text = AXES + f"{order}    a = {a}\n    b = {b}\n    y = a * b"
     forward = forward_from(forward_file(tmp_path, "Own", text))
     program = whole_program(forward, derive(forward))
     function = replace(program.forward, results=("a", "b"))
