@@ -32,7 +32,9 @@ from codegen.program.values import Choose, Load, Plus, Value
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
 from codegen.sharding.ordering import line
+from codegen.sharding.rules import RULES as OF_RANKS
 from derive.language.errors import QuestionError, UnprovedError
+from derive.language.notation.layout import Layout
 
 LARGE = 2  # dimensions of a value that is computed in memory of its own
 
@@ -82,12 +84,28 @@ class _OneByOne(RankWriter):
     """
 
     def steps(self) -> list[Step]:
-        self.placing.rules = RULES
+        self.placing.rules = OF_RANKS if self.groups.axes[1:] else RULES
         self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
         for step in self.function.steps:
             for one in self._flat(step):
                 self.write(one)
         return self.found
+
+    def exchange(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
+        """What ranks tell each other is named first, so that sums may wait for others."""
+        key = (kind, group, value, along)
+        if group == self.groups.chunked or isinstance(value, Load) or key in self.told:
+            return super().exchange(kind, group, value, along, dims)
+        name = self.fresh(f"{self.now}_part")
+        self.found.append(Assign(name, value))
+        part = Load(name, dims=value.dims)
+        self.told[key] = super().exchange(kind, group, part, along, dims)
+        return self.told[key]
+
+    @property
+    def in_time(self) -> list[str]:
+        """The chunked axis by all its names."""
+        return [axis for axis, group in self.groups.of.items() if group == self.groups.chunked]
 
     def _flat(self, step: Step) -> list[Step]:
         """Sums and entries inside a statement become statements: what they read is free behind
@@ -106,7 +124,7 @@ class _OneByOne(RankWriter):
                 return Load(name, dims=value.dims)
             if not isinstance(value, Reduce) or value.kind != SUM:
                 return None
-            other = exchanged(value, self.placing.defined, self.groups.of)
+            other = exchanged(value, self.placing.defined, self.in_time)
             if other is not None:
                 self.placing.rewritten.add("exchanged")
                 if value is step.value:
@@ -144,12 +162,13 @@ def passes_of(
     Raises `QuestionError` for a value whose rows are needed all at once and that is larger than any
     argument.
     """
-    (axis,) = groups.axes
+    axis = groups.chunked
     writer, nodes, named, asked = _placed(program, function, groups)
     results = tuple(named.get(name, name) for name in results)
     for name in known:
         nodes.pop(name, None)
     rewritten = {*writer.placing.rewritten}
+    splits = {n: groups.in_time(split) for n, split in writer.placing.splits.items()}
     wanted = closure(results, nodes)
     nodes = {name: node for name, node in nodes.items() if node.name in wanted}
     if _join_sums(nodes, results):
@@ -164,9 +183,7 @@ def passes_of(
         rewritten.add("rescaled")
     _level(ordered, nodes)
     found = _scheduled(nodes, ordered, results)
-    made = Passes(
-        axis, nodes, *found, results, writer.placing.splits, writer, asked, frozenset(rewritten)
-    )
+    made = Passes(axis, nodes, *found, results, splits, writer, asked, frozenset(rewritten))
     check_order(made, known)
     return made
 
@@ -182,12 +199,14 @@ def _placed(program: Program, function: Function, groups: Groups):
     """The writer, every value as a node, the last names of those that had several, the checks."""
     writer = _OneByOne(program, function, groups)
     splits = writer.placing.splits
+    steps = writer.steps()
+    mapped = {n for n, split in splits.items() if any(groups.in_time(split))}
     nodes: dict[str, ChunkNode] = {}
     asked: list[Step] = []
     named: dict[str, str] = {}
-    for step in _one_name_each(writer.steps(), splits, writer.fresh, named):
+    for step in _one_name_each(steps, splits, writer.fresh, named):
         mine = line(step)
-        if isinstance(step, Exchange):
+        if isinstance(step, Exchange) and step.group == groups.chunked:
             for sent in step.sent:
                 own = replace(step, name=sent.name, sent=(sent,))
                 node = ChunkNode(sent.name, [own], {*line(own).reads}, step.kind, sent.dims)
@@ -199,9 +218,14 @@ def _placed(program: Program, function: Function, groups: Groups):
             nodes[step.name].steps.append(step)
             nodes[step.name].reads |= mine.reads - {step.name}
         else:
-            split = splits.get(step.name, ())
-            kind = MAPPED if any(split) else INDEPENDENT
-            dims = step.value.dims if isinstance(step, Assign) else ()
+            split = groups.in_time(splits.get(step.name, ()))
+            is_mapped = any(split)
+            if step.name not in splits:  # of what ranks tell each other
+                reads = (nodes[r].kind == MAPPED if r in nodes else r in mapped for r in mine.reads)
+                is_mapped = any(reads)
+            kind = MAPPED if is_mapped else INDEPENDENT
+            dims = step.sent[0].dims if isinstance(step, Exchange) else ()
+            dims = step.value.dims if isinstance(step, Assign) else dims
             node = ChunkNode(step.name, [step], {*mine.reads} - {step.name}, kind, dims, split)
             node.writes = {*mine.writes}
             nodes |= dict.fromkeys(mine.writes, node)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
-from codegen.targets.lean.chunked import PlainChunks, chunked_text
+from codegen.sharding import SHARD, Sharded
+from codegen.sharding.groups import groups_of
+from codegen.targets.lean.chunked import ChunkedPage, PlainChunks, chunked_text
+from codegen.targets.lean.chunked_ranks import ChunkedPageOfRanks
 from codegen.targets.lean.outside import Outside
+from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import whole_program
 from derive.derivation import derive_definition
 from derive.language.errors import QuestionError, UnprovedError
@@ -38,22 +42,31 @@ def in_chunks(
     axis: str,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
+    ranks: Sequence[str] = (),
 ) -> OfRanks:
-    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own. Calls
-    that pass nothing optional have functions of their own.
+    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own, and
+    ``ranks`` the axes that are split over ranks before. Calls that pass nothing optional have
+    functions of their own.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
+    from codegen.targets.torch import shard_check
 
-    words = [*filter(None, [word_of(forward)]), CHUNK, axis]
+    words = [*filter(None, [word_of(forward)]), *[SHARD, *ranks] * bool(ranks), CHUNK, axis]
     named = name or "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words) * (not name)
-    found = chunked(program, axis, named, title)
-    plain = _without_options(forward, axis, named, title, progress)
-    text = chunked_text(found, Outside(forward.definition), plain)
+    found = chunked(program, axis, named, title, ranks)
+    plain = _without_options(forward, axis, named, title, progress, ranks)
+    own, kind = found.program, ChunkedPageOfRanks if ranks else ChunkedPage
+    text = chunked_text(kind(found, Pair(own, Outside(forward.definition)), plain))
     progress("comparing with autograd")
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
 
     def compare() -> float:
+        if ranks:
+            absent = tuple(name for name, _ in plain.absent) if plain else ()
+            split = Sharded(own, groups_of(program, ranks), {}, frozenset(), None, absent)
+            difference = shard_check.largest_difference_of_chunks
+            return difference(text, forward.definition, program, split)
         difference = chunk_check.largest_difference_of_chunks
         found = max(difference(text, *each, named) for each in known)
         for each in known:
@@ -70,6 +83,7 @@ def _without_options(
     name: str,
     title: str,
     progress: Callable[[str], None],
+    ranks: Sequence[str] = (),
 ) -> PlainChunks | None:
     """The functions of calls that pass nothing optional, unless there are none or they are not
     proved.
@@ -87,7 +101,7 @@ def _without_options(
     left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
     absent = tuple((t.name, number) for t, number in own.optional if t.name not in left)
     zero = tuple(t.name for t, _ in own.scalars if t.name not in left)
-    found = chunked(program, axis, f"{name}_plain", f"{title}Plain")
+    found = chunked(program, axis, f"{name}_plain", f"{title}Plain", ranks)
     return PlainChunks(definition, program, found, absent, zero)
 
 

@@ -14,7 +14,7 @@ from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
 from codegen.program import Function, Program
 from codegen.targets.lean.autograd import METHOD
-from codegen.targets.lean.loops_of_chunks import ChunkWriter, names_it, names_of
+from codegen.targets.lean.loops_of_chunks import ChunkWriter, name_of_ranks, names_it, names_of
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
 from codegen.targets.lean.pair import Pair
@@ -47,21 +47,28 @@ class ChunkedPage(LeanPage):
         super().__init__(pair)
         if plain is not None:
             own = Pair(plain.chunked.program, Outside(plain.definition), plain.absent, plain.zero)
-            self.plain = ChunkedPage(plain.chunked, own)
+            self.plain = type(self)(plain.chunked, own)
         self.chunked = chunked
+        self.ranks = [name_of_ranks(axis, chunked) for axis in chunked.groups.axes[1:]]
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
         self.of_gradients = chunked.function.results[count:]
         results = self.program.backward.results
         self.gradients = dict(zip(self.of_gradients, results, strict=True))
 
+    def entries(self) -> list[FunctionText]:
+        return [self.entry()]
+
     # -- the public function ---------------------------------------------------------------
 
     def _picking(self) -> list[str]:
-        """Labels that pick along the chunked axis; one that is in no chunk would pick nothing."""
+        """Labels that pick along an axis in parts; one that is in no part would pick nothing."""
         sizes = dict(self.program.sizes)
-        own = [n for n, axis in self.program.labels if sizes[axis] == sizes[self.chunked.axis]]
-        return [*dict.fromkeys(own)]
+        codes = {sizes[axis] for axis in self.chunked.groups.axes}
+        return [*dict.fromkeys(n for n, axis in self.program.labels if sizes[axis] in codes)]
+
+    def _whole_size(self, axis: str) -> str:
+        return self.printer(self.program.forward).sizes[axis]
 
     def guarded(self, function: Function, label: str) -> bool:
         axes = {axis for name, axis in self.program.labels if name == label}
@@ -69,8 +76,8 @@ class ChunkedPage(LeanPage):
         return found or super().guarded(function, label)
 
     def _ranges_asked(self) -> list[str]:
-        size = self.printer(self.program.forward).sizes[self.chunked.axis]
-        own = [f"{name} = _runtime.looked_up({name}, {size})" for name in self._picking()]
+        sizes = {name: self._whole_size(axis) for name, axis in self.program.labels}
+        own = [f"{name} = _runtime.looked_up({name}, {sizes[name]})" for name in self._picking()]
         return [*super()._ranges_asked(), *own]
 
     @property
@@ -91,7 +98,9 @@ class ChunkedPage(LeanPage):
     def _run(self, run: str, margin: str = STEP) -> list[str]:
         kind, count = "both" if self.chunked.both else "gradients", len(self.outputs)
         given = f"{self.name}_output, {kind}={self.name}_{kind}"
-        loops = f"_runtime.LoopsOfChunks({given}{f', outputs={count}' * (count > 1)})"
+        given += f", outputs={count}" * (count > 1)
+        given += f", ranks=({', '.join(self.ranks)},)" * bool(self.ranks)
+        loops = f"_runtime.LoopsOfChunks({given})"
         names = [loops, self.own["chunk"], *(p.name for p in self.inner)]
         head = "return" if self._is_at_once else f"{', '.join(self.outputs)} ="
         called = wrapped(f"{head} _runtime.in_chunks", names, indent=len(margin))
@@ -152,7 +161,7 @@ class ChunkedPage(LeanPage):
         results += more
         ups = [p.name for p in self.program.upstreams] if is_backward else []
         typed = [*self._typed(self.inner), *(f"{name}: Tensor" for name in (*ups, *known))]
-        typed = [f"{own['formats']}: tuple", f"{own['chunk']}: int | None", *typed]
+        typed = [f"{own['formats']}: tuple", f"{own['chunk']}: int | None", *self.ranks, *typed]
         typed += [f"{own['needs']}: tuple"] * is_backward
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
@@ -184,24 +193,23 @@ def _used(lines: list[str], own) -> list[str]:
     return [first, *kept]
 
 
-def chunked_text(chunked: Chunked, outside: Outside, plain: PlainChunks | None = None) -> str:
+def chunked_text(page: ChunkedPage) -> str:
     """The text of the module, which is not to be trusted before it was compared."""
-    page = ChunkedPage(chunked, Pair(chunked.program, outside), plain)
-    pages = [page, *filter(None, [page.plain])]
-    program = chunked.program
+    pages, program = [page, *filter(None, [page.plain])], page.chunked.program
     return rendered(
         "chunked.py.jinja",
         header=header(program.source, program.source_hash),
         title=program.title,
-        axis=chunked.axis,
-        documentation=documentation(chunked, plain),
-        functions=[page.entry(), *(text for each in pages for text in each.texts())],
+        axis=page.chunked.axis,
+        documentation=documentation(page),
+        functions=[*page.entries(), *(text for each in pages for text in each.texts())],
     )
 
 
-def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...]:
+def documentation(page: ChunkedPage) -> tuple[str, ...]:
     """The lines of the docstring after the first."""
-    program, axis = chunked.program, chunked.axis
+    chunked, plain, program = page.chunked, page.plain, page.chunked.program
+    axis, ranks = chunked.axis, ", ".join(chunked.groups.axes[1:])
     back = chunked.both or chunked.gradients
     counts = [_passes_in_words(p.count) for p in (chunked.output, back)]
     how = f"Computed in chunks of {axis}, of which only one is in memory at a time: "
@@ -210,10 +218,16 @@ def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...
         if chunked.both
         else f"{counts[0]} for the output, {counts[1]} for the gradients."
     )
+    if ranks:
+        how += (
+            f" What lies along {ranks} is this rank's part, all else is the same on all ranks;"
+            " their collectives stand in the loops."
+        )
     of_both = [chunked, *([plain.chunked] if plain else [])]
     words = dict.fromkeys(each for own in of_both for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]
-    edges = [f"{line}." for line in ("Third derivatives are refused", *program.unsafe)]
+    refused = "Second derivatives are refused" if ranks else "Third derivatives are refused"
+    edges = [f"{line}." for line in (refused, *program.unsafe)]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(how, WIDTH)),
