@@ -413,13 +413,16 @@ def _ready(
     ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode], made: set[str]
 ) -> list[ChunkNode]:
     """The independent steps that can be computed from ``made``, to which they are added."""
-    ready = []
-    for node in ordered:
-        if node.kind != INDEPENDENT or node.name in made:
-            continue
-        if all(nodes[r].name in made for r in node.reads if r in nodes):
-            ready.append(node)
-            made.add(node.name)
+    ready: list[ChunkNode] = []
+    count = -1
+    while count != len(ready):  # a later step of a node may read what comes after the first one
+        count = len(ready)
+        for node in ordered:
+            if node.kind != INDEPENDENT or node.name in made:
+                continue
+            if all(nodes[r].name in made for r in node.reads if r in nodes):
+                ready.append(node)
+                made.add(node.name)
     return ready
 
 

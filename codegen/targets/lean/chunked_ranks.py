@@ -51,15 +51,17 @@ class ChunkedPageOfRanks(ChunkedPage):
     def public(self) -> FunctionText:
         """The function with a group, whose ranks are told of an error on one of them."""
         entry, tensors = super().entry(), self.program.forward.tensors
-        arguments = [*public(self.program.forward.parameters), *self._further, "group=None"]
-        names = ", ".join(p.name for p in tensors)
-        met = f"mesh, (group,), ({names},), misplaced = _ranks.local_parts"
+        arguments = [*public(self.program.forward.parameters), *self._further]
+        shown = ", ".join(p.name for p in tensors)
+        met = f"mesh, (group,), ({shown},), misplaced = _ranks.local_parts"
         places = [in_tuple([p.name, self._place(p.layout)]) for p in tensors]
-        passed = [self.over, *(p.name for p in self.program.forward.parameters), self.own["chunk"]]
+        names = [argument.partition(":")[0] for argument in arguments]
+        first = names.index("*") if "*" in names else len(names)  # of those by keyword
+        passed = [self.over, *names[:first], *(f"{name}={name}" for name in names[first + 1 :])]
         (output,) = self.outputs
         found = [output, "mesh", f"({self._place(layouts_in(self.program.forward)[output])},)"]
         return FunctionText(
-            wrapped(f"def {self.name}", arguments, f" -> {self._kind}:"),
+            wrapped(f"def {self.name}", [*arguments, "group=None"], f" -> {self._kind}:"),
             entry.doc,
             (
                 wrapped(met, [f'"{self.name}"', "(group,)", *places], indent=len(STEP)),
