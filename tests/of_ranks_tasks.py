@@ -38,6 +38,30 @@ def loss_of(logits, labels, **more):
     return loss.detach(), torch.autograd.grad(loss, leaf)[0]
 
 
+def in_chunks(folder: Path, rank: int, count: int) -> dict[str, object]:
+    """Parts of the columns in chunks of the rows, and what is refused."""
+    function = module_at(folder / "softmax_nll_shard_c_chunk_n.py").softmax_nll_shard_c_chunk_n
+    logits, labels = data()
+    wanted, gradient = loss_of(logits, labels)
+    own = logits.tensor_split(count, 1)[rank].clone().requires_grad_()
+
+    def apart(**more) -> float:
+        loss = function(own, labels, **more)
+        (found,) = torch.autograd.grad(loss, own)
+        both = loss - wanted, found - gradient.tensor_split(count, 1)[rank]
+        return max(float(one.detach().abs().max()) for one in both)
+
+    return {
+        "apart": max(apart(chunk=2), apart()),
+        "label": raised(lambda: function(own, labels + 100)),
+        "shape": raised(lambda: function(own[0] if rank else own, labels)),
+        "chunk": raised(lambda: function(own, labels, chunk=2 + rank)),
+        "wanted": raised(lambda: function(own.detach() if rank else own, labels)),
+        "twice": raised(lambda: torch.autograd.grad(function(own, labels), own, create_graph=True)),
+        "after": apart(chunk=3),
+    }
+
+
 def mistakes(folder: Path, rank: int, count: int) -> dict[str, str]:
     """One rank is wrong; all say so, and go on afterwards."""
     by_c, by_n = (module_at(folder / f"softmax_nll_shard_{axis}.py") for axis in "cn")
@@ -315,6 +339,7 @@ def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
 
 
 TASKS = {
+    "in_chunks": in_chunks,
     "mistakes": mistakes,
     "disagree": disagree,
     "crossed": crossed,

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,7 @@ from forwards import forward_file
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from codegen.chunking import CHUNK, chunked
+from codegen.chunking import BOTH, CHUNK, chunked
 from codegen.chunking.nodes import ChunkNode
 from codegen.chunking.online import degree
 from codegen.chunking.passes import check_order
@@ -567,6 +568,32 @@ def test_what_runs_the_other_way_without_states_is_not_written():
     check_order(found.gradients, found.kept)
     with pytest.raises(UnprovedError, match="h runs the other way"):
         check_order(found.gradients, [name for name in found.kept if name != "h_states"])
+
+
+# -- over ranks as well ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["linear_kl V N", "scaled_dot_product_attention S T", "nll N C"])
+def test_chunks_of_the_parts_of_ranks(case):
+    """One axis is split over ranks, and each computes in chunks of the other."""
+    name, *axes = case.split()
+    assert generate_of_ranks(forward_from(name), axes, way=BOTH).difference <= TOLERANCE
+
+
+def test_a_chunk_takes_as_few_collectives_as_all_rows(tmp_path):
+    """A maximum, a sum of what follows from it and of the picked logits, and that of dx."""
+    file = forward_file(tmp_path, "LinearNLL", LINEAR_NLL)
+    found = generate_of_ranks(forward_from(file), ["C", "N"], way=BOTH)
+    assert found.difference <= TOLERANCE
+    loop = found.text.split("_plain_both(")[-1].split("for over in")[-1].split("return")[0]
+    assert re.findall(r"over_c\.(largest|sum)\(", loop) == ["largest", "sum", "sum"]
+
+
+@pytest.mark.parametrize("axes, words", [("CN", "met under another name"), ("NN", "named twice")])
+def test_what_is_not_split_over_ranks_and_in_chunks(axes, words, tmp_path):
+    forward = forward_from(forward_file(tmp_path, "Own", next(iter(OWN.values()))))
+    with pytest.raises(QuestionError, match=words):
+        generate_of_ranks(forward, [*axes], way=BOTH)
 
 
 # -- losses of a linear layer -------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import warm
 
+from codegen.chunking import BOTH
 from codegen.driver.ranks import generate_of_ranks, program_of_one
 from codegen.driver.writing import with_runtime
 from codegen.sharding import sharded
@@ -77,6 +78,9 @@ def texts(tmp_path_factory):
     ):
         found = generate_of_ranks(forward_from(name), axes)
         write_all(with_runtime({folder / found.file: found.text}), "")
+    for axes in (["C", "N"],):
+        found = generate_of_ranks(forward_from("softmax_nll"), axes, way=BOTH)
+        write_all(with_runtime({folder / found.file: found.text}), "")
     return folder
 
 
@@ -94,6 +98,18 @@ def test_every_rank_has_its_part_of_what_one_process_computes(tmp_path, pairs):
     for found in run(tmp_path, 4, "gallery"):
         assert len(found) == len(pairs)
         assert max(found.values()) <= TOLERANCE, found
+
+
+def test_parts_in_chunks(texts):
+    first, second = run(texts, 2, "in_chunks")
+    for found in (first, second):
+        assert max(found["apart"], found["after"]) <= TOLERANCE
+        assert "out of bounds" in found["label"]
+        assert "the ranks disagree on chunk (rank 0: 2; rank 1: 3)" in found["chunk"]
+        assert "the ranks disagree on whether a gradient is needed" in found["wanted"]
+        assert "no second derivatives in chunks of ranks" in found["twice"]
+    assert second["shape"].startswith("ValueError: softmax_nll_shard_c_chunk_n: logits must be")
+    assert "another rank failed: rank 1: ValueError" in first["shape"]
 
 
 def test_one_rank_raises_and_all_say_why(texts):

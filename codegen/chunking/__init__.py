@@ -8,6 +8,7 @@ a language.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codegen.chunking.joined import joined
@@ -15,10 +16,12 @@ from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes, passes_of
 from codegen.program import Function, Program
 from codegen.program.steps import NotZero
+from codegen.sharding import SHARD
 from codegen.sharding.groups import Groups, groups_of
 from derive.language.errors import QuestionError
 
 CHUNK = "chunk"  # stands in the names of modules
+BOTH = f"{SHARD}_{CHUNK}"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Chunked:
 
     @property
     def axis(self) -> str:
-        return self.groups.axes[0]
+        return self.groups.chunked
 
     @property
     def all_passes(self) -> tuple[Passes, ...]:
@@ -51,13 +54,19 @@ class Chunked:
         return frozenset(upstream.union(*(p.rewritten for p in self.all_passes)))
 
 
-def chunked(program: Program, axis: str, name: str = "", title: str = "") -> Chunked:
-    """``name`` and ``title`` are those of the module, if it has others than the program.
+def chunked(
+    program: Program, axis: str, name: str = "", title: str = "", ranks: Sequence[str] = ()
+) -> Chunked:
+    """``name`` and ``title`` are those of the module, if it has others than the program; the axes
+    ``ranks`` are split over ranks before.
 
     Raises `QuestionError` for an axis that has no chunks.
     """
-    groups = groups_of(program, [axis], False)
-    _check_is_no_product(program, axis)
+    groups = groups_of(program, [axis, *ranks], axis)
+    for own in groups.axes:
+        _check_is_no_product(program, own)
+    for own in ranks:
+        _check_has_one_name(program, own)
     function = joined(program)
     count = len(program.outputs)
     outputs, gradients = function.results[:count], function.results[count:]
@@ -90,6 +99,18 @@ def chunked(program: Program, axis: str, name: str = "", title: str = "") -> Chu
 def _without_checks_of_backward(program: Program, function: Function) -> Function:
     own = [s for s in program.backward.steps if isinstance(s, NotZero)]
     return replace(function, steps=tuple(s for s in function.steps if s not in own))
+
+
+def _check_has_one_name(program: Program, axis: str) -> None:
+    """Raise for a split axis whose length of all parts is needed under another name."""
+    codes = [code for _, code in program.sizes]
+    own = dict(program.sizes)[axis]
+    if codes.count(own) > 1 or any(own in parts for _, parts in program.flattened):
+        raise QuestionError(
+            f"the axis {axis} of {program.name} is met under another name, too: it is not split"
+            " over ranks and in chunks at once",
+            f"ask for --{SHARD} or --{CHUNK} alone",
+        )
 
 
 def _check_is_no_product(program: Program, axis: str) -> None:

@@ -99,7 +99,7 @@ def passes_of(
     Raises `QuestionError` for a value whose rows are needed all at once and that is larger than any
     argument.
     """
-    (axis,) = groups.axes
+    axis = groups.chunked
     writer, nodes, named, asked = placed(program, function, groups)
     results = tuple(named.get(name, name) for name in results)
     for name in known:
@@ -107,6 +107,7 @@ def passes_of(
     for node in _each(nodes):
         node.known = node.running is not None and {*node.running.states} <= {*known}
     rewritten = {*writer.placing.rewritten}
+    splits = {n: groups.in_time(split) for n, split in writer.placing.splits.items()}
     wanted = closure(results, nodes)
     nodes = {name: node for name, node in nodes.items() if node.name in wanted}
     if _join_sums(nodes, results):
@@ -123,9 +124,7 @@ def passes_of(
     found = _scheduled(nodes, ordered, results, ways, {*bordered})
     if any(node.running for one in found[0] for node in one.body):
         rewritten.add("carried")
-    made = Passes(
-        axis, nodes, *found, results, writer.placing.splits, writer, asked, frozenset(rewritten)
-    )
+    made = Passes(axis, nodes, *found, results, splits, writer, asked, frozenset(rewritten))
     check_order(made, known)
     return made
 
@@ -285,13 +284,16 @@ def _ready(
     ordered: Sequence[ChunkNode], nodes: Mapping[str, ChunkNode], made: set[str]
 ) -> list[ChunkNode]:
     """The independent steps that can be computed from ``made``, to which they are added."""
-    ready = []
-    for node in ordered:
-        if node.kind != INDEPENDENT or node.name in made:
-            continue
-        if all(nodes[r].name in made for r in node.reads if r in nodes):
-            ready.append(node)
-            made.add(node.name)
+    ready: list[ChunkNode] = []
+    count = -1
+    while count != len(ready):  # a later step of a node may read what comes after the first one
+        count = len(ready)
+        for node in ordered:
+            if node.kind != INDEPENDENT or node.name in made:
+                continue
+            if all(nodes[r].name in made for r in node.reads if r in nodes):
+                ready.append(node)
+                made.add(node.name)
     return ready
 
 

@@ -20,9 +20,10 @@ from codegen.program.values import Choose, Load, Value
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
 from codegen.sharding.ordering import line
+from codegen.sharding.rules import RULES as OF_RANKS
 from codegen.sharding.values import with_operands
 from derive.language.errors import QuestionError
-from derive.language.notation.layout import Dim
+from derive.language.notation.layout import Dim, Layout
 
 LARGE = 2  # dimensions of a value that is computed in memory of its own
 RUNNING = (Cumulate, Scanned, Stepped)
@@ -34,7 +35,7 @@ class OneByOne(RankWriter):
     """
 
     def steps(self) -> list[Step]:
-        self.placing.rules = RULES
+        self.placing.rules = OF_RANKS if self.groups.axes[1:] else RULES
         self.placing.arguments = {p.name for p in self.function.parameters}
         self.numbers = {p.name for p in self.function.parameters if p.role in NUMBERS}
         for step in self.function.steps:
@@ -42,13 +43,29 @@ class OneByOne(RankWriter):
                 self.write(one)
         return self.found
 
+    def exchange(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
+        """What ranks tell each other is named first, so that sums may wait for others."""
+        key = (kind, group, value, along)
+        if group == self.groups.chunked or isinstance(value, Load) or key in self.told:
+            return super().exchange(kind, group, value, along, dims)
+        name = self.fresh(f"{self.now}_part")
+        self.found.append(Assign(name, value))
+        part = Load(name, dims=value.dims)
+        self.told[key] = super().exchange(kind, group, part, along, dims)
+        return self.told[key]
+
+    @property
+    def in_time(self) -> list[str]:
+        """The chunked axis by all its names."""
+        return [axis for axis, group in self.groups.of.items() if group == self.groups.chunked]
+
     def _flat(self, step: Step) -> list[Step]:
         """Sums and entries inside a statement become statements: what they read is free behind
         them.
         """
         if not isinstance(step, (Assign, AddAt)):
             return [step]
-        if isinstance(step.value, Looped) and step.value.axis in self.groups.of:
+        if isinstance(step.value, Looped) and step.value.axis in self.in_time:
             return [replace(step, value=self._running(step.name, step.value))]
         before: list[Step] = []
 
@@ -62,7 +79,7 @@ class OneByOne(RankWriter):
             own = f"{step.name}_{'run' if isinstance(value, RUNNING) else SUM}"
             if isinstance(value, Choose) and is_number(value.condition, self.numbers):
                 return value  # its branches may not be taken
-            if isinstance(value, RUNNING) and any(self.groups.split((value.dims[value.along],))):
+            if isinstance(value, RUNNING) and value.dims[value.along].axis.name in self.in_time:
                 run = with_operands(value, [with_replaced(v, named) for v in operands(value)])
                 if isinstance(run, Stepped) and not isinstance(run.operand, Load):
                     run = replace(run, operand=apart(f"{step.name}_from", run.operand))
@@ -74,7 +91,7 @@ class OneByOne(RankWriter):
                 return apart(f"{value.operand.name}_at_{value.index.name}", value)
             if not isinstance(value, Reduce) or value.kind != SUM:
                 return None
-            other = exchanged(value, self.placing.defined, self.groups.of)
+            other = exchanged(value, self.placing.defined, self.in_time)
             if other is not None:
                 self.placing.rewritten.add("exchanged")
                 return other if is_whole else apart(own, other)
@@ -122,12 +139,14 @@ def placed(program: Program, function: Function, groups: Groups):
     """The writer, every value as a node, the last names of those that had several, the checks."""
     writer = OneByOne(program, function, groups)
     splits = writer.placing.splits
+    steps = writer.steps()
+    mapped = {n for n, split in splits.items() if any(groups.in_time(split))}
     nodes: dict[str, ChunkNode] = {}
     asked: list[Step] = []
     named: dict[str, str] = {}
-    for step in _one_name_each(writer.steps(), splits, writer.fresh, named):
+    for step in _one_name_each(steps, splits, writer.fresh, named):
         mine = line(step)
-        if isinstance(step, Exchange):
+        if isinstance(step, Exchange) and step.group == groups.chunked:
             for sent in step.sent:
                 own = replace(step, name=sent.name, sent=(sent,))
                 node = ChunkNode(sent.name, [own], {*line(own).reads}, step.kind, sent.dims)
@@ -139,9 +158,14 @@ def placed(program: Program, function: Function, groups: Groups):
             nodes[step.name].steps.append(step)
             nodes[step.name].reads |= mine.reads - {step.name}
         else:
-            split = splits.get(step.name, ())
-            kind = MAPPED if any(split) else INDEPENDENT
-            dims = step.value.dims if isinstance(step, Assign) else ()
+            split = groups.in_time(splits.get(step.name, ()))
+            is_mapped = any(split)
+            if step.name not in splits:  # of what ranks tell each other
+                reads = (nodes[r].kind == MAPPED if r in nodes else r in mapped for r in mine.reads)
+                is_mapped = any(reads)
+            kind = MAPPED if is_mapped else INDEPENDENT
+            dims = step.sent[0].dims if isinstance(step, Exchange) else ()
+            dims = step.value.dims if isinstance(step, Assign) else dims
             node = ChunkNode(step.name, [step], {*mine.reads} - {step.name}, kind, dims, split)
             node.writes = {*mine.writes}
             nodes |= dict.fromkeys(mine.writes, node)

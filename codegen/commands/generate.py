@@ -27,7 +27,8 @@ def generate_parser(program: str) -> Parser:
     for way, words in {
         "--shard": "write the module for the ranks of a group over which this axis is split; "
         "repeat it for a second axis, over a second group",
-        "--chunk": "write the module that computes in chunks of this axis, one at a time",
+        "--chunk": "write the module that computes in chunks of this axis, one at a time; with "
+        "--shard, of what each rank has",
     }.items():
         parser.add_argument(way, action="append", default=[], metavar="AXIS", help=words)
     parser.add_argument(

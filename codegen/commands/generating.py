@@ -12,12 +12,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codegen.chunking import CHUNK
+from codegen.chunking import BOTH, CHUNK
 from codegen.driver.cache import Cache, cache_folder
 from codegen.driver.chain import FOLDER, kept_chain
 from codegen.driver.emitting import emit_all
 from codegen.driver.gate import file_of
-from codegen.driver.ranks import OfRanks, file_of_ranks, generate_of_ranks, present
+from codegen.driver.ranks import (
+    MOST_AXES,
+    OfRanks,
+    file_of_ranks,
+    generate_of_ranks,
+    present,
+)
 from codegen.driver.writing import (
     REMEDY,
     from_other_files,
@@ -129,10 +135,14 @@ def _in_parts(options: argparse.Namespace) -> int:
     """Write the modules for the ranks of groups, or those that compute in chunks."""
     way, axes = (SHARD, options.shard) if options.shard else (CHUNK, options.chunk)
     if options.shard and options.chunk:
-        raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
+        way, axes = BOTH, [*options.shard, *options.chunk]
+        if len(axes) > MOST_AXES[BOTH]:
+            raise QuestionError(
+                "one axis is split over ranks and one in chunks", "name one with each option"
+            )
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
-    if options.target != TORCH and way == SHARD:
+    if options.target != TORCH and way != CHUNK:
         raise QuestionError(
             f"--{way} writes torch code alone, beside _runtime.py", "leave --target out"
         )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen.chunking import CHUNK, Chunked, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
+from codegen.sharding import SHARD, Sharded
+from codegen.sharding.groups import groups_of
 from codegen.targets.languages import KernelLanguage
 from codegen.targets.lean.chunked import ChunkedPage, ChunksOfModule, PlainChunks, chunked_text
+from codegen.targets.lean.chunked_ranks import ChunkedPageOfRanks
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import whole_program
@@ -43,21 +46,32 @@ def in_chunks(
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
     kernels: KernelLanguage | None = None,
+    ranks: Sequence[str] = (),
 ) -> OfRanks:
-    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own. Calls
-    that pass nothing optional have functions of their own. With the ``kernels`` of a language.
+    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own, and
+    ``ranks`` the axes that are split over ranks before. Calls that pass nothing optional have
+    functions of their own. With the ``kernels`` of a language.
 
     Raises `QuestionError` where kernels are asked for, and no loop of a chunk is one.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
+    from codegen.targets.torch import shard_check
 
-    name, parts = parts_of(forward, program, axis, progress, name)
+    name, parts = parts_of(forward, program, axis, progress, name, ranks)
     page = next(iter(parts.values())).page
     words = {word: part.page for word, part in parts.items() if word}
     text = chunked_text(page, name, program.title, words) if words else chunked_text(page)
     progress("comparing with autograd")
 
     def compare() -> float:
+        if ranks:
+            plain = parts[""].made.plain
+            absent = tuple(name for name, _ in plain.absent) if plain else ()
+            split = Sharded(
+                page.chunked.program, groups_of(program, ranks), {}, frozenset(), None, absent
+            )
+            difference = shard_check.largest_difference_of_chunks
+            return difference(text, forward.definition, program, split)
         difference = chunk_check.largest_difference_of_chunks
         pairs = [(part.page.name, *each) for part in parts.values() for each in part.known]
         found = max(difference(text, *each, name, called) for called, *each in pairs)
@@ -111,6 +125,7 @@ def parts_of(
     axis: str,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
+    ranks: Sequence[str] = (),
 ) -> tuple[str, dict[str, ChunkedPart]]:
     """The name of the module, and its public function; one for each word of a reduction, if it is
     passed one.
@@ -118,10 +133,10 @@ def parts_of(
     if name and forward.definition.reductions:
         reductions = [word for word, _ in forward.definition.reductions]
         return name, {w: _of_word(forward, w, axis, progress) for w in reductions}
-    words = [*filter(None, [word_of(forward)]), CHUNK, axis]
+    words = [*filter(None, [word_of(forward)]), *[SHARD, *ranks] * bool(ranks), CHUNK, axis]
     named = name or "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words) * (not name)
-    return named, {"": _part(forward, program, axis, named, title, progress)}
+    return named, {"": _part(forward, program, axis, named, title, progress, ranks)}
 
 
 def _of_word(
@@ -141,12 +156,14 @@ def _part(
     name: str,
     title: str,
     progress: Callable[[str], None],
+    ranks: Sequence[str] = (),
 ) -> ChunkedPart:
-    found = chunked(program, axis, name, title)
-    plain = _without_options(forward, axis, name, title, progress)
+    found = chunked(program, axis, name, title, ranks)
+    plain = _without_options(forward, axis, name, title, progress, ranks)
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
     made = ChunksOfModule(found, Outside(forward.definition), plain)
-    page = ChunkedPage(found, Pair(found.program, made.outside), plain)
+    kind = ChunkedPageOfRanks if ranks else ChunkedPage
+    page = kind(found, Pair(found.program, made.outside), plain)
     return ChunkedPart(made, page, tuple(known))
 
 
@@ -156,6 +173,7 @@ def _without_options(
     name: str,
     title: str,
     progress: Callable[[str], None],
+    ranks: Sequence[str] = (),
 ) -> PlainChunks | None:
     """The functions of calls that pass nothing optional, unless there are none or they are not
     proved.
@@ -173,7 +191,7 @@ def _without_options(
     left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
     absent = tuple((t.name, number) for t, number in own.optional if t.name not in left)
     zero = tuple(t.name for t, _ in own.scalars if t.name not in left)
-    found = chunked(program, axis, f"{name}_plain", f"{title}Plain")
+    found = chunked(program, axis, f"{name}_plain", f"{title}Plain", ranks)
     return PlainChunks(definition, program, found, absent, zero)
 
 

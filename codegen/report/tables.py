@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from codegen.chunking import CHUNK
+from codegen.chunking import BOTH, CHUNK
 from codegen.driver.ranks import OfRanks
 from codegen.files.quality import Emitted, Quality
 from codegen.sharding import SHARD
@@ -50,6 +50,7 @@ TITLES = {
     SHARD: ("module", "collectives, forward", "backward", "error vs. one process"),
     CHUNK: ("module", "forward", "backward", "error vs. autograd"),
 }
+TITLES[BOTH] = TITLES[CHUNK]
 
 
 def table_of_ranks(found: Sequence[OfRanks], way: str) -> Table:

@@ -46,7 +46,7 @@ def sharded(program: Program, axes: Sequence[str], reduction: str = "") -> Shard
 
     Raises `QuestionError` for an unknown axis, and for what crosses the parts.
     """
-    groups = groups_of(program, axes, at_once=True)
+    groups = groups_of(program, axes)
     forward, backward = known_before(program.forward, program.backward, groups)
     program = replace(program, forward=forward, backward=backward)
     words = [*[reduction] * bool(reduction), SHARD, *axes]

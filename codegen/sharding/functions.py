@@ -50,8 +50,7 @@ def split(program: Program, function: Function, groups: Groups) -> SplitFunction
     found = writer.steps()
     sizes = writer.lengths.read(found)
     steps = tuple(needed(ordered(found), function.results))
-    if groups.at_once:
-        steps = tuple(overwriting(meanwhile(steps, writer.taken), function))
+    steps = tuple(overwriting(meanwhile(steps, writer.taken), function))
     changed = replace(function, checks=writer.checks_left, sizes=tuple(sizes), steps=steps)
     ratios = [Exchange(n, "ratio", v.group, ()) for n, v in changed.sizes if isinstance(v, Ratio)]
     exchanges = (*ratios, *(step for step in steps if isinstance(step, Exchange)))

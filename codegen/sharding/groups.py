@@ -16,13 +16,17 @@ Split = tuple[str, ...]  # for each dimension the axis whose group it is split o
 @dataclass(frozen=True)
 class Groups:
     """``axes`` are those requested; ``of`` maps an axis to the group that splits it: itself, the
-    axis it is flattened into as the first part, or its own first part. The parts are computed
-    ``at_once``, or one after the other.
+    axis it is flattened into as the first part, or its own first part. The parts of the one that is
+    ``chunked`` are computed one after the other, those of others at once.
     """
 
     axes: tuple[str, ...]
     of: Mapping[str, str]
-    at_once: bool
+    chunked: str = ""
+
+    def in_time(self, split: Split) -> Split:
+        """The split of the chunked axis alone."""
+        return tuple(group if group == self.chunked else "" for group in split)
 
     def split(self, layout: Layout) -> Split:
         """The group that each dimension of this layout is split over. Raises `QuestionError` if one
@@ -39,7 +43,7 @@ class Groups:
         return found
 
 
-def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
+def groups_of(program: Program, axes: Sequence[str], chunked: str = "") -> Groups:
     """The groups of axes. Raises `QuestionError` for an axis that cannot be split."""
     for axis in axes:
         _can_be_split(program, axis)
@@ -60,7 +64,7 @@ def groups_of(program: Program, axes: Sequence[str], at_once: bool) -> Groups:
             of[parts[0]] = whole
         elif parts[0] in axes:
             of[whole] = parts[0]
-    return Groups(tuple(axes), of, at_once)
+    return Groups(tuple(axes), of, chunked)
 
 
 def _can_be_split(program: Program, axis: str) -> None:

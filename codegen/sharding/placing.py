@@ -65,10 +65,12 @@ class Placing:
 
     def refusal(self, what: str) -> QuestionError:
         axes = ", ".join(self.groups.axes)
-        if not self.groups.at_once:
+        if self.groups.chunked:
+            ranks = ", ".join(axis for axis in self.groups.axes if axis != self.groups.chunked)
+            split = f" with {ranks} over ranks" * bool(ranks)
             return QuestionError(
-                f"{self.name} cannot be computed in chunks of {axes}: {what} meets entries of "
-                "several chunks",
+                f"{self.name} cannot be computed in chunks of {self.groups.chunked}{split}: {what} "
+                f"meets entries of several {'parts' if ranks else 'chunks'}",
                 "compute in chunks of another axis",
             )
         return QuestionError(

@@ -73,7 +73,8 @@ def reduced(placing: Placing, value: arrays.Reduce) -> SplitValue:
 
 
 def together(placing: Placing, kind: str, groups: Iterable[str], value: Value) -> Value:
-    for group in groups:
+    """Ranks tell each other what all chunks together have."""
+    for group in sorted(groups, key=lambda group: group != placing.groups.chunked):
         value = placing.exchange(kind, group, value, 0, value.dims)
     return value
 

@@ -15,7 +15,13 @@ from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
 from codegen.program import Function, Program
 from codegen.targets.lean.autograd import METHOD
-from codegen.targets.lean.loops_of_chunks import ChunkWriter, most_of, names_it, names_of
+from codegen.targets.lean.loops_of_chunks import (
+    ChunkWriter,
+    most_of,
+    name_of_ranks,
+    names_it,
+    names_of,
+)
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage, reduction_asked
 from codegen.targets.lean.pair import Pair
@@ -67,23 +73,30 @@ class ChunkedPage(LeanPage):
     def __init__(self, chunked: Chunked, pair: Pair, plain: PlainChunks | None = None):
         super().__init__(pair)
         if plain is not None:
-            self.plain = ChunkedPage(plain.chunked, plain.pair)
+            self.plain = type(self)(plain.chunked, plain.pair)
         self.chunked = chunked
+        self.ranks = [name_of_ranks(axis, chunked) for axis in chunked.groups.axes[1:]]
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
         self.of_gradients = chunked.function.results[count:]
         results = self.program.backward.results
         self.gradients = dict(zip(self.of_gradients, results, strict=True))
-        self.entries: dict[str, int] = {}
+        self.alive: dict[str, int] = {}
         self.cut: dict[str, int] = {}  # the same one for all that share states
+
+    def entries(self) -> list[FunctionText]:
+        return [self.entry()]
 
     # -- the public function ---------------------------------------------------------------
 
     def _picking(self) -> list[str]:
-        """Labels that pick along the chunked axis; one that is in no chunk would pick nothing."""
+        """Labels that pick along an axis in parts; one that is in no part would pick nothing."""
         sizes = dict(self.program.sizes)
-        own = [n for n, axis in self.program.labels if sizes[axis] == sizes[self.chunked.axis]]
-        return [*dict.fromkeys(own)]
+        codes = {sizes[axis] for axis in self.chunked.groups.axes}
+        return [*dict.fromkeys(n for n, axis in self.program.labels if sizes[axis] in codes)]
+
+    def _whole_size(self, axis: str) -> str:
+        return self.printer(self.program.forward).sizes[axis]
 
     def guarded(self, function: Function, label: str) -> bool:
         axes = {axis for name, axis in self.program.labels if name == label}
@@ -91,8 +104,8 @@ class ChunkedPage(LeanPage):
         return found or super().guarded(function, label)
 
     def _ranges_asked(self) -> list[str]:
-        size = self.printer(self.program.forward).sizes[self.chunked.axis]
-        own = [f"{name} = _runtime.looked_up({name}, {size})" for name in self._picking()]
+        sizes = {name: self._whole_size(axis) for name, axis in self.program.labels}
+        own = [f"{name} = _runtime.looked_up({name}, {sizes[name]})" for name in self._picking()]
         return [*super()._ranges_asked(), *own]
 
     @property
@@ -127,7 +140,9 @@ class ChunkedPage(LeanPage):
     def _run(self, run: str, margin: str = STEP) -> list[str]:
         kind, count = "both" if self.chunked.both else "gradients", len(self.outputs)
         given = f"{self.name}_output, {kind}={self.name}_{kind}"
-        loops = f"_runtime.LoopsOfChunks({given}{f', outputs={count}' * (count > 1)})"
+        given += f", outputs={count}" * (count > 1)
+        given += f", ranks=({', '.join(self.ranks)},)" * bool(self.ranks)
+        loops = f"_runtime.LoopsOfChunks({given})"
         names = [loops, self.own["chunk"], *(p.name for p in self.inner)]
         head = "return" if self._is_at_once else f"{', '.join(self.outputs)} ="
         called = wrapped(f"{head} _runtime.in_chunks", names, indent=len(margin))
@@ -142,7 +157,7 @@ class ChunkedPage(LeanPage):
     def texts(self) -> list[FunctionText]:
         found = self._texts()
         if any(passes.bordered for passes in self.chunked.all_passes):
-            self.cut = self.entries
+            self.cut = self.alive
             found = self._texts()
         return found
 
@@ -199,7 +214,7 @@ class ChunkedPage(LeanPage):
         results += [f"torch.stack({n})" if n in passes.bordered else n for n in more]
         ups = [p.name for p in self.program.upstreams] if is_backward else []
         typed = [*self._typed(self.inner), *(f"{name}: Tensor" for name in (*ups, *known))]
-        typed = [f"{own['formats']}: tuple", f"{own['chunk']}: int | None", *typed]
+        typed = [f"{own['formats']}: tuple", f"{own['chunk']}: int | None", *self.ranks, *typed]
         typed += [f"{own['needs']}: tuple"] * is_backward
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
@@ -208,7 +223,7 @@ class ChunkedPage(LeanPage):
     def _printed(self, writer: ChunkWriter) -> list[str]:
         writer.cut = self.cut
         lines = writer.lines()
-        self.entries = most_of(self.entries, writer.entries)
+        self.alive = most_of(self.alive, writer.entries)
         return lines
 
     def _flags(self) -> str:
@@ -244,7 +259,7 @@ def chunked_text(
     passes a reduction, it is called ``name``, and each of the ``words`` has a page.
     """
     pages = [each for own in words.values() or [page] for each in (own, own.plain) if each]
-    entries = [own.entry() for own in words.values() or [page]]
+    entries = [each for own in words.values() or [page] for each in own.entries()]
     if words:
         entries.insert(0, page.by_word(name, words))
     program = page.program
@@ -261,7 +276,8 @@ def chunked_text(
 def documentation(of_all: Sequence[Chunked]) -> tuple[str, ...]:
     """The lines of the docstring after the first; the first one is that of a call."""
     chunked = of_all[0]
-    program, axis = chunked.program, chunked.axis
+    program = chunked.program
+    axis, ranks = chunked.axis, ", ".join(chunked.groups.axes[1:])
     back = chunked.both or chunked.gradients
     counts = [_passes_in_words(p.count) for p in (chunked.output, back)]
     how = f"Computed in chunks of {axis}, of which only one is in memory at a time: "
@@ -270,9 +286,15 @@ def documentation(of_all: Sequence[Chunked]) -> tuple[str, ...]:
         if chunked.both
         else f"{counts[0]} for the output, {counts[1]} for the gradients."
     )
+    if ranks:
+        how += (
+            f" What lies along {ranks} is this rank's part, all else is the same on all ranks;"
+            " their collectives stand in the loops."
+        )
     words = dict.fromkeys(each for own in of_all for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]
-    edges = [f"{line}." for line in ("Third derivatives are refused", *program.unsafe)]
+    refused = "Second derivatives are refused" if ranks else "Third derivatives are refused"
+    edges = [f"{line}." for line in (refused, *program.unsafe)]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(how, WIDTH)),

@@ -29,7 +29,7 @@ from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NotZero, Step
 from codegen.program.values import Apply, Load, MulAdd, Plus, Power, Times, Value
 from codegen.sharding.lengths import Lengths
-from codegen.sharding.ordering import line
+from codegen.sharding.ordering import TOGETHER, line
 from codegen.sharding.values import in_place
 from codegen.targets.lean.plain import sizes_read
 from codegen.targets.lean.running import (
@@ -86,6 +86,7 @@ class ChunkPrinter(ShardPrinter):
     rows: ClassVar[Rows] = CHUNKED
     whole, narrow, wide = "", "", ""
     floats: Collection[str] = ()  # arguments
+    sizes_in_time: Mapping[str, str] = {}  # of the chunked axis, its length
     narrowed: Mapping[str, str] = {}
     widened: Mapping[str, str] = {}
     in_product = False
@@ -160,7 +161,8 @@ def _not_zero(p: ChunkPrinter, step: NotZero) -> str:
 
 @CHUNKED.of(shards.WholeSize)
 def _whole_size(p: ChunkPrinter, value: shards.WholeSize) -> tuple[str, int]:
-    return p.whole, ATOM
+    whole = p.sizes_in_time.get(value.group)
+    return (whole, ATOM) if whole else SHARDED[shards.WholeSize](p, value)
 
 
 @CHUNKED.of(shards.OwnLargest)
@@ -186,10 +188,14 @@ class ChunkWriter:
         function, groups = chunked.function, chunked.groups
         self.own = {name: name for name in NAMES} | names_of(chunked)
         lengths = Lengths(chunked.program, function, groups)
-        self.printer = ChunkPrinter(plain, {passes.axis: self.own["over"]}, lengths, groups.of)
+        over = {axis: name_of_ranks(axis, chunked) for axis in groups.axes if axis != passes.axis}
+        self.in_time = [axis for axis, group in groups.of.items() if group == passes.axis]
+        both = over | {passes.axis: self.own["over"]}
+        self.printer = ChunkPrinter(plain, both, lengths, groups.of)
         self.printer.sizes = dict(plain.sizes)
         self.printer.like = self.own["like"]
-        self.printer.whole = self.code = plain.sizes[passes.axis]
+        self.code = plain.sizes[passes.axis]
+        self.printer.sizes_in_time = {passes.axis: self.code}
         self.printer.narrow, self.printer.wide = self.own["narrow"], self.own["wide"]
         parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
         self.parameters = parameters
@@ -372,7 +378,7 @@ class ChunkWriter:
         sliced = [name for name in self.parameters if name in self.mapped & used]
         self.name_arguments(sliced)
         for axis in whole:
-            if axis in self.chunked.groups.of:
+            if axis in self.in_time:
                 printer.sizes[axis] = self._own_length(axis, whole)
         last = {name: i for i, names in enumerate(reads) for name in names}
         viewed = _viewed(step for _, step in steps)
@@ -388,7 +394,7 @@ class ChunkWriter:
                 for name, dims, over in made:
                     alive.made(name, dims, over, True)
                     fresh |= {name} if _is_large(dims) and name not in self.written else set()
-            elif isinstance(step, Exchange):
+            elif isinstance(step, Exchange) and step.group == self.passes.axis:
                 texts = self._accumulated(node, step)
             elif isinstance(step, Assign):
                 texts, over = self._assigned(node, step, dead)
@@ -434,7 +440,7 @@ class ChunkWriter:
         if whole[axis] == self.code:
             return self.own["n"]
         parts = self.printer.lengths.flattened.get(axis, [])
-        others = [whole[part] for part in parts if part not in self.chunked.groups.of]
+        others = [whole[part] for part in parts if part not in self.in_time]
         return f"({' * '.join([self.own['n'], *others])})"
 
     def _slices(self, sliced: Sequence[str], lines: Sequence[ChunkLine]) -> list[ChunkLine]:
@@ -479,11 +485,27 @@ class ChunkWriter:
                 for n in waiting
                 if not ({alias.get(r, r) for r in n.reads} & inside) - names - {n.name}
             ]
-            ready.sort(key=lambda n: n.kind == MAPPED and _is_large(n.dims))
-            done.append(ready[0])
-            names.add(ready[0].name)
-            waiting.remove(ready[0])
+            ready.sort(key=lambda n: (self._is_told(n), n.kind == MAPPED and _is_large(n.dims)))
+            now = [n for n in ready if n is ready[0] or self._travels_with(n, ready[0])]
+            done.append(_at_once(now))
+            names |= {n.name for n in now}
+            waiting = [n for n in waiting if n not in now]
         return done
+
+    def _is_told(self, node: ChunkNode) -> bool:
+        """True for what ranks tell each other, which waits until nothing else can be done."""
+        step = node.steps[0]
+        return isinstance(step, Exchange) and step.group != self.passes.axis
+
+    def _travels_with(self, node: ChunkNode, other: ChunkNode) -> bool:
+        if (
+            not (self._is_told(node) and self._is_told(other))
+            or {node.name, other.name} & self.written
+        ):
+            return False
+        one, two = node.steps[0], other.steps[0]
+        alike = one.kind == two.kind and one.kind in TOGETHER and one.group == two.group
+        return alike and self.of_needs[node.name] == self.of_needs[other.name]
 
     # -- statements ------------------------------------------------------------------------
 
@@ -502,6 +524,10 @@ class ChunkWriter:
             return None
 
         item = with_replaced(item, change)
+        if isinstance(item, Exchange):
+            told = [(self._own_name(s.name), s.value, s) for s in item.sent]
+            sent = (replace(s, name=n, value=v and with_replaced(v, change)) for n, v, s in told)
+            return replace(item, sent=tuple(sent))
         name = getattr(item, "name", None)
         return (
             item
@@ -574,8 +600,8 @@ class ChunkWriter:
         return f"{self.own['like']}.new_empty({shape}, dtype={self.own['dtype']})"
 
     def _dims(self, node: ChunkNode) -> Layout:
-        first = next(s for s in node.steps if isinstance(s, Assign))
-        return first.value.dims
+        first = next((s.value for s in node.steps if isinstance(s, Assign)), node)
+        return first.dims
 
     def _start(self, node: ChunkNode) -> list[str]:
         like, shape = self.own["like"], self.shape(node.dims)
@@ -631,10 +657,15 @@ class ChunkWriter:
 
     def _row_of(self, dims: Layout) -> str:
         """The entries of one row of a value, as a product of sizes."""
-        own = self.chunked.groups.of
-        return " * ".join(
-            self.printer.sizes[d.axis.name] for d in dims if not d.one and d.axis.name not in own
-        )
+        own = (d.axis.name for d in dims if not d.one and d.axis.name not in self.in_time)
+        return " * ".join(map(self._length_for_all, own))
+
+    def _length_for_all(self, axis: str) -> str:
+        """The length of an axis, or what the parts of ranks have on average: all have as many
+        chunks.
+        """
+        over = self.printer.over.get(axis)
+        return f"-(-{over}.size // {over}.count)" if over else self.printer.sizes[axis]
 
 
 def most_of(entries: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
@@ -669,12 +700,27 @@ class _Alive:
             self.now.pop(name, None)
 
 
+def name_of_ranks(axis: str, chunked: Chunked) -> str:
+    """The name of the object for the ranks of an axis."""
+    taken = {p.name for p in chunked.function.parameters} | {s.name for s in chunked.function.steps}
+    return free(f"over_{axis.lower()}", taken)
+
+
 def names_of(chunked: Chunked) -> dict[str, str]:
     """Names that no argument, value or size has."""
     function = chunked.function
     taken = {p.name for p in function.parameters} | {s.name for s in function.steps}
     taken |= {code for _, code in chunked.program.sizes}
     return {name: free(name, taken) for name in NAMES}
+
+
+def _at_once(nodes: Sequence[ChunkNode]) -> ChunkNode:
+    """One collective of several."""
+    if not nodes[1:]:
+        return nodes[0]
+    sent = tuple(sent for node in nodes for sent in node.steps[0].sent)
+    step = replace(nodes[0].steps[0], sent=sent)
+    return replace(nodes[0], steps=[step], reads=set().union(*(node.reads for node in nodes)))
 
 
 def _under_conditions(lines: Sequence[ChunkLine], margin: str) -> list[str]:

@@ -63,8 +63,18 @@ class LeanPage(AutogradFunction):
         arguments += self._further
         lines = self._asked_first()
         lines += self._handed_on() if self.is_apart else [*self._called(), *self._returned()]
-        signature = wrapped(f"def {self.name}", arguments, f" -> {self._kind}:")
+        arguments = [*self._entry_first, *arguments]
+        signature = wrapped(f"def {self._entry_name}", arguments, f" -> {self._kind}:")
         return FunctionText(signature, self._shapes(), tuple(_used(lines)))
+
+    @property
+    def _entry_name(self) -> str:
+        return self.name
+
+    @property
+    def _entry_first(self) -> list[str]:
+        """Arguments before all others."""
+        return []
 
     @property
     def _further(self) -> list[str]:

@@ -138,6 +138,7 @@ def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
     found += ["import torch", "from torch import Tensor"]
+    found += ["", "from . import _ranks"] * ("_ranks." in code)
     return tuple(found)
 
 

@@ -24,6 +24,8 @@ def chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     last one is first.
     """
     if chunk is None:
+        if torch.autograd.forward_ad._current_level >= 0:
+            entries *= 4  # a tangent for each, and what that is made of
         chunk = max(Chunk.fewest, Chunk.room // max(entries * like.element_size(), 1))
         chunk = -(-size // max(-(-size // chunk), 1)) or 1
     starts = [*enumerate(range(0, max(size, 1), chunk))]

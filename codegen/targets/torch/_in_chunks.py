@@ -25,17 +25,18 @@ class LoopsOfChunks(NamedTuple):
     both: Callable | None = None
     gradients: Callable | None = None
     outputs: int = 1
+    ranks: tuple = ()
     chunk: int | None = None
     formats: tuple = ()
 
     def forward(self, inner):
         """The outputs, and what is kept of them."""
         with uncast(inner[0]):
-            return self.output(self.formats, self.chunk, *inner)
+            return self.output(self.formats, self.chunk, *self.ranks, *inner)
 
     def backward(self, inner, upstreams, needs, kept=None):
         """The outputs, if they are made again, and the gradients that are needed."""
-        given, made = (self.formats, self.chunk, *inner, *upstreams), ()
+        given, made = (self.formats, self.chunk, *self.ranks, *inner, *upstreams), ()
         if self.both is None and kept is None:
             found = self.forward(inner)
             made, kept = found[: self.outputs], found[self.outputs :]
@@ -56,6 +57,8 @@ def in_chunks(loops: LoopsOfChunks, chunk: int | None, *inner):
     needs = tuple(recorded and isinstance(t, Tensor) and t.requires_grad for t in inner)
     is_moved = torch.autograd.forward_ad._current_level >= 0
     is_transformed = torch._C._are_functorch_transforms_active()
+    if loops.ranks and (is_moved or is_transformed):
+        raise NotImplementedError("chunks of ranks have neither forward mode nor torch.func")
     if torch.compiler.is_compiling():
         by_lines = is_moved or not any(needs)
         inner = in_one_batch(inner) if by_lines and is_transformed else inner
@@ -160,6 +163,8 @@ class InChunks(OneByOne):
             ctx.made = {}
         elif not any(ctx.flags):
             known = None
+        if torch.is_grad_enabled() and loops.ranks:
+            raise NotImplementedError("no second derivatives in chunks of ranks")
         if torch.is_grad_enabled():
             flags = needs, known is not None
             found = Gradients.apply(loops, flags, *inner, *upstreams, *(known or ()))

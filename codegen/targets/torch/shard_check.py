@@ -45,6 +45,21 @@ def largest_difference_of_parts(
     return max(found)
 
 
+def largest_difference_of_chunks(
+    text: str, definition: Definition, program: Program, sharded: Sharded
+) -> float:
+    """The same for a module that computes the parts in chunks, of two entries and of all."""
+    module, found = load(text, sharded.program.name), [0.0]
+    with simulated():
+        for case in cases(definition, program, sharded):
+            counts = [len(case.cut.shares)]
+            for chunk in (2, None):
+                compute = partial(_in_chunks, chunk=chunk)
+                own = replace(case, compute=compute)
+                found += on_ranks(counts, partial(own.difference, module))
+    return max(found)
+
+
 def load(text: str, name: str) -> ModuleType:
     """The module with this text, beside the files that it imports."""
     return loaded(text, name, package=__package__)
@@ -198,6 +213,10 @@ def _differentiated(
     found = {("forward", program.forward.results[0]): output.detach()}
     pairs = zip(leaves, gradients, strict=True)
     return found | {("backward", f"d{name}"): gradient for name, gradient in pairs}
+
+
+def _in_chunks(module, program, arguments, upstream, groups, chunk: int | None):
+    return _differentiated(module, program, arguments, upstream, {**groups, "chunk": chunk})
 
 
 def _given(function: Function, values: Mapping) -> dict:
