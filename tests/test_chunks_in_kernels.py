@@ -10,7 +10,7 @@ import torch
 from forwards import forward_file
 
 from codegen.chunking import CHUNK
-from codegen.driver.chunks import chunks_of
+from codegen.driver.chunks import parts_of
 from codegen.driver.gate import TOLERANCE
 from codegen.driver.lean import generate
 from codegen.driver.ranks import generate_of_ranks
@@ -63,8 +63,9 @@ def own(tmp_path, spelling):
 def pieces(file, axis="N"):
     """The lines of the module that launches kernels, before anything is compiled."""
     forward = forward_from(file)
-    made = chunks_of(forward, whole_program(forward, derive(forward)), axis)
-    return kernels["cpp"].texts_in_chunks(made, chunked_text(*made.given))
+    _, parts = parts_of(forward, whole_program(forward, derive(forward)), axis)
+    part = parts[""]
+    return kernels["cpp"].texts_in_chunks(part.made, chunked_text(part.page))
 
 
 @pytest.mark.parametrize("spelling", LOSSES)
