@@ -27,6 +27,7 @@ from codegen.sharding import SHARD
 from codegen.targets import TORCH
 from codegen.targets.languages import kernels
 from codegen.targets.torch.parts import RUNTIME
+from codegen.tiles import TILES
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError
 from derive.language.notation.definition import NONE
@@ -124,7 +125,10 @@ def _in_parts(options: argparse.Namespace) -> int:
         raise QuestionError("--shard and --chunk are two modules", "ask for one after the other")
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
-    if options.target != TORCH:
+    if options.chunk and options.target == "triton":
+        way = TILES
+        kernels[options.target].ready()
+    elif options.target != TORCH:
         raise QuestionError(
             f"--{way} writes torch code alone, beside _runtime.py", "leave --target out"
         )

@@ -13,11 +13,13 @@ from pathlib import Path
 from codegen.chunking import CHUNK
 from codegen.driver.chunks import OfRanks, compared_in_parts, in_chunks, word_of
 from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
+from codegen.driver.tiles import in_tiles
 from codegen.program import Program
 from codegen.sharding import SHARD, sharded
 from codegen.sharding.counting import told
 from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.parts import sharded_module
+from codegen.tiles import TILES
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.definition import Definition
@@ -26,7 +28,8 @@ from derive.language.notation.reduced import words_of
 from derive.language.notation.specialised import without_options
 from derive.proof.proving.proved import Proved
 
-MOST_AXES = {SHARD: 2, CHUNK: 1}  # at the same time; over a group of its own each
+MOST_AXES = {SHARD: 2, CHUNK: 1, TILES: 1}  # at the same time; over a group of its own each
+WRITTEN_AGAIN = (SHARD, CHUNK)  # with their forward
 
 
 def generate_of_ranks(
@@ -48,6 +51,8 @@ def generate_of_ranks(
     proved = derive(forward, progress, limit)
     if way == CHUNK:
         return in_chunks(forward, whole_program(forward, proved), axes[0], progress)
+    if way == TILES:
+        return in_tiles(forward, whole_program(forward, proved), axes[0], progress)
     from codegen.targets.torch import shard_check  # torch takes a second
 
     program = program_of_one(forward, proved)
@@ -105,7 +110,8 @@ def present(
 
 def _present(out: Path, forward: type[Forward]):
     names = [axis.name for axis in forward.definition.axes]
-    for way, most in MOST_AXES.items():
+    for way in WRITTEN_AGAIN:
+        most = MOST_AXES[way]
         start = f"{'_'.join(_start(forward))}_{way}_"
         ends = {
             "_".join(axes).lower(): axes

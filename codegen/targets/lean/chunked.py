@@ -4,11 +4,12 @@ the functions with the loops, and an autograd Function that calls them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
 from codegen.chunking import Chunked
+from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes
 from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
@@ -50,7 +51,7 @@ class ChunkedPage(LeanPage):
         if plain is not None:
             own = Pair(plain.chunked.program, Outside(plain.definition), plain.absent, plain.zero)
             self.plain = ChunkedPage(plain.chunked, own)
-        self.chunked = chunked
+        self.chunked, self.way = chunked, f"chunks of {chunked.axis}"
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
         self.of_gradients = chunked.function.results[count:]
@@ -104,15 +105,15 @@ class ChunkedPage(LeanPage):
         return Printer(found.sizes, found.numbers, found.like, found.around)
 
     def texts(self) -> list[FunctionText]:
-        chunked, axis = self.chunked, self.chunked.axis
-        said = f"The {listed('output', self.outputs)}, in chunks of {axis}"
+        chunked = self.chunked
+        said = f"The {listed('output', self.outputs)}, in {self.way}"
         said += ", then sums that the backward reads." if chunked.kept else "."
         found = [self._function("output", chunked.output, said, (), chunked.kept)]
         of = listed("gradient", self.differentiable, "of ")
         if chunked.both:
             said = f"{self.outputs[0]} and the {of}, in the same chunks."
             return [*found, self._function("both", chunked.both, said)]
-        said = f"The {of}, in chunks of {axis}."
+        said = f"The {of}, in {self.way}."
         return [*found, self._function("gradients", chunked.gradients, said, chunked.kept)]
 
     def _function(
@@ -134,8 +135,7 @@ class ChunkedPage(LeanPage):
         last = dict(zip(whole, passes.results, strict=True))
         inputs = {last[r]: name[1:] for r, name in self.gradients.items() if r in last}
         needs = {r: f"need_{name}" for r, name in inputs.items()} if is_backward else {}
-        writer = ChunkWriter(self.chunked, passes, self.chunk_printer(), inputs, needs)
-        printed = writer.lines()
+        printed = self.writer(kind, passes, inputs, needs).lines()
         like = f"{self.floats[0]}.new_empty((), dtype={own['wide']})"
         lines = [f"{own['dtype']}, {own['wide']}, {own['narrow']} = {own['formats']}"]
         flags = [f"need_{p.name}" for p in self.inner if p.role == "input"]
@@ -143,8 +143,7 @@ class ChunkedPage(LeanPage):
         lines += [f"{own['like']} = {like}", *printed]
         results = []
         for r, name in last.items():
-            node = passes.nodes.get(name)
-            is_rows = node is not None and node.kind == "mapped"
+            is_rows = self.is_stored(passes, name)
             if r in self.gradients:
                 text = name if is_rows else f"{name}.to({inputs[name]}.dtype)"
                 results.append(f"{text} if need_{inputs[name]} else None")
@@ -158,6 +157,16 @@ class ChunkedPage(LeanPage):
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
         return FunctionText(wrapped(several, typed, " -> tuple:"), doc(said), tuple(body))
+
+    def writer(
+        self, kind: str, passes: Passes, inputs: Mapping[str, str], needs: Mapping[str, str]
+    ) -> ChunkWriter:
+        return ChunkWriter(self.chunked, passes, self.chunk_printer(), inputs, needs)
+
+    def is_stored(self, passes: Passes, name: str) -> bool:
+        """True for a result whose rows were written to memory of its dtype."""
+        node = passes.nodes.get(name)
+        return node is not None and node.kind == MAPPED
 
     def rule(self) -> dict[str, object]:
         """The autograd Function in the form of the template."""
@@ -231,7 +240,7 @@ class ChunkedPage(LeanPage):
         saved = [*(p.name for p in self.tensors), *["*kept"] * bool(self.chunked.kept)]
         made = [*self.program.backward.results]
         back = ["None", *(f"d{p.name}" if p.role == "input" else "None" for p in self.inner)]
-        said = f'"{self.name}: no second derivatives in chunks"'
+        said = f'"{self.name}: no second derivatives in {self.way.split()[0]}"'
         lines = [
             "if torch.is_grad_enabled():",
             STEP + wrapped("raise NotImplementedError", [said], indent=len(INNER)),
@@ -291,24 +300,26 @@ def chunked_text(chunked: Chunked, outside: Outside, plain: PlainChunks | None =
         "chunked.py.jinja",
         header=header(program.source, program.source_hash),
         title=program.title,
-        axis=chunked.axis,
-        documentation=documentation(chunked, plain),
+        way=f"chunks of {chunked.axis}",
+        kernels=(),
+        documentation=documentation(chunked, _how(chunked), plain),
         functions=[page.entry(), *(text for each in pages for text in each.texts())],
         rules=[each.rule() for each in pages],
     )
 
 
-def documentation(chunked: Chunked, plain: PlainChunks | None) -> tuple[str, ...]:
-    """The lines of the docstring after the first."""
-    program, axis = chunked.program, chunked.axis
-    back = chunked.both or chunked.gradients
+def _how(chunked: Chunked) -> str:
+    axis, back = chunked.axis, chunked.both or chunked.gradients
     counts = [_passes_in_words(p.count) for p in (chunked.output, back)]
     how = f"Computed in chunks of {axis}, of which only one is in memory at a time: "
-    how += (
-        f"{counts[0]} for the output alone, {counts[1]} for output and gradients."
-        if chunked.both
-        else f"{counts[0]} for the output, {counts[1]} for the gradients."
-    )
+    if chunked.both:
+        return how + f"{counts[0]} for the output alone, {counts[1]} for output and gradients."
+    return how + f"{counts[0]} for the output, {counts[1]} for the gradients."
+
+
+def documentation(chunked: Chunked, how: str, plain: PlainChunks | None) -> tuple[str, ...]:
+    """The lines of the docstring after the first; ``how`` it is computed."""
+    program = chunked.program
     of_both = [chunked, *([plain.chunked] if plain else [])]
     words = dict.fromkeys(each for own in of_both for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]

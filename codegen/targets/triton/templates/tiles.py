@@ -1,0 +1,103 @@
+"""Code that modules with kernels of tiles contain: this file is read, and no module imports it."""
+
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+INTERPRETED = triton.knobs.runtime.interpret  # kernels run in Python on CPU tensors
+
+
+@triton.jit
+def _tile(
+    at, i, j, along_i, along_j, I, J, CUT_I: tl.constexpr, CUT_J: tl.constexpr,
+):  # fmt: skip
+    """The entries of an array at the places ``i`` and ``j``, 0 beyond ends that it is cut at."""
+    at += i.to(tl.int64)[:, None] * along_i + j.to(tl.int64)[None, :] * along_j
+    if CUT_I and CUT_J:
+        found = tl.load(at, mask=(i < I)[:, None] & (j < J)[None, :], other=0)
+    elif CUT_I:
+        found = tl.load(at, mask=(i < I)[:, None], other=0)
+    elif CUT_J:
+        found = tl.load(at, mask=(j < J)[None, :], other=0)
+    else:
+        found = tl.load(at)
+    return found
+
+
+@triton.jit
+def _row(at, i, along_i, I, CUT: tl.constexpr):
+    """The same of a vector."""
+    at += i.to(tl.int64) * along_i
+    return tl.load(at, mask=i < I, other=0) if CUT else tl.load(at)
+
+
+@triton.jit
+def _store_tile(at, value, i, j, along_i, along_j, I, J):
+    at += i.to(tl.int64)[:, None] * along_i + j.to(tl.int64)[None, :] * along_j
+    tl.store(at, value.to(at.dtype.element_ty), mask=(i < I)[:, None] & (j < J)[None, :])
+
+
+@triton.jit
+def _store_row(at, value, i, along_i, I):
+    tl.store(at + i.to(tl.int64) * along_i, value.to(at.dtype.element_ty), mask=i < I)
+
+
+def _of_cuda(name: str):
+    """A function of CUDA's; on Triton's interpreter that of torch."""
+    if not INTERPRETED:
+        return getattr(libdevice, name)
+    from triton.runtime.interpreter import TensorHandle
+
+    def computed(x):
+        found = getattr(torch, name)(torch.as_tensor(x.handle.data)).numpy()
+        return tl.tensor(TensorHandle(found, x.dtype), x.type)
+
+    return computed
+
+
+def _tile_sizes(inner: int, products: int, narrow, chunk: int | None) -> tuple[int, ...]:
+    """Entries of a tile along the axis that a program owns and along that which it walks over,
+    warps and stages. ``inner`` is the longest axis of the ``products``. No size was tuned on a GPU.
+    """
+    short, few = inner <= 64, products <= 2
+    if chunk is not None:
+        size = triton.next_power_of_2(chunk)
+        size = size if INTERPRETED else max(16, size)
+        return size, size, 4, 2
+    if narrow in (torch.float16, torch.bfloat16):
+        if inner <= 128:
+            return 128, 128 if short and few else 64, 8, 3 if short or few else 2
+        return 64, 64 if few else 32, 8, 2
+    if inner <= 128:
+        return 64, 64 if short and few else 32, 4 if short or few else 8, 2
+    return 32, 32, 4 if few else 8, 2 if few else 1
+
+
+def _run(
+    kernel, formats, chunk, own: int, grid: int, inner: tuple, products: int, given, made, numbers
+):  # fmt: skip
+    """Run a kernel: a program for each tile of ``own`` entries at each place of the ``grid``. The
+    arrays that are ``given`` may have any strides; ``numbers`` begin with sizes.
+    """
+    _, wide, narrow = formats
+    device = given[0].device
+    if device.type != ("cpu" if INTERPRETED else "cuda"):
+        raise RuntimeError(
+            f"{kernel.__name__} runs on a GPU, not on {device}: for torch code that runs anywhere "
+            "write the module without --target triton"
+        )
+    rows, columns, warps, stages = _tile_sizes(max(inner), products, narrow, chunk)
+    least = 1 if INTERPRETED else 16  # of a matrix product
+    blocks = [max(least, triton.next_power_of_2(size)) for size in inner]
+    dtypes = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16, torch.float32: tl.float32}
+    dtypes = [dtypes.get(dtype, tl.float64) for dtype in (wide, narrow)]
+    exact = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
+    precision = exact if narrow == torch.float32 else "ieee"
+    programs = -(-own // rows) * grid
+    if programs:
+        strides = [stride for array in given for stride in array.stride()]
+        arrays = (*given, *made, *strides, *numbers)
+        constants = (*inner, rows, columns, *blocks, *dtypes, precision)
+        with torch.cuda.device_of(given[0]):
+            kernel[(programs,)](*arrays, *constants, num_warps=warps, num_stages=stages)
