@@ -1,4 +1,4 @@
-"""Modules whose kernels in Triton compute in tiles, compared with autograd before they are written."""
+"""Modules whose kernels in Triton compute in tiles, compared before they are written."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def axes_of(dims: Iterable[Dim]) -> tuple[str, ...]:
 
 
 class Dividing:
-    """The pieces of some passes, in order; ``layouts`` are the dimensions of whatever has a name."""
+    """The pieces of some passes, in order; ``layouts`` are the dimensions of what has a name."""
 
     def __init__(self, chunked: Chunked, passes: Passes):
         self.name, self.passes, self.nodes = chunked.program.name, passes, passes.nodes
@@ -93,7 +93,7 @@ class Dividing:
                 if apart and self.loop not in axes_of(other.dims):
                     return apart[-1]
         raise QuestionError(
-            f"{self.name} has no tiles: no sum over {self.loop} follows from a matrix product along it",
+            f"{self.name} has no tiles: no sum over {self.loop} follows from a matrix product",
             REMEDY,
         )
 

@@ -47,7 +47,7 @@ class TileWriter(ChunkWriter):
         needs: Mapping[str, str],
         name: str,
     ):
-        """Long: see `ChunkWriter`; ``name`` is that of the function."""
+        """``name`` is that of the function; the others are those of a `ChunkWriter`."""
         super().__init__(chunked, passes, plain, inputs, needs)
         self.name, self.kernels = name, dict[str, str]()
         self.divided = divided(chunked, passes)

@@ -462,14 +462,13 @@ class TileText:
                 f"{STEP}{end} = {size} if EDGE else {whole}",
                 *walk,
             ]
-        begins, ends = (w["begin_all"], w["begin_whole"]), (w["end_whole"], w["end_all"])
+        parts = [w["begin_all"], w["begin_whole"], w["end_whole"], w["end_all"]]
         return [
             *self._limits(),
             "for PART in tl.static_range(3):  # at an edge, within, at the other edge",
-            f"{STEP}EDGE: tl.constexpr = PART != 1",
-            f"{STEP}{begin} = {begins[0]} if PART == 0 else {begins[1]} if PART == 1 else {ends[0]}",
-            f"{STEP}{end} = {begins[1]} if PART == 0 else {ends[0]} if PART == 1 else {ends[1]}",
-            *walk,
+            f"{STEP}{begin} = {_by_part(parts[:3])}",
+            f"{STEP}{end} = {_by_part(parts[1:])}",
+            *(re.sub(r"\bEDGE\b", "PART != 1", line) for line in walk),
         ]
 
     def _limits(self) -> list[str]:
@@ -543,6 +542,10 @@ class TileText:
         of_codes = {code: axis for axis, code in reversed(self.codes.items())}
         pairs = [(code, self.names.size(axis)) for code, axis in sorted(of_codes.items())]
         self.sizes = [(c, name) for c, name in pairs if name in words and c not in inner]
+
+
+def _by_part(names: Sequence[str]) -> str:
+    return f"{names[0]} if PART == 0 else {names[1]} if PART == 1 else {names[2]}"
 
 
 def _call(head: str, arguments: Sequence[str]) -> str:

@@ -10,37 +10,40 @@ INTERPRETED = triton.knobs.runtime.interpret  # kernels run in Python on CPU ten
 
 @triton.jit
 def _tile(
-    at, i, j, along_i, along_j, I, J, CUT_I: tl.constexpr, CUT_J: tl.constexpr,
+    at, i, j, along_i, along_j, rows, columns, CUT_I: tl.constexpr, CUT_J: tl.constexpr,
 ):  # fmt: skip
-    """The entries of an array at the places ``i`` and ``j``, 0 beyond ends that it is cut at."""
+    """Long: the entries of an array at the places ``i`` and ``j``; where it is cut, 0 beyond its
+    ends.
+    """
     at += i.to(tl.int64)[:, None] * along_i + j.to(tl.int64)[None, :] * along_j
     if CUT_I and CUT_J:
-        found = tl.load(at, mask=(i < I)[:, None] & (j < J)[None, :], other=0)
+        found = tl.load(at, mask=(i < rows)[:, None] & (j < columns)[None, :], other=0)
     elif CUT_I:
-        found = tl.load(at, mask=(i < I)[:, None], other=0)
+        found = tl.load(at, mask=(i < rows)[:, None], other=0)
     elif CUT_J:
-        found = tl.load(at, mask=(j < J)[None, :], other=0)
+        found = tl.load(at, mask=(j < columns)[None, :], other=0)
     else:
         found = tl.load(at)
     return found
 
 
 @triton.jit
-def _row(at, i, along_i, I, CUT: tl.constexpr):
+def _row(at, i, along_i, size, CUT: tl.constexpr):
     """The same of a vector."""
     at += i.to(tl.int64) * along_i
-    return tl.load(at, mask=i < I, other=0) if CUT else tl.load(at)
+    return tl.load(at, mask=i < size, other=0) if CUT else tl.load(at)
 
 
 @triton.jit
-def _store_tile(at, value, i, j, along_i, along_j, I, J):
+def _store_tile(at, value, i, j, along_i, along_j, rows, columns):
+    """Long: stores the entries at the places ``i`` and ``j`` within its ends."""
     at += i.to(tl.int64)[:, None] * along_i + j.to(tl.int64)[None, :] * along_j
-    tl.store(at, value.to(at.dtype.element_ty), mask=(i < I)[:, None] & (j < J)[None, :])
+    tl.store(at, value.to(at.dtype.element_ty), mask=(i < rows)[:, None] & (j < columns)[None, :])
 
 
 @triton.jit
-def _store_row(at, value, i, along_i, I):
-    tl.store(at + i.to(tl.int64) * along_i, value.to(at.dtype.element_ty), mask=i < I)
+def _store_row(at, value, i, along_i, size):
+    tl.store(at + i.to(tl.int64) * along_i, value.to(at.dtype.element_ty), mask=i < size)
 
 
 def _of_cuda(name: str):
@@ -77,8 +80,8 @@ def _tile_sizes(inner: int, products: int, narrow, chunk: int | None) -> tuple[i
 def _run(
     kernel, formats, chunk, own: int, grid: int, inner: tuple, products: int, given, made, numbers
 ):  # fmt: skip
-    """Run a kernel: a program for each tile of ``own`` entries at each place of the ``grid``. The
-    arrays that are ``given`` may have any strides; ``numbers`` begin with sizes.
+    """Long: runs a kernel, a program for each tile of ``own`` entries at each place of the
+    ``grid``. The arrays that are ``given`` may have any strides; ``numbers`` begin with sizes.
     """
     _, wide, narrow = formats
     device = given[0].device
