@@ -140,7 +140,7 @@ class Dividing:
     # -- a pass ------------------------------------------------------------------------
 
     def _divided(self, one: Pass) -> None:
-        """Long: which value is in which kernel, before it, or behind it."""
+        """Which value is in which kernel, before it, or behind it."""
         before: list[WholeLine] = []
         behind: list[WholeLine] = []
         tiles: list[Step | TileSum] = []  # in order, with the sums over the loop

@@ -114,7 +114,7 @@ class TileWriter(ChunkWriter):
             "products": str(_products(kernel)),
             "given": _tuple(text.strided),
             "made": _tuple([*text.contiguous, *arrays]),
-            "numbers": _tuple([*(code for code, _ in text.sizes), *text.numbers]),
+            "numbers": _tuple(code for code, _ in (*text.sizes, *text.numbers)),
         }
         call = wrapped("_run", [*given.values()], indent=len(STEP))
         lines.append(ChunkLine(call, needs))

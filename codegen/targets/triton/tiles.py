@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from codegen.program import Function
 from codegen.program.arrays import Arrange, Contract, Pick, Reduce
-from codegen.program.parts import values_in
 from codegen.program.steps import Step
 from codegen.program.values import Load
 from codegen.schedule.elements import (
@@ -24,7 +23,7 @@ from codegen.schedule.elements import (
 from codegen.targets.tables.expressions import ALONE
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import wrapped
-from codegen.targets.triton.expressions import TritonExpressions
+from codegen.targets.triton.expressions import TritonExpressions, is_known_before
 from codegen.targets.triton.names import TritonNames
 from codegen.targets.triton.vocabulary import TRITON
 from codegen.tiles.entries import TileEntries, indices, simple, where_it_holds
@@ -47,7 +46,14 @@ class TileExpressions(TritonExpressions):
         super().__init__(names)
         self.grid, self.wanted = grid, ()
         self.axes: dict[str, tuple[str, ...]] = {}
+        self.computed: dict[Element, str] = {}  # the names of numbers
         self.raw: set[str] = set()  # are loaded in a dtype of their own
+
+    def text(self, e: Element, level: int = 0) -> str:
+        """Numbers made of others are computed before, in float64."""
+        if e.kind != "scalar" and is_known_before(e):
+            return self.computed.setdefault(e, self.names.free(f"number_{len(self.computed) + 1}"))
+        return super().text(e, level)
 
     def of(self, e: Element, wanted: tuple[str, ...]) -> str:
         """The text of an entry of a value along these axes."""
@@ -125,7 +131,7 @@ class TileText:
         self.labels = labels
         self.print.raw = self._factors() & {*self.reads}
         self.print.axes = {n: self.axes(layouts[n]) for n in (*self.reads, *own) if n in layouts}
-        self.numbers = [n for n in numbers if n in reads_of(kernel) | self._in_bounds()]
+        self.scalars = numbers
         self.strided = [n for n in self.reads if n not in contiguous]
         self.contiguous = [n for n in self.reads if n in contiguous]
         self.inner = self._inner()
@@ -157,12 +163,6 @@ class TileText:
         values = [getattr(step, "value", None) for step in self.kernel.body]
         products = [value for value in values if isinstance(value, Contract)]
         return {side.name for value in products for side in (value.left, value.right)}
-
-    def _in_bounds(self) -> set[str]:
-        values = [
-            v for b in self.kernel.bounds for part, _ in b.rest for v in (part, *values_in(part))
-        ]
-        return {v.name for v in values if isinstance(v, Load)}
 
     def axes(self, dims: Sequence[Dim]) -> tuple[str, ...]:
         """The axes of a value inside the kernel, in its order."""
@@ -357,7 +357,7 @@ class TileText:
     # -- the kernel ------------------------------------------------------------------------
 
     def text(self, name: str) -> str:
-        """Long: the whole kernel, from its record to what it stores."""
+        """The whole kernel, from its arguments to what it stores."""
         kernel = self.kernel
         body = self._body()
         behind = [line for step in kernel.after for line in self._plain(step)]
@@ -378,7 +378,6 @@ class TileText:
                 line
             )
         lines = [
-            *self._numbers(),
             *self._program(),
             *pointers,
             *loads,
@@ -387,7 +386,7 @@ class TileText:
             *self._loop(body),
             *behind,
         ]
-        self._find_sizes("\n".join(lines))
+        lines[:0] = self._found("\n".join(lines))
         signature = wrapped(f"def {name}", self._arguments(), ":")
         return "\n".join(["@triton.jit", signature, *(_fit(STEP + line) for line in lines)])
 
@@ -396,9 +395,6 @@ class TileText:
         lines = self.computed(step)
         self.conditions = conditions
         return lines
-
-    def _numbers(self) -> list[str]:
-        return [f"{(n := TRITON.named(name))} = tl.full([], {n}, REAL)" for name in self.numbers]
 
     def _program(self) -> list[str]:
         own, first = self.own, f"{self.place(self.own)}_first"
@@ -503,11 +499,11 @@ class TileText:
         """Whether it is an upper one, and the whole number that is the bound."""
         is_upper = bound.relation in ("<", "<=")
         text = ""
-        for value, minus in bound.rest:
-            own = self.print.of(self.entries.of(value, {}), ())
-            text += f" {'+' if minus else '-'} {own}"
+        parts = [self.entries.of(value, {}) for value, _ in bound.rest]
+        for part, (_, minus) in zip(parts, bound.rest, strict=True):
+            text += f" {'+' if minus else '-'} {self.print.of(part, ())}"
         text = text.strip().removeprefix("+ ") or "0"
-        if bound.rest and not all(is_whole(self.entries.of(v, {})) for v, _ in bound.rest):
+        if any(e.kind not in ("number", "size") or not is_whole(e) for e in parts):
             rounded = "tl.floor" if is_upper else "tl.ceil"
             if bound.relation in ("<", ">"):
                 rounded = "tl.ceil" if is_upper else "tl.floor"
@@ -519,7 +515,7 @@ class TileText:
         pointers = [f"{self.names.of(n)}_ptr" for n in (*self.strided, *self.contiguous)]
         pointers += [f"{self.names.of(each.name)}_ptr" for each in self.made.values()]
         strides = [*self.strides.values()]
-        numbers = [f"{TRITON.named(n)}: tl.float64" for n in self.numbers]
+        numbers = [f"{name}: tl.float64" for _, name in self.numbers]
         inner = [f"{self.size(a)}: tl.constexpr" for a in self.inner]
         blocks = [f"{self.block(a)}: tl.constexpr" for a in (self.own, self.loop, *self.inner)]
         others = [f"{name}: tl.constexpr" for name in ("REAL", "NARROW", "PRECISION")]
@@ -533,15 +529,19 @@ class TileText:
             *others,
         ]
 
-    def _find_sizes(self, text: str) -> None:
-        """Sets the ``sizes`` that the lines read, apart from those that are known when it is
-        compiled, as (name in Python, name in the kernel).
+    def _found(self, text: str) -> list[str]:
+        """Sets the ``sizes`` and ``numbers`` that the lines read, as (in Python, in the kernel),
+        apart from the sizes that are known when it is compiled. The lines that convert the numbers.
         """
         inner = {self.codes[a] for a in self.inner}
         words = {*re.findall(r"\w+", text)}
         of_codes = {code: axis for axis, code in reversed(self.codes.items())}
         pairs = [(code, self.names.size(axis)) for code, axis in sorted(of_codes.items())]
         self.sizes = [(c, name) for c, name in pairs if name in words and c not in inner]
+        pairs = [(name, TRITON.named(name)) for name in self.scalars]
+        pairs += [(self.print.in_python(e), name) for e, name in self.print.computed.items()]
+        self.numbers = [(code, name) for code, name in pairs if name in words]
+        return [f"{name} = tl.full([], {name}, REAL)" for _, name in self.numbers]
 
 
 def _by_part(names: Sequence[str]) -> str:

@@ -59,22 +59,35 @@ def _of_cuda(name: str):
     return computed
 
 
+# By 16 bits or not, the longest axis of the products, and whether these are at most two: entries of
+# a tile along the axis that a program owns and along that which it walks over, warps, stages. They
+# were chosen by counted registers; none was tuned on a GPU.
+SIZES = {
+    (True, 64, True): (128, 128, 8, 3),
+    (True, 64, False): (128, 64, 8, 3),
+    (True, 128, True): (128, 64, 8, 3),
+    (True, 128, False): (64, 64, 8, 2),
+    (True, 256, True): (64, 64, 8, 2),
+    (True, 256, False): (64, 32, 8, 2),
+    (False, 64, True): (64, 32, 4, 2),
+    (False, 64, False): (32, 32, 4, 2),
+    (False, 128, True): (32, 32, 4, 2),
+    (False, 128, False): (32, 32, 8, 1),
+    (False, 256, True): (32, 32, 8, 1),
+    (False, 256, False): (32, 16, 8, 1),
+}
+SHORT, MEDIUM, LONGEST, FEW = 64, 128, 256, 2  # as above
+LEAST = 1 if INTERPRETED else 16  # of an axis of a matrix product
+
+
 def _tile_sizes(inner: int, products: int, narrow, chunk: int | None) -> tuple[int, ...]:
-    """Entries of a tile along the axis that a program owns and along that which it walks over,
-    warps and stages. ``inner`` is the longest axis of the ``products``. No size was tuned on a GPU.
-    """
-    short, few = inner <= 64, products <= 2
-    if chunk is not None:
-        size = triton.next_power_of_2(chunk)
-        size = size if INTERPRETED else max(16, size)
-        return size, size, 4, 2
-    if narrow in (torch.float16, torch.bfloat16):
-        if inner <= 128:
-            return 128, 128 if short and few else 64, 8, 3 if short or few else 2
-        return 64, 64 if few else 32, 8, 2
-    if inner <= 128:
-        return 64, 64 if short and few else 32, 4 if short or few else 8, 2
-    return 32, 32, 4 if few else 8, 2 if few else 1
+    of_axis = SHORT if inner <= SHORT else MEDIUM if inner <= MEDIUM else LONGEST
+    is_narrow = narrow in (torch.float16, torch.bfloat16)
+    found = SIZES[is_narrow, of_axis, products <= FEW]
+    if chunk is None:
+        return found
+    size = max(LEAST, triton.next_power_of_2(chunk))
+    return size, size, *found[2:]
 
 
 def _run(
@@ -84,6 +97,8 @@ def _run(
     ``grid``. The arrays that are ``given`` may have any strides; ``numbers`` begin with sizes.
     """
     _, wide, narrow = formats
+    if INTERPRETED and narrow == torch.bfloat16:
+        narrow = torch.float32  # the interpreter would multiply its bits
     device = given[0].device
     if device.type != ("cpu" if INTERPRETED else "cuda"):
         raise RuntimeError(
@@ -91,8 +106,7 @@ def _run(
             "write the module without --target triton"
         )
     rows, columns, warps, stages = _tile_sizes(max(inner), products, narrow, chunk)
-    least = 1 if INTERPRETED else 16  # of a matrix product
-    blocks = [max(least, triton.next_power_of_2(size)) for size in inner]
+    blocks = [max(LEAST, triton.next_power_of_2(size)) for size in inner]
     dtypes = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16, torch.float32: tl.float32}
     dtypes = [dtypes.get(dtype, tl.float64) for dtype in (wide, narrow)]
     exact = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
