@@ -8,6 +8,7 @@ import torch
 from forwards import HEAD
 
 from codegen.chunking import chunked
+from codegen.commands.cli import main
 from codegen.files.loading import loaded
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.target import whole_program
@@ -15,6 +16,7 @@ from codegen.targets.torch.taken import taken
 from derive import forward_from
 from derive.derivation import closed_form_of
 from derive.proof.proving.proved import Proved
+from derive.running.command import DONE, NOT_UNDERSTOOD
 
 pytestmark = [
     pytest.mark.triton,
@@ -188,3 +190,53 @@ def test_of_each_score(body, tmp_path):
     own = of_forward(body, tmp_path)
     for dtype, least, chunk in HOW:
         assert largest_gap(own, drawn(own, dtype), chunk) <= least, (dtype, chunk)
+
+
+def test_of_views_and_of_nothing(tmp_path):
+    """Any strides, an expanded operand, no rows, no examples, some gradients alone."""
+    own = of_forward(ONE_EACH["causal"], tmp_path)
+    heads, one = torch.randn(2, 5, 2, 3).transpose(1, 2)[0], torch.randn(1, 5, 3).expand(2, 5, 3)
+    cases = (heads, one, True), (heads[:, :0], one, True), (heads[:0], one[:0], True)
+    for query, key, wanted in (*cases, (heads, one, False)):
+        given = [t.detach().requires_grad_(wanted) for t in (query, key)]
+        value = torch.randn_like(key).requires_grad_()
+        y = own.module.own_tiles(*given, value, chunk=2)
+        exact = [t.detach().double().requires_grad_(t.requires_grad) for t in (*given, value)]
+        z = torch.nn.functional.scaled_dot_product_attention(*exact, is_causal=True)
+        up = torch.randn_like(z)
+        wrt = [i for i, t in enumerate(exact) if t.requires_grad]
+        found = torch.autograd.grad(y, [(*given, value)[i] for i in wrt], up.float())
+        expected = torch.autograd.grad(z, [exact[i] for i in wrt], up)
+        for a, b in zip((y, *found), (z, *expected), strict=True):
+            torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "skips"),
+    [(MANY["a window, with slopes that learn"], True), (ONE_EACH["documents"], False)],
+    ids=["window", "documents"],
+)
+def test_tiles_are_skipped_by_conditions_on_positions(body, skips, tmp_path):
+    assert ("begin_all" in of_forward(body, tmp_path).text) is skips
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["linear_attention", "--chunk", "E"], "linear_attention has no tiles"),
+        (["mse", "--chunk", "N"], "mse is one number"),
+        (["selective_scan", "--chunk", "T"], "needs all rows"),
+        (["causal_attention", "--chunk", "S", "--shard", "T"], "two modules"),
+    ],
+    ids=["a product of one axis", "a loss", "a recurrence", "ranks"],
+)
+def test_what_is_no_tile_is_refused(arguments, said, tmp_path, capsys):
+    assert main([*arguments, "--target", "triton", "--out", str(tmp_path)]) == NOT_UNDERSTOOD
+    assert said in capsys.readouterr().err
+
+
+def test_the_command(tmp_path, capsys):
+    options = ["--chunk", "S", "--target", "triton", "--out", str(tmp_path)]
+    assert main(["scaled_dot_product_attention", *options]) == DONE
+    text = (tmp_path / "scaled_dot_product_attention_tiles_s.py").read_text()
+    assert "tl.dot" in text and "in tiles of S" in text

@@ -12,7 +12,7 @@ from codegen.targets.triton.tiled import tiled_text
 from codegen.tiles import TILES
 from derive.language.notation.forward import Forward
 
-SIZES = (1, 2, None)  # of tiles, on Triton's interpreter; the last ones are larger than the axes
+SIZES = (2, None)  # of tiles, on Triton's interpreter; the last ones are larger than the axes
 
 
 def in_tiles(

@@ -37,7 +37,7 @@ class Dividing:
     """The pieces of some passes, in order; ``layouts`` are the dimensions of what has a name."""
 
     def __init__(self, chunked: Chunked, passes: Passes):
-        self.name, self.passes, self.nodes = chunked.program.name, passes, passes.nodes
+        self.name, self.passes, self.nodes = passes.writer.program.name, passes, passes.nodes
         function = chunked.function
         self.loop = passes.axis
         self.numbers = {p.name for p in function.parameters if p.role in NUMBERS}
@@ -309,7 +309,7 @@ class Dividing:
         before: list[WholeLine],
         behind: list[WholeLine],
     ) -> None:
-        """Long: a value that is a sum over the owned axis, or of one."""
+        """A value that is a sum over the owned axis, or made of one."""
 
         def summed(value: Value) -> Value | None:
             if isinstance(value, Contract):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -236,8 +236,13 @@ def _helpers(text: str) -> list[str]:
         waiting += [word for word in words if word in sources and word not in (*found, *waiting)]
     ordered = sorted(found, key=[*sources].index)
     own = [f'{name} = _of_cuda("{name}")' for name in of_cuda]
-    texts = [found[name] for name in ordered]
+    texts = [*dict.fromkeys(found[name] for name in ordered)]
     return [*texts, "\n".join(own)] if own else texts
+
+
+def _each_name(targets: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    for target in targets:
+        yield from target.elts if isinstance(target, ast.Tuple) else (target,)
 
 
 @cache
@@ -248,9 +253,13 @@ def _sources() -> dict[str, str]:
         text = (TEMPLATES / file).read_text(encoding="utf-8")
         lines = text.split("\n")
         for node in ast.parse(text).body:
-            if isinstance(node, ast.FunctionDef):
-                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                found[node.targets[0].id] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if not isinstance(node, (ast.FunctionDef, ast.Assign)):
+                continue
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            while lines[first - 2].startswith("#"):
+                first -= 1
+            source = "\n".join(lines[first - 1 : node.end_lineno])
+            names = [node] if isinstance(node, ast.FunctionDef) else node.targets
+            own = [getattr(n, "name", None) or n.id for n in _each_name(names)]
+            found |= dict.fromkeys(own, source)
     return found
