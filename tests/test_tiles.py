@@ -213,8 +213,12 @@ def test_of_views_and_of_nothing(tmp_path):
 
 @pytest.mark.parametrize(
     ("body", "skips"),
-    [(MANY["a window, with slopes that learn"], True), (ONE_EACH["documents"], False)],
-    ids=["window", "documents"],
+    [
+        (MANY["a window, with slopes that learn"], True),
+        (ONE_EACH["documents"], False),
+        (OPERANDS + PRODUCT + CAUSAL.replace("(0, True)", "(1, True)"), False),
+    ],
+    ids=["window", "documents", "what is masked counts"],
 )
 def test_tiles_are_skipped_by_conditions_on_positions(body, skips, tmp_path):
     assert ("begin_all" in of_forward(body, tmp_path).text) is skips
