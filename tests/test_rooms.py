@@ -28,7 +28,7 @@ DERIVE = (
 # A program is made, printed, run beside autograd and written; then what is asked of it.
 CODEGEN = (
     *("program", "targets.functions", "files", "lowering", "building", "sharding", "chunking"),
-    "schedule",
+    *("schedule", "tiles"),
     *("targets.torch", "targets.lean", "targets.languages", "targets", "targets.tables"),
     *("targets.cpp", "targets.triton", "as_written", "driver", "importing", "backwards"),
     *("report", "playground", "called", "commands"),

@@ -38,8 +38,9 @@ from codegen.report.progress import in_a_bar, in_lines
 from codegen.report.tables import table, table_of_ranks
 from codegen.sharding import SHARD
 from codegen.targets import TORCH
-from codegen.targets.languages import kernels
+from codegen.targets.languages import KernelLanguage, kernels
 from codegen.targets.torch.parts import RUNTIME
+from codegen.tiles import TILES
 from derive.commands.reduction import refuse_reduction
 from derive.language.errors import QuestionError
 from derive.language.notation.definition import NONE
@@ -151,16 +152,32 @@ def _in_parts(options: argparse.Namespace) -> int:
         language.ready()
     forwards, limit = _forwards(options), seconds_of(options.limit)
     forwards = [reduced_forward(forward, options.reduction) for forward in forwards]
+    ways = [TILES, CHUNK] if options.target == "triton" else [way]
     if not options.check:
-        _refuse([options.out / file_of_ranks(f, axes, way) for f in forwards], options)
-    found = [
-        generate_of_ranks(forward, axes, limit=limit, way=way, kernels=language)
-        for forward in forwards
-    ]
+        paths = [options.out / file_of_ranks(f, axes, each) for f in forwards for each in ways]
+        _refuse(paths, options)
+    found = [_in_one_way(forward, axes, ways, limit, language) for forward in forwards]
     texts = with_runtime({options.out / each.file: each.text for each in found})
-    if language is not None:
+    if language is not None and any(each.kernels for each in found):
         texts |= kernel_files(options.out, found, language)
     return _ended(options, texts, found, table_of_ranks(found, way))
+
+
+def _in_one_way(
+    forward: type[Forward],
+    axes: Sequence[str],
+    ways: Sequence[str],
+    limit: float | None,
+    language: KernelLanguage | None,
+) -> OfRanks:
+    """The module in the first of several ways that the function has."""
+    *others, last = ways
+    for way in others:
+        try:
+            return generate_of_ranks(forward, axes, limit=limit, way=way)
+        except QuestionError as refused:
+            say(f"note: no {way}: {refused.problem}")
+    return generate_of_ranks(forward, axes, limit=limit, way=last, kernels=language)
 
 
 def _chains(options: argparse.Namespace) -> int:
@@ -214,7 +231,7 @@ def _ended(
     files = [_said_of(f) for f in found if options.names or options.out / f.file in written]
     said = f"written to {options.out}: {', '.join(files)}" if files else ""
     _print(said or f"{options.out} is up to date")
-    if options.target in kernels and files:
+    if files and any(each.kernels for each in found):
         folder = options.out / kernels[options.target].folder
         _print(
             f"kernels for the {DEVICES[options.target]} in {folder}, used after "

@@ -13,12 +13,14 @@ from pathlib import Path
 from codegen.chunking import BOTH, CHUNK
 from codegen.driver.chunks import OfRanks, compared_in_parts, in_chunks, word_of
 from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
+from codegen.driver.tiles import in_tiles
 from codegen.program import Program
 from codegen.sharding import SHARD, sharded
 from codegen.sharding.counting import told
 from codegen.targets.languages import KernelLanguage
 from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.parts import sharded_module
+from codegen.tiles import TILES
 from derive.derivation import derive, derive_definition
 from derive.language.errors import QuestionError, UnprovedError
 from derive.language.notation.definition import Definition
@@ -27,7 +29,8 @@ from derive.language.notation.reduced import words_of
 from derive.language.notation.specialised import without_options
 from derive.proof.proving.proved import Proved
 
-MOST_AXES = {SHARD: 2, CHUNK: 1, BOTH: 2}  # at the same time; over a group of its own each
+MOST_AXES = {SHARD: 2, CHUNK: 1, BOTH: 2, TILES: 1}  # at the same time; over groups of their own
+WRITTEN_AGAIN = (SHARD, CHUNK, BOTH)  # with their forward
 
 
 def generate_of_ranks(
@@ -49,6 +52,8 @@ def generate_of_ranks(
         raise QuestionError(f"{len(axes)} axes cannot be split at once", f"name at most {most}")
     _check_can_be_split(forward.definition, way)
     proved = derive(forward, progress, limit)
+    if way == TILES:
+        return in_tiles(forward, whole_program(forward, proved), axes[0], progress)
     if way != SHARD:
         *ranks, axis = axes
         whole = whole_program(forward, proved)
@@ -110,10 +115,10 @@ def present(
 
 def _present(out: Path, forward: type[Forward]):
     names = [axis.name for axis in forward.definition.axes]
-    for way, most in MOST_AXES.items():
+    for way in WRITTEN_AGAIN:
         files = {
             file_of_ranks(forward, axes, way): axes
-            for count in range(most, 1 if way == BOTH else 0, -1)
+            for count in range(MOST_AXES[way], 1 if way == BOTH else 0, -1)
             for axes in permutations(names, count)
         }
         for path in sorted(out.glob(f"{'_'.join(_start(forward))}_*.py")):

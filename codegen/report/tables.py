@@ -11,6 +11,7 @@ from codegen.chunking import BOTH, CHUNK
 from codegen.driver.ranks import OfRanks
 from codegen.files.quality import Emitted, Quality
 from codegen.sharding import SHARD
+from codegen.tiles import TILES
 
 
 def table(results: Sequence[Emitted], reduced: Container[str] = ()) -> Table:
@@ -49,6 +50,7 @@ def _returned(quality: Quality, reduced: Container[str]) -> Iterator[str]:
 TITLES = {
     SHARD: ("module", "collectives, forward", "backward", "error vs. one process"),
     CHUNK: ("module", "forward", "backward", "error vs. autograd"),
+    TILES: ("module", "forward", "backward", "error vs. autograd"),
 }
 TITLES[BOTH] = TITLES[CHUNK]
 

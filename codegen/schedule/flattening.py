@@ -246,7 +246,7 @@ class Flattening:
         self.add(Node(raw, axes, element, kind, along))
         if not shift:
             return raw
-        peak = _finite(entry(raw, *map(index, axes)), shift == "added again")
+        peak = finite(entry(raw, *map(index, axes)), shift == "added again")
         return self.add(Node(self.free(name), axes, peak))
 
     def reduced_apart(self, value: array_values.Reduce) -> str:
@@ -386,7 +386,7 @@ class Flattening:
         return Load(self.made[fresh], dims=value.dims)
 
 
-def _finite(peak: Element, added_again: bool) -> Element:
+def finite(peak: Element, added_again: bool) -> Element:
     """The shift of a row: 0 where its peak is -oo, and where it is +oo and the peak is added again;
     NaN stays NaN.
     """

@@ -10,6 +10,7 @@ from textwrap import wrap
 from types import MappingProxyType
 
 from codegen.chunking import Chunked
+from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes
 from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
@@ -74,7 +75,7 @@ class ChunkedPage(LeanPage):
         super().__init__(pair)
         if plain is not None:
             self.plain = type(self)(plain.chunked, plain.pair)
-        self.chunked = chunked
+        self.chunked, self.way = chunked, f"chunks of {chunked.axis}"
         self.ranks = [name_of_ranks(axis, chunked) for axis in chunked.groups.axes[1:]]
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
@@ -83,6 +84,15 @@ class ChunkedPage(LeanPage):
         self.gradients = dict(zip(self.of_gradients, results, strict=True))
         self.alive: dict[str, int] = {}
         self.cut: dict[str, int] = {}  # the same one for all that share states
+
+    @property
+    def first_order(self) -> str:
+        """What is differentiated once and by autograd alone, in words; empty if it has all uses."""
+        return "chunks of ranks" if self.ranks else ""
+
+    @property
+    def refused(self) -> str:
+        return "Second" if self.first_order else "Third"
 
     def entries(self) -> list[FunctionText]:
         return [self.entry()]
@@ -142,6 +152,7 @@ class ChunkedPage(LeanPage):
         given = f"{self.name}_output, {kind}={self.name}_{kind}"
         given += f", outputs={count}" * (count > 1)
         given += f", ranks=({', '.join(self.ranks)},)" * bool(self.ranks)
+        given += f', first_order="{self.first_order}"' * bool(self.first_order)
         loops = f"_runtime.LoopsOfChunks({given})"
         names = [loops, self.own["chunk"], *(p.name for p in self.inner)]
         head = "return" if self._is_at_once else f"{', '.join(self.outputs)} ="
@@ -162,15 +173,15 @@ class ChunkedPage(LeanPage):
         return found
 
     def _texts(self) -> list[FunctionText]:
-        chunked, axis = self.chunked, self.chunked.axis
-        said = f"The {listed('output', self.outputs)}, in chunks of {axis}"
+        chunked = self.chunked
+        said = f"The {listed('output', self.outputs)}, in {self.way}"
         said += ", then sums that the backward reads." if chunked.kept else "."
         found = [self._function("output", chunked.output, said, (), chunked.kept)]
         of = listed("gradient", self.differentiable, "of ")
         if chunked.both:
             said = f"{self.outputs[0]} and the {of}, in the same chunks."
             return [*found, self._function("both", chunked.both, said)]
-        said = f"The {of}, in chunks of {axis}."
+        said = f"The {of}, in {self.way}."
         return [*found, self._function("gradients", chunked.gradients, said, chunked.kept)]
 
     def writer(self, kind: str, *given) -> ChunkWriter:
@@ -204,8 +215,7 @@ class ChunkedPage(LeanPage):
         lines += [f"{own['like']} = {like}", *printed]
         results = []
         for r, name in last.items():
-            node = passes.nodes.get(name)
-            is_rows = node is not None and node.kind == "mapped"
+            is_rows = self.is_stored(passes, name)
             if r in self.gradients:
                 text = name if is_rows else f"{name}.to({inputs[name]}.dtype)"
                 results.append(f"{text} if need_{inputs[name]} else None")
@@ -219,6 +229,11 @@ class ChunkedPage(LeanPage):
         several = f"def {self.name}_{kind}"
         body = _used([*lines, *_returned(results)], own)
         return FunctionText(wrapped(several, typed, " -> tuple:"), doc(said), tuple(body))
+
+    def is_stored(self, passes: Passes, name: str) -> bool:
+        """True for a result whose rows were written to memory of its dtype."""
+        node = passes.nodes.get(name)
+        return node is not None and node.kind == MAPPED
 
     def _printed(self, writer: ChunkWriter) -> list[str]:
         writer.cut = self.cut
@@ -267,20 +282,18 @@ def chunked_text(
         "chunked.py.jinja",
         header=header(program.source, program.source_hash),
         title=title or program.title,
-        axis=page.chunked.axis,
-        documentation=documentation([each.chunked for each in pages]),
+        way=page.way,
+        kernels=(),
+        documentation=documentation([each.chunked for each in pages], _how(page), page.refused),
         functions=[*entries, *(text for each in pages for text in each.texts())],
     )
 
 
-def documentation(of_all: Sequence[Chunked]) -> tuple[str, ...]:
-    """The lines of the docstring after the first; the first one is that of a call."""
-    chunked = of_all[0]
-    program = chunked.program
-    axis, ranks = chunked.axis, ", ".join(chunked.groups.axes[1:])
+def _how(page: ChunkedPage) -> str:
+    chunked, ranks = page.chunked, ", ".join(page.chunked.groups.axes[1:])
     back = chunked.both or chunked.gradients
     counts = [_passes_in_words(p.count) for p in (chunked.output, back)]
-    how = f"Computed in chunks of {axis}, of which only one is in memory at a time: "
+    how = f"Computed in {page.way}, of which only one is in memory at a time: "
     how += (
         f"{counts[0]} for the output alone, {counts[1]} for output and gradients."
         if chunked.both
@@ -291,10 +304,17 @@ def documentation(of_all: Sequence[Chunked]) -> tuple[str, ...]:
             f" What lies along {ranks} is this rank's part, all else is the same on all ranks;"
             " their collectives stand in the loops."
         )
+    return how
+
+
+def documentation(of_all: Sequence[Chunked], how: str, refused: str) -> tuple[str, ...]:
+    """The lines of the docstring after the first, which is that of a call; ``how`` it is computed,
+    and which derivatives are ``refused``.
+    """
+    program = of_all[0].program
     words = dict.fromkeys(each for own in of_all for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]
-    refused = "Second derivatives are refused" if ranks else "Third derivatives are refused"
-    edges = [f"{line}." for line in (refused, *program.unsafe)]
+    edges = [f"{line}." for line in (f"{refused} derivatives are refused", *program.unsafe)]
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(how, WIDTH)),

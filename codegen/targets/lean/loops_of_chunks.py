@@ -236,7 +236,7 @@ class ChunkWriter:
             if one.body or one.walks:
                 body += self._loop(one)
         body += self._independent(self.passes.after)
-        texts = _under_conditions(body, "")
+        texts = under_conditions(body, "")
         code = "\n".join(texts)
         whole = self._whole_arguments(code)
         return self._with_short_names([*self._sizes(code), *whole, *texts])
@@ -349,7 +349,7 @@ class ChunkWriter:
         loop = [f"for {own['over']} in _runtime.chunks({given}):"]
         if any(names_it(each.text, own["n"]) for each in body):
             loop.append(f"{STEP}{own['n']} = {own['over']}.length")
-        loop += _under_conditions(body, STEP)
+        loop += under_conditions(body, STEP)
         wanted = frozenset().union(*(each.needs for each in body))
         always = any(not self.of_needs[n.name] for n in one.sums)
         always |= any(not self.of_needs[name] for name in one.written)
@@ -723,7 +723,7 @@ def _at_once(nodes: Sequence[ChunkNode]) -> ChunkNode:
     return replace(nodes[0], steps=[step], reads=set().union(*(node.reads for node in nodes)))
 
 
-def _under_conditions(lines: Sequence[ChunkLine], margin: str) -> list[str]:
+def under_conditions(lines: Sequence[ChunkLine], margin: str) -> list[str]:
     """The lines, those that only some gradients need under an ``if``."""
     found = []
     for needs, group in groupby(lines, lambda each: each.needs):

@@ -114,8 +114,10 @@ def module_text(pair: Pair, plain: Pair | None = None) -> str:
     )
 
 
-def rendered(file: str, **values: object) -> str:
-    """A template with the helpers that its lines call, and those that these import."""
+def rendered(file: str, libraries: Sequence[str] = (), **values: object) -> str:
+    """A template with the helpers that its lines call, and those that these import; ``libraries``
+    are more imports.
+    """
     template = _environment().get_template(file)
     text = template.render(**values, imports=(), helpers=())
     called = [*CALLED.findall(text), *re.findall(r"\b_(by_lines)\(", text)]
@@ -126,18 +128,20 @@ def rendered(file: str, **values: object) -> str:
     helpers = tuple(re.sub(r"\bChunk\b", "_Chunk", each) for each in helpers)
     helpers = (printed_chunk(text), *helpers) if "chunks" in names else helpers
     helpers = (*of_autograd, *helpers)
-    text = template.render(**values, imports=imports_of(text, helpers), helpers=helpers)
+    text = template.render(**values, imports=imports_of(text, helpers, libraries), helpers=helpers)
     return CALLED.sub(r"_\1", text).rstrip() + "\n"
 
 
-def imports_of(text: str, helpers: tuple[str, ...]) -> tuple[str, ...]:
+def imports_of(
+    text: str, helpers: tuple[str, ...], libraries: Sequence[str] = ()
+) -> tuple[str, ...]:
     """The import lines for names in the text."""
     code = "\n".join([text, *helpers])
     found = [f"import {m}" for m in ("functools", "math") if f"{m}." in code]
     found += ["from collections.abc import Callable"] * ("Callable" in code)
     found += ["from typing import NamedTuple"] * ("(NamedTuple)" in code)
     found += [""] * bool(found)
-    found += ["import torch", "from torch import Tensor"]
+    found += ["import torch", *libraries, "from torch import Tensor"]
     found += ["", "from . import _ranks"] * ("_ranks." in code)
     return tuple(found)
 

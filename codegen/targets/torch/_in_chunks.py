@@ -26,6 +26,7 @@ class LoopsOfChunks(NamedTuple):
     gradients: Callable | None = None
     outputs: int = 1
     ranks: tuple = ()
+    first_order: str = ""  # what has gradients of autograd alone, in words
     chunk: int | None = None
     formats: tuple = ()
 
@@ -57,8 +58,8 @@ def in_chunks(loops: LoopsOfChunks, chunk: int | None, *inner):
     needs = tuple(recorded and isinstance(t, Tensor) and t.requires_grad for t in inner)
     is_moved = torch.autograd.forward_ad._current_level >= 0
     is_transformed = torch._C._are_functorch_transforms_active()
-    if loops.ranks and (is_moved or is_transformed):
-        raise NotImplementedError("chunks of ranks have neither forward mode nor torch.func")
+    if loops.first_order and (is_moved or is_transformed):
+        raise NotImplementedError(f"{loops.first_order} have neither forward mode nor torch.func")
     if torch.compiler.is_compiling():
         by_lines = is_moved or not any(needs)
         inner = in_one_batch(inner) if by_lines and is_transformed else inner
@@ -163,8 +164,8 @@ class InChunks(OneByOne):
             ctx.made = {}
         elif not any(ctx.flags):
             known = None
-        if torch.is_grad_enabled() and loops.ranks:
-            raise NotImplementedError("no second derivatives in chunks of ranks")
+        if torch.is_grad_enabled() and loops.first_order:
+            raise NotImplementedError(f"no second derivatives in {loops.first_order}")
         if torch.is_grad_enabled():
             flags = needs, known is not None
             found = Gradients.apply(loops, flags, *inner, *upstreams, *(known or ()))

@@ -1,0 +1,39 @@
+"""Modules whose kernels in Triton compute in tiles, compared before they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codegen.chunking import chunked
+from codegen.driver.chunks import OfRanks, compared_in_parts, passes_in_words, word_of
+from codegen.program import Program
+from codegen.targets.lean.outside import Outside
+from codegen.targets.triton.tiled import tiled_text
+from codegen.tiles import TILES
+from derive.language.notation.forward import Forward
+
+SIZES = (2, None)  # of tiles, on Triton's interpreter; the last ones are larger than the axes
+
+
+def in_tiles(
+    forward: type[Forward],
+    program: Program,
+    axis: str,
+    progress: Callable[[str], None] = lambda what: None,
+) -> OfRanks:
+    """The module of a derived ``program`` in tiles of an axis and of the one that it meets.
+
+    Raises `QuestionError` for values that no tile has.
+    """
+    from codegen.targets.lean import chunk_check  # torch takes a second
+
+    words = [*filter(None, [word_of(forward)]), TILES, axis]
+    name = "_".join([program.name, *words]).lower()
+    title = program.title + "".join(w.capitalize() for w in words)
+    found = chunked(program, axis, name, title)
+    text = tiled_text(found, Outside(forward.definition))
+    progress("comparing with autograd")
+    difference = chunk_check.largest_difference_of_chunks
+    given = text, forward.definition, program, name, name
+    worst = compared_in_parts(name, lambda: difference(*given, SIZES))
+    return OfRanks(f"{name}.py", text, *passes_in_words(found), worst)
