@@ -26,15 +26,19 @@ Proved for any chunks, of any lengths:
 - a sum is the sum of the parts' sums
 - a row of a chunk is that row of the whole: what a row needs is in it
 - gradients are linear in the upstream gradient: made for 1, then multiplied
+- second derivatives are symmetric: times a vector, they say how gradients move along it
 
-- Second derivatives are refused.
+- Third derivatives are refused.
 - float32: loss, dstudent, dstudent_weight may be infinite or NaN where all entries of student and
   student_weight are 1e+20 or where all entries of student and student_weight are 1e+30 or where
   all entries of student and student_weight are -1e+30.
 - loss is NaN if N is 0.
 """
 
+import functools
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -75,9 +79,9 @@ def linear_kl(
         raise RuntimeError(
             "linear_kl: teacher_weight gets no gradient: pass teacher_weight.detach()"
         )
-    return LinearKL.apply(
-        (chunk, torch.is_grad_enabled()), student, student_weight, teacher, teacher_weight,
-        temperature,
+    return _in_chunks(
+        _LoopsOfChunks(linear_kl_output, both=linear_kl_both), chunk, student,
+        student_weight, teacher, teacher_weight, temperature,
     )
 
 
@@ -123,7 +127,7 @@ def linear_kl_both(
 ) -> tuple:
     """loss and the gradients of student and student_weight, in the same chunks."""
     dtype, wide, narrow = formats
-    need_student, need_student_weight = needs
+    need_student, need_student_weight, *_ = needs
     like = student.new_empty((), dtype=wide)
     N, D = student.shape
     V = student_weight.shape[0]
@@ -173,48 +177,281 @@ def linear_kl_both(
     )
 
 
-class LinearKL(torch.autograd.Function):
-    """What autograd sees of linear_kl."""
+class _LoopsOfChunks(NamedTuple):
+    """Functions with loops, and how to call them. ``output`` returns ``outputs``, then what
+    ``gradients`` reads; or ``both`` returns outputs and gradients.
+    """
+
+    output: Callable
+    both: Callable | None = None
+    gradients: Callable | None = None
+    outputs: int = 1
+    ranks: tuple = ()
+    first_order: str = ""  # what has gradients of autograd alone, in words
+    chunk: int | None = None
+    formats: tuple = ()
+
+    def forward(self, inner):
+        """The outputs, and what is kept of them."""
+        with _uncast(inner[0]):
+            return self.output(self.formats, self.chunk, *self.ranks, *inner)
+
+    def backward(self, inner, upstreams, needs, kept=None):
+        """The outputs, if they are made again, and the gradients that are needed."""
+        given, made = (self.formats, self.chunk, *self.ranks, *inner, *upstreams), ()
+        if self.both is None and kept is None:
+            found = self.forward(inner)
+            made, kept = found[: self.outputs], found[self.outputs :]
+        with _uncast(inner[0]):
+            if self.both is None:
+                found = self.gradients(*given, *kept, needs)
+            else:
+                found = self.both(*given, needs)
+                made, found = found[: self.outputs], found[self.outputs :]
+        return made, tuple(g for g in found if g is not None)
+
+
+def _in_chunks(loops: _LoopsOfChunks, chunk: int | None, *inner):
+    """The outputs, however torch asks for them."""
+    floats = (t for t in inner if isinstance(t, Tensor) and t.is_floating_point())
+    loops = loops._replace(chunk=chunk, formats=_formats(*floats))
+    recorded = torch.is_grad_enabled()
+    needs = tuple(recorded and isinstance(t, Tensor) and t.requires_grad for t in inner)
+    is_moved = torch.autograd.forward_ad._current_level >= 0
+    is_transformed = torch._C._are_functorch_transforms_active()
+    if loops.first_order and (is_moved or is_transformed):
+        raise NotImplementedError(f"{loops.first_order} have neither forward mode nor torch.func")
+    if torch.compiler.is_compiling():
+        by_lines = is_moved or not any(needs)
+        inner = _in_one_batch(inner) if by_lines and is_transformed else inner
+        if any(isinstance(t, Tensor) and t.requires_grad for t in inner) and not any(needs):
+            raise NotImplementedError(
+                "torch.func.grad is compiled into lines, which chunks overwrite: compile a function"
+                " that calls backward, or torch.func.grad of it without fullgraph"
+            )
+    else:
+        by_lines = is_moved and not is_transformed
+    if by_lines:
+        found = loops.forward(inner)
+    elif is_moved:
+        found = _ForwardMode.apply(loops, (False,) * len(inner), *inner)
+    else:
+        found = _InChunks.apply(loops, needs, *inner)
+    return found[0] if loops.outputs == 1 else tuple(found[: loops.outputs])
+
+
+def _in_one_batch(inner):
+    """With all floating-point tensors in the batch of vmap that any tensor is in: lines add to them
+    in place.
+    """
+    none = sum(t.reshape(-1)[:0].sum() for t in inner if isinstance(t, Tensor))
+    return [
+        t + none.to(t.dtype) if isinstance(t, Tensor) and t.is_floating_point() else t
+        for t in inner
+    ]
+
+
+class _OneByOne(torch.autograd.Function):
+    """A Function of loops, flags and tensors, which vmap calls for each entry of its batch."""
+
+    @classmethod
+    def vmap(cls, info, in_dims, loops, flags, *given):
+        dims, rows = in_dims[2:], []
+        for i in range(info.batch_size):
+            own = (t if d is None else t.select(d, i) for t, d in zip(given, dims, strict=True))
+            rows.append(cls.apply(loops, flags, *own))
+        found = tuple(torch.stack(each) for each in zip(*rows, strict=True))
+        return found, (0,) * len(found)
 
     @staticmethod
-    def forward(ctx, how, student, student_weight, teacher, teacher_weight, temperature):
-        chunk, recorded = how
-        formats = _formats(student, student_weight, teacher, teacher_weight)
-        ctx.save_for_backward(student, student_weight, teacher, teacher_weight)
-        ctx.held, ctx.gradients = (chunk, formats, temperature), None
-        needs = ctx.needs_input_grad[1:3]
-        with _uncast(student):
-            if recorded and any(needs) and formats[2] != torch.float16:
-                one = torch.ones((), device=student.device)
-                loss, *ctx.gradients = linear_kl_both(
-                    formats, chunk, student, student_weight, teacher, teacher_weight, temperature,
-                    one, needs,
-                )
-            else:  # in float16 an upstream gradient scales what would be too small
-                (loss,) = linear_kl_output(
-                    formats, chunk, student, student_weight, teacher, teacher_weight, temperature,
-                )
-        return loss
+    def hold(ctx, inputs, *more):
+        """Save the inputs, for both modes, and more tensors."""
+        ctx.loops, ctx.flags, *given = inputs
+        ctx.numbers = [... if isinstance(t, Tensor) else t for t in given]
+        ctx.set_materialize_grads(False)
+        tensors = [t for t in given if isinstance(t, Tensor)]
+        ctx.save_for_backward(*tensors, *more)
+        ctx.save_for_forward(*tensors)
 
     @staticmethod
-    def backward(ctx, dloss):
+    def setup_context(ctx, inputs, output):
+        _OneByOne.hold(ctx, inputs)
+
+    @staticmethod
+    def held(ctx):
+        """The inputs, then what else was saved."""
+        saved = list(ctx.saved_tensors)
+        return [saved.pop(0) if t is ... else t for t in ctx.numbers], saved
+
+
+class _InChunks(_OneByOne):
+    """The outputs. A gradient for an upstream gradient of 1 is made with them, and handed out once;
+    in float16 it is not: an upstream gradient scales what would be too small.
+    """
+
+    @staticmethod
+    def forward(loops, needs, *inner):
+        if not any(needs):
+            return loops.forward(inner)[: loops.outputs]
+        if loops.both is None or loops.formats[2] == torch.float16:
+            found = loops.forward(inner)  # an output may be kept, too
+            return *found[: loops.outputs], *(t.detach() for t in found[loops.outputs :])
+        made, found = loops.backward(inner, [torch.ones((), device=inner[0].device)], needs)
+        return *made, *found
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        loops, needs = inputs[:2]
+        rest = output[loops.outputs :]
+        ctx.mark_non_differentiable(*rest)
+        ctx.shapes = [(t.shape, t.dtype) for t in output[: loops.outputs]]
+        ctx.made = dict(zip(_true(needs), rest, strict=False))
+        _OneByOne.hold(ctx, inputs, *(rest if loops.both is None else ()))
+
+    @staticmethod
+    def backward(ctx, *upstreams):
+        loops, needs = ctx.loops, ctx.needs_input_grad[2:]
+        inner, known = _OneByOne.held(ctx)
+        upstreams = upstreams[: loops.outputs]
+        if all(t is None for t in upstreams):
+            return (None,) * (2 + len(inner))
+        upstreams = [
+            inner[0].new_zeros(shape, dtype=dtype) if t is None else t
+            for t, (shape, dtype) in zip(upstreams, ctx.shapes, strict=True)
+        ]
+        if loops.both is not None:
+            there = all(i in ctx.made for i in _true(needs))
+            known = [ctx.made[i] for i in _true(needs)] if there else None
+            ctx.made = {}
+        elif not any(ctx.flags):
+            known = None
+        if torch.is_grad_enabled() and loops.first_order:
+            raise NotImplementedError(f"no second derivatives in {loops.first_order}")
         if torch.is_grad_enabled():
-            raise NotImplementedError("linear_kl: no second derivatives in chunks")
-        if ctx.gradients is not None:  # handed out once; then computed again
-            gradients, ctx.gradients = ctx.gradients, None
-            dstudent, dstudent_weight = (
-                None if g is None else g.mul_(dloss) for g in gradients
+            flags = needs, known is not None
+            found = _Gradients.apply(loops, flags, *inner, *upstreams, *(known or ()))
+        elif loops.both is None or known is None:
+            found = loops.backward(inner, upstreams, needs, known)[1]
+        else:
+            found = [g.mul_(upstreams[0]) for g in known]
+        return None, None, *_placed(found, needs)
+
+
+class _ForwardMode(_InChunks):
+    """The outputs with their tangents; whatever a backward reads has tangents too, so it is made
+    again.
+    """
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        inner, _ = _OneByOne.held(ctx)
+        return _Tangents.apply(ctx.loops, (False,) * len(inner), *inner, *tangents[2:])
+
+
+class _Gradients(_OneByOne):
+    """The gradients that are needed, as a function of arguments and upstream gradients; with what
+    the forward made of them, if it is known.
+    """
+
+    @staticmethod
+    def forward(loops, flags, *given):
+        needs, is_known = flags
+        inner, upstreams, known = _parts(given, len(needs), loops.outputs)
+        if is_known and loops.both is not None:
+            return tuple(g * upstreams[0] for g in known)
+        return loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        loops, (needs, _) = inputs[:2]
+        _OneByOne.hold(ctx, inputs[: 2 + len(needs) + loops.outputs])  # without what is known
+
+    @staticmethod
+    def backward(ctx, *vectors):
+        (needs, _), loops = ctx.flags, ctx.loops
+        if all(t is None for t in vectors):
+            return (None,) * len(ctx.needs_input_grad)
+        given, _ = _OneByOne.held(ctx)
+        inner, upstreams = given[: len(needs)], given[len(needs) :]
+        own = ctx.needs_input_grad[2 : 2 + len(needs)]
+        found = _Tangents.apply(loops, own, *inner, *_placed(vectors, needs), *upstreams)
+        made, found = found[: loops.outputs], found[loops.outputs :]
+        rest = (None,) * (len(ctx.needs_input_grad) - 2 - len(given))
+        return None, None, *_placed(found, own), *made, *rest
+
+    @staticmethod
+    def jvp(ctx, _, __, *tangents):
+        given, _ = _OneByOne.held(ctx)
+        function = functools.partial(_Gradients.forward, ctx.loops, (ctx.flags[0], False))
+        return _tangents_of(function, given, tangents[: len(given)])
+
+
+class _Tangents(_OneByOne):
+    """How outputs move when the arguments do, and the gradients that are needed, if any: at the
+    same upstream gradients.
+    """
+
+    @staticmethod
+    def forward(loops, needs, *given):
+        inner, vectors, upstreams = _parts(given, len(needs), len(needs))
+
+        def both(*own):
+            if not any(needs):
+                return loops.forward(own)[: loops.outputs]
+            made, found = loops.backward(own, upstreams, needs)
+            return *made, *found
+
+        return _tangents_of(both, inner, vectors)
+
+    @staticmethod
+    def backward(ctx, *upstreams):
+        if any(ctx.flags):
+            raise NotImplementedError(
+                f"{ctx.loops.output.__name__}: no third derivatives in chunks"
             )
-            return None, dstudent, dstudent_weight, None, None, None
-        student, student_weight, teacher, teacher_weight = ctx.saved_tensors
-        chunk, formats, temperature = ctx.held
-        needs = ctx.needs_input_grad[1:3]
-        with _uncast(student):
-            _, dstudent, dstudent_weight = linear_kl_both(
-                formats, chunk, student, student_weight, teacher, teacher_weight, temperature,
-                dloss, needs,
-            )
-        return None, dstudent, dstudent_weight, None, None, None
+        loops, count = ctx.loops, len(ctx.flags)
+        given, _ = _OneByOne.held(ctx)
+        inner, vectors, rest = _parts(given, count, count)
+        own, along = _parts(ctx.needs_input_grad[2:], count, count)[:2]
+        first, second = (), ()
+        if any(own):
+            first = _Tangents.apply(loops, own, *inner, *vectors, *upstreams)[loops.outputs :]
+        if any(along):
+            second = _Gradients.apply(loops, (along, False), *inner, *upstreams)
+        return None, None, *_placed(first, own), *_placed(second, along), *(None for _ in rest)
+
+    @staticmethod
+    def jvp(ctx, _, __, *tangents):
+        given, _ = _OneByOne.held(ctx)
+        function = functools.partial(_Tangents.forward, ctx.loops, ctx.flags)
+        return _tangents_of(function, given, tangents)
+
+
+def _tangents_of(function, given, tangents):
+    """How the results of a function move when what it is given does, in forward mode."""
+    along = [i for i, t in enumerate(tangents) if t is not None]
+
+    def moved(*own):
+        changed = dict(zip(along, own, strict=True))
+        return function(*(changed.get(i, t) for i, t in enumerate(given)))
+
+    primals, own = tuple(given[i] for i in along), tuple(tangents[i] for i in along)
+    return torch.func.jvp(moved, primals, own)[1]
+
+
+def _parts(given, first, second):
+    """The first ones, as many second ones, and the rest."""
+    return given[:first], given[first : first + second], given[first + second :]
+
+
+def _true(flags):
+    return [i for i, flag in enumerate(flags) if flag]
+
+
+def _placed(found, flags):
+    """The found ones where the flags are set, else None."""
+    waiting = iter(found)
+    return [next(waiting, None) if flag else None for flag in flags]
 
 
 class _Chunk:
@@ -222,20 +459,25 @@ class _Chunk:
 
     room, fewest = 2**26, 64  # bytes of what a chunk makes; rows, where products are still fast
 
-    def __init__(self, start, length, size, device):
+    def __init__(self, start, length, size, device, index):
         self.start, self.length, self.size, self.device = start, length, size, device
+        self.index = index
         self.here = slice(start, start + length)
 
 
-def _chunks(size: int, entries: int, like, chunk: int | None):
+def _chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
-    room for where ``entries`` are alive for each, and as long as each other.
+    room for where ``entries`` are alive for each, and as long as each other. In ``reverse`` the
+    last one is first.
     """
     if chunk is None:
+        if torch.autograd.forward_ad._current_level >= 0:
+            entries *= 4  # a tangent for each, and what that is made of
         chunk = max(_Chunk.fewest, _Chunk.room // max(entries * like.element_size(), 1))
         chunk = -(-size // max(-(-size // chunk), 1)) or 1
-    for start in range(0, max(size, 1), chunk):
-        yield _Chunk(start, min(chunk, size - start), size, like.device)
+    starts = [*enumerate(range(0, max(size, 1), chunk))]
+    for i, start in reversed(starts) if reverse else starts:
+        yield _Chunk(start, min(chunk, size - start), size, like.device, i)
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
@@ -280,4 +522,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 5d40b85f3454ee16d954b5bd44972aeb68a2c5a857fc0953d50df500098364c7
+# text sha256: 306fc13122435cad290960f85dac8d6d57722f54f51ecb33f4daad6569eea5ff
