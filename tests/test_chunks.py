@@ -573,7 +573,9 @@ def test_what_runs_the_other_way_without_states_is_not_written():
 # -- over ranks as well ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["linear_kl V N", "scaled_dot_product_attention S T", "nll N C"])
+@pytest.mark.parametrize(
+    "case", ["linear_kl V N", "scaled_dot_product_attention S T", "softmax_nll C N"]
+)
 def test_chunks_of_the_parts_of_ranks(case):
     """One axis is split over ranks, and each computes in chunks of the other."""
     name, *axes = case.split()
@@ -587,6 +589,23 @@ def test_a_chunk_takes_as_few_collectives_as_all_rows(tmp_path):
     assert found.difference <= TOLERANCE
     loop = found.text.split("_plain_both(")[-1].split("for over in")[-1].split("return")[0]
     assert re.findall(r"over_c\.(largest|sum)\(", loop) == ["largest", "sum", "sum"]
+    assert "-(-over_c.size // over_c.count)" in loop  # so that all ranks have as many chunks
+    assert (
+        "requires_grad=[x.requires_grad, weight.requires_grad, bias is not None and" in found.text
+    )
+
+
+def test_ranks_add_what_all_chunks_together_have(tmp_path):
+    text = """
+    C = Axis("C")
+    x = Input(C, N)
+    y = Sum(exp(x), C, N)
+"""
+    found = generate_of_ranks(
+        forward_from(forward_file(tmp_path, "Own", text)), ["C", "N"], way=BOTH
+    )
+    output = found.text.split("def own_shard_c_chunk_n_output")[1].split("\ndef ")[0]
+    assert re.search(r"\n    \w+ = over_c\.sum\(", output) and output.count("over_c.sum(") == 1
 
 
 @pytest.mark.parametrize("axes, words", [("CN", "met under another name"), ("NN", "named twice")])
