@@ -9,12 +9,15 @@ from forwards import HEAD
 
 from codegen.chunking import chunked
 from codegen.commands.cli import main
+from codegen.driver.ranks import generate_of_ranks
 from codegen.files.loading import loaded
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.target import whole_program
 from codegen.targets.torch.taken import taken
+from codegen.tiles import TILES
 from derive import forward_from
 from derive.derivation import closed_form_of
+from derive.language.errors import QuestionError
 from derive.proof.proving.proved import Proved
 from derive.running.command import DONE, NOT_UNDERSTOOD
 
@@ -226,18 +229,23 @@ def test_tiles_are_skipped_by_conditions_on_positions(body, skips, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("name", "axis", "said"),
     [
-        (["linear_attention", "--chunk", "E"], "linear_attention has no tiles"),
-        (["mse", "--chunk", "N"], "mse is one number"),
-        (["selective_scan", "--chunk", "T"], "needs all rows"),
-        (["causal_attention", "--chunk", "S", "--shard", "T"], "two modules"),
+        ("linear_attention", "E", "linear_attention has no tiles"),
+        ("mse", "N", "mse is one number"),
+        ("conv1d", "C", "no tiles"),
     ],
-    ids=["a product of one axis", "a loss", "a recurrence", "ranks"],
+    ids=["a product of one axis", "a loss", "a convolution"],
 )
-def test_what_is_no_tile_is_refused(arguments, said, tmp_path, capsys):
-    assert main([*arguments, "--target", "triton", "--out", str(tmp_path)]) == NOT_UNDERSTOOD
-    assert said in capsys.readouterr().err
+def test_what_is_no_tile_is_refused(name, axis, said):
+    with pytest.raises(QuestionError, match=said):
+        generate_of_ranks(forward_from(name), [axis], way=TILES)
+
+
+def test_tiles_of_ranks_are_refused(tmp_path, capsys):
+    arguments = ["causal_attention", "--chunk", "S", "--shard", "T", "--target", "triton"]
+    assert main([*arguments, "--out", str(tmp_path)]) == NOT_UNDERSTOOD
+    assert "writes torch code alone" in capsys.readouterr().err
 
 
 def test_the_command(tmp_path, capsys):
