@@ -4,6 +4,7 @@ import importlib
 import re
 import sys
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 import torch
@@ -16,9 +17,12 @@ from codegen.driver.lean import generate
 from codegen.driver.ranks import generate_of_ranks
 from codegen.driver.writing import kernel_files
 from codegen.schedule.costs import CPU
+from codegen.schedule.elements import call, entry, index
 from codegen.schedule.flattening import flat
 from codegen.schedule.moments import in_one_pass
+from codegen.schedule.nodes import Array, Flat, Node
 from codegen.schedule.overwriting import may_overwrite
+from codegen.schedule.plan import Nest, Plan, Sweep
 from codegen.schedule.planning import planned
 from codegen.targets.languages import kernels
 from codegen.targets.lean.chunked import chunked_text
@@ -142,6 +146,32 @@ def test_what_is_read_later_or_elsewhere_is_not_written_over(a, b, tmp_path):
     function = replace(program.forward, results=("a", "b"))
     plan = planned(in_one_pass(flat(program, function), CPU))
     assert not may_overwrite(plan, dict(plan.flat.results)["a"], "x")
+
+
+OWN, OTHER = (entry("x", index(axis), index("C")) for axis in ("N", "M"))
+MADE = Node("a", ("N", "C"), call("exp", OWN))
+
+
+@pytest.mark.parametrize(
+    "sweeps, expected",
+    [
+        ([[MADE]], True),
+        ([[Node("b", ("N", "C"), OWN), MADE]], True),  # read before
+        ([[MADE, Node("b", ("N", "C"), OWN)]], False),  # in the next line
+        ([[MADE], [Node("b", ("N", "C"), OWN)]], False),  # in a later sweep
+        ([[Node("b", ("N",), OTHER, "sum", ("M", "C")), MADE]], False),  # of other rows
+    ],
+)
+def test_when_a_loop_may_write_over_what_it_reads(sweeps, expected):
+    """Plans in which each line is a nest of its own, or one with those of the same axes."""
+    stages = []
+    for nodes in sweeps:
+        nests = [Nest(axes, tuple(own)) for axes, own in groupby(nodes, lambda n: n.space[1:])]
+        stages.append(Sweep(("N",), False, tuple(nests), ("a",), (), ()))
+    arrays = (Array("x", ("N", "C"), ()),)
+    nodes = {node.name: node for nodes in sweeps for node in nodes}
+    plan = Plan(Flat(arrays, (), (*nodes.values(),), {}, (), (), {}), tuple(stages), nodes)
+    assert may_overwrite(plan, "a", "x") is expected
 
 
 @pytest.fixture
