@@ -247,7 +247,8 @@ def _ended(
 
 def _said_of(found: Emitted | OfRanks) -> str:
     """The file, with its function where that has another name than the forward."""
-    return f"{found.file} ({Path(found.file).stem})" if isinstance(found, OfRanks) else found.file
+    own = f" (function {Path(found.file).stem})" if isinstance(found, OfRanks) else ""
+    return found.file + own
 
 
 def _print(shown: Table | str) -> None:
