@@ -98,6 +98,11 @@ def test_an_extra_term_and_the_one_in_its_place():
     }
 
 
+def test_a_sum_that_vanishes_is_an_extra_term():
+    text = "g = gain*dy\ndx = inv_rms*(g - g.mean(-1, True) - xhat*(g*xhat).mean(-1, True))"
+    assert "the term -Sum(g, C)/C is extra: remove it" in str(derive.check("rms_norm", text))
+
+
 def test_a_factor_of_the_whole():
     why = wrong("batch_norm", "inv_std*(dy - dy.mean(0) - xhat*(dy*xhat).sum(0)/(n-1))", "x")
     assert [str(e) for e in why.comparison.factor] == ["inv_std", "gain*inv_std"]
