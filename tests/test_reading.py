@@ -540,7 +540,7 @@ NOT_UNDERSTOOD = {  # text, where the caret stands, the problem, what is said to
     "x.grad": ("x.grad", "grad", "not supported", "called dx"),
     "Python's own names": ("x.__class__", "__class__", "not supported", "names that begin with _"),
     "a dimension too far": ("x.sum(2)", "sum", "no dimension 2", "from 0 to 1"),
-    "a softmax of no dimension": ("F.softmax(x)", "softmax", "is missing", "F.softmax(x, 1)"),
+    "a softmax of no dimension": ("F.softmax(dy)", "softmax", "is missing", "F.softmax(dy, 1)"),
     "a numbered Sum": ("Sum(x, 0)", "0", "not an axis", "in torch .sum(0)"),
     "an axis that is not there": ("Sum(gain, N)", "N", "no axis N", "its axes are: C"),
     "a wrong argument": ("x.sum(dims=0)", "sum", "argument 'dims'", "sum(input, dim"),

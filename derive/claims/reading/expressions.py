@@ -293,6 +293,9 @@ class ExpressionReader:
         if arguments and isinstance(arguments[0], Pieces):
             (pieces, *dim), axis = arguments, keywords.get("dim", keywords.get("axis"))
             return joined(self.space, name, pieces, *dim, *([axis] * (axis is not None)))
+        if found.lacks_dim(arguments, keywords):
+            call = ", ".join([*map(ast.unparse, node.args), "1"])
+            raise Refusal("the dimension is missing", f"name it: {ast.unparse(node.func)}({call})")
         return found.apply(name, self.space, arguments, keywords)
 
     def _bare_call(self, node: ast.Call, name: str):
