@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,11 @@ def test_an_extra_term_and_the_one_in_its_place():
     }
 
 
+def test_a_sum_that_vanishes_is_an_extra_term():
+    text = "g = gain*dy\ndx = inv_rms*(g - g.mean(-1, True) - xhat*(g*xhat).mean(-1, True))"
+    assert "the term -Sum(g, C)/C is extra: remove it" in str(derive.check("rms_norm", text))
+
+
 def test_a_factor_of_the_whole():
     why = wrong("batch_norm", "inv_std*(dy - dy.mean(0) - xhat*(dy*xhat).sum(0)/(n-1))", "x")
     assert [str(e) for e in why.comparison.factor] == ["inv_std", "gain*inv_std"]
@@ -137,10 +143,15 @@ def test_a_neighbouring_mathematics_is_found_by_editing_the_definition(own, form
     assert change in wrong(own, formula).neighbour.change
 
 
-def test_what_is_right_only_for_an_upstream_of_one_is_wrong_and_says_so():
+def test_a_loss_is_checked_for_an_upstream_of_one_unless_the_formula_reads_it():
     formula = "(F.softmax(logits, 1) - F.one_hot(labels, C))/n"
-    assert any("dloss = 1" in hint for hint in wrong("softmax_nll", formula).hints)
+    verdicts = [
+        derive.check("softmax_nll", text) for text in (formula, f"dlogits = {formula}\ndlogits")
+    ]
+    assert all(v.right and "for dloss = 1" in str(v) for v in verdicts)
     assert derive.check("softmax_nll", f"dloss*{formula}").right
+    said = str(derive.check("softmax_nll", "(F.one_hot(labels, C) - F.softmax(logits, 1))/n"))
+    assert "by -1" in said and "missing" not in said and re.search("dloss += 1", said)
 
 
 def test_the_gradient_of_another_input_is_recognised():

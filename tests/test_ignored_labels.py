@@ -10,6 +10,7 @@ from codegen.targets.torch.interpret import Interpreter
 from derive import NotationError, check, derive, forward_from
 from derive.claims.reading.names import TextNames
 from derive.claims.reading.program import TextProgram
+from derive.claims.reading.refusals import NotUnderstood
 from derive.claims.reading.source import Source
 from derive.claims.reading.values import Space
 
@@ -180,8 +181,14 @@ def test_a_formula_is_proved_or_refuted(tmp_path):
     torchs = "dloss/counted.sum()*(labels_kept*weight[labels])[:, None]*(logprobs.exp() - hot)"
     torchs = torchs.replace("hot", "F.one_hot(labels, C)")
     assert check(forward, torchs, of="logits").right
-    asked = torchs.replace("labels_kept", "(labels != ignore_index)")
-    assert check(forward, asked, of="logits").right
+    for mask in ("(labels != ignore_index)", "labels.ne(-100)"):
+        asked = torchs.replace("labels_kept", mask)
+        assert check(forward, asked, of="logits").right
+    with pytest.raises(NotUnderstood, match="write labels != -100"):
+        check(forward, asked.replace("-100", "-1"), of="logits")
+    shown = "counted·dloss·(exp(logprobs) - 1[labels = C])"
+    shown += "·(1/sum_counted if labels_kept ≠ 0, else 0)"
+    assert check(forward, shown, of="logits").right
     wrong = check(forward, torchs.replace("labels_kept*", ""), of="logits")
     assert wrong.right is False
     assert "labels_kept" in str(wrong)

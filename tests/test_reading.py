@@ -342,6 +342,15 @@ def test_a_text_is_read_as_torch_runs_it(name, text):
 
 # The project's notation, and the same in torch.
 NOTATION = [
+    (
+        "batch_norm",
+        "-gain·Σ[N](dy·x)/√(x² + Σ[N] dy²)",
+        "-gain*(dy*x).sum(0)/(x*x + dy.sum(0)**2).sqrt()",
+    ),
+    ("batch_norm", "(dy if x ≥ 0, else max[N](x))·2", "torch.where(x >= 0, dy, x.max(0).values)*2"),
+    ("batch_norm", "(dy if x > 1, x if gain = x, else 0)", "(x > 1)*dy + x.le(1)*gain.eq(x)*x"),
+    ("batch_norm", "x·1[argmax[C](x) = C]", "x*F.one_hot(x.argmax(1), x.shape[1])"),
+    ("batch_norm", "Piecewise((x, Ne(x, dy)), (2, True))", "torch.where(x.ne(dy), x, 2)"),
     ("batch_norm", "Sum(dy*xhat, N)/(N - 1)", "(dy*xhat).sum(0)/(n - 1)"),
     ("batch_norm", "gain*inv_std*(dy - Sum(dy, N)/N)", "gain*inv_std*(dy - dy.mean(0))"),
     ("batch_norm", "dy - Sum(dy*x, C)", "dy - (dy*x).sum(1, keepdim=True)"),
@@ -522,8 +531,7 @@ NOT_UNDERSTOOD = {  # text, where the caret stands, the problem, what is said to
     "two names": ("gain dy", "dy", "", "is a * missing?"),
     "a name called": ("gain(dy)", "gain", "not a function", "is a * missing?"),
     "a caret": ("x^2", "^", "not a power", "x**2"),
-    "a unicode minus": ("x \u2212 dy", "\u2212", "U+2212", "type -"),
-    "a product sign": ("x \u00b7 dy", "\u00b7", "U+00B7", "type *"),
+    "a sum of what": ("\u03a3 x", "\u03a3", "U+03A3", "type Sum"),
     "numpy": ("np.packbits(x)", "packbits", "not a supported function", "supported:"),
     "a reason": ("np.bincount(x)", "bincount", "sorting or counting", "do it outside"),
     "LaTeX": (r"\frac{dy}{n}", "f", "not an expression", "LaTeX is not read"),
@@ -532,7 +540,7 @@ NOT_UNDERSTOOD = {  # text, where the caret stands, the problem, what is said to
     "x.grad": ("x.grad", "grad", "not supported", "called dx"),
     "Python's own names": ("x.__class__", "__class__", "not supported", "names that begin with _"),
     "a dimension too far": ("x.sum(2)", "sum", "no dimension 2", "from 0 to 1"),
-    "a softmax of no dimension": ("F.softmax(x)", "softmax", "is missing", "F.softmax(x, 1)"),
+    "a softmax of no dimension": ("F.softmax(dy)", "softmax", "is missing", "F.softmax(dy, 1)"),
     "a numbered Sum": ("Sum(x, 0)", "0", "not an axis", "in torch .sum(0)"),
     "an axis that is not there": ("Sum(gain, N)", "N", "no axis N", "its axes are: C"),
     "a wrong argument": ("x.sum(dims=0)", "sum", "argument 'dims'", "sum(input, dim"),

@@ -12,7 +12,7 @@ from codegen.backwards.subsets import Partly
 from derive.claims.checking.report import outcome_of
 from derive.claims.checking.verdict import Verdict
 
-RUN = "its file, its forward and its backward were executed"
+RUN = "this check imported its file, and ran its forward and its backward"
 MOST_LINES = 3  # of a problem, in brief
 SAMPLED = "exit status 0 says that no number differed from --like, not that anything is proved"
 

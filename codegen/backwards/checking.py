@@ -245,11 +245,14 @@ def _warnings(backward: Backward, subject: FunctionSubject):
     if backward.unignored:
         yield "labels of -100, which torch ignores, were not tested: all labels are classes here"
     if backward.between and not subject.is_once_differentiable:
-        names = ", ".join(backward.between)
+        *first, last = backward.between
+        names = f"{', '.join(first)} and {last} are" if first else f"{last} is"
+        what = "neither inputs nor outputs" if first else "neither an input nor an output"
+        as_constant = "them as constants" if first else "it as a constant"
         yield (
-            f"{names} is saved but is neither an input nor an output: second derivatives through "
-            f"{subject.name} treat it as a constant and are silently wrong. Save only inputs and "
-            "outputs and recompute the rest, or mark backward @once_differentiable"
+            f"{names} saved but {what}: second derivatives through {subject.name} treat "
+            f"{as_constant} and are silently wrong. Save only inputs and outputs and recompute "
+            "the rest, or mark backward @once_differentiable"
         )
 
 

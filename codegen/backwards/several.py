@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from codegen.importing.examples import drawn, example_of
 from derive.claims.checking.verdict import Shown
 from derive.language.errors import QuestionError
 
-RIGHT = "right"
+RIGHT, PROVED, WARNING = "right", "proved: ", "warning: "  # beginnings of lines
+OPTION = re.compile(r", (?=any other |\w+ given|\w+=)")  # between the values of a setting
 ORDER = ("wrong", UNCHECKED, "undecided", "narrower", "agrees", DEFINED, RIGHT)
 ACCEPTED = ("agrees", DEFINED, RIGHT)
 
@@ -30,6 +32,14 @@ def right_for(function: str, judged: Mapping[str, str], checked: Sequence[str]) 
     right = "; ".join(f"{outcome}: {', '.join(of)}" for outcome, of in names.items())
     where = "; ".join(filter(None, checked))
     return f"{right or f'{RIGHT}: backward'} of {function}" + f" ({where})" * bool(where)
+
+
+def shared(where: Sequence[str], rest: Sequence[str]) -> Sequence[str]:
+    """The settings ``where``, or the one value that all of them have and none of the ``rest``."""
+    apart = [OPTION.split(setting) for setting in where]
+    others = {value for setting in rest for value in OPTION.split(setting)}
+    alike = [v for v in apart[0] if v not in others and all(v in setting for setting in apart)]
+    return alike if rest and len(where) > 1 and len(alike) == 1 else where
 
 
 class OfFunction(Shown):
@@ -92,7 +102,8 @@ class SeveralVerdicts(OfFunction):
         for outcome in ORDER:
             where = [words for words, v in self.cases if v.outcome == outcome and words]
             if where:
-                parts.append(f"{outcome} for {'; '.join(where)}")
+                rest = [words for words, v in self.cases if v.outcome != outcome and words]
+                parts.append(f"{outcome} for {'; '.join(shared(where, rest))}")
         if self.refused:
             parts.append(f"not understood for {'; '.join(words for words, _ in self.refused)}")
         parts += [self.outcome] * (bool(said) and not parts)
@@ -115,11 +126,31 @@ class SeveralVerdicts(OfFunction):
 
     def __str__(self) -> str:
         lines = [self.first_line] if self.first_line else []
-        for words, verdict in self.cases:
+        cases = sorted(self.cases, key=lambda case: ORDER.index(case[1].outcome))
+        bodies = {words: v.body.splitlines() for words, v in cases}
+        common = dict(self._common(bodies)) if len(bodies) > 1 else {}
+        for words, body in bodies.items():
             lines += [f"for {words}:"] * bool(words)
-            lines.append(verdict.body)
+            lines += [line for line in body if line not in common]
+        lines += common.values()
         lines += [f"for {words}: not understood: {reason}" for words, reason in self.refused]
         return "\n".join([*lines, self.cases[0][1].ran])
+
+    def _common(self, bodies: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+        """The lines that are said once, below all settings, each with its words there: a warning of
+        several, and the proof, where all that is proved is so in the same way.
+        """
+        said = [line for body in bodies.values() for line in body]
+        proofs = [line for line in said if line.startswith(PROVED)]
+        right = sum(line.startswith(f"{RIGHT}: ") for line in said)
+        if len(proofs) == right > 1 and len({*proofs}) == 1:
+            yield proofs[0], f"every right gradient is {proofs[0]}"
+        for line in dict.fromkeys(line for line in said if line.startswith(WARNING)):
+            where = [words for words, body in bodies.items() if line in body]
+            rest = [words for words in bodies if words not in where]
+            if len(where) > 1:
+                of = f" for {'; '.join(shared(where, rest))}" * bool(rest)
+                yield line, line.replace(WARNING, f"warning{of}: ", 1)
 
     @property
     def brief(self) -> str:

@@ -114,5 +114,6 @@ def _show_difference(path: Path, text: str) -> bool:
         f"{path} (now)",
         lineterm="",
     )
-    sys.stdout.write("\n".join(lines) + "\n")
+    shown = [line for line in lines if line[1:].partition(":")[0] != "# source sha256"]
+    sys.stdout.write("\n".join(shown) + "\n")
     return True

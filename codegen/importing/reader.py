@@ -183,7 +183,10 @@ class Reader:
             return None
         rule = rules.get(name)
         if rule is None:
-            raise Refused(*refused.get(name, (f"the operation {name} is not supported", OTHER_WAY)))
+            if name in refused:
+                why, remedy = refused[name]
+                raise Refused(f"{name}: {why}", remedy)
+            raise Refused(f"the operation {name} is not supported", OTHER_WAY)
         self.node = node
         value = _known(name, rule(self, **given_to(node, rule, self._argument)))
         return self._named(node, name, value) if isinstance(value, TreeValue) else value

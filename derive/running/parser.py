@@ -12,6 +12,7 @@ from derive.language.errors import said
 from derive.language.nearest import did_you_mean
 from derive.running.command import NOT_UNDERSTOOD, say
 
+REQUIRED = "the following arguments are required: "  # argparse's
 STATUS = "0 done; 1 unproved or out of date; 2 the command was not understood; 130 Ctrl-C"
 
 
@@ -20,6 +21,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, program: str, about: str, examples: str = "", status: str = STATUS):
         shown = f"examples:\n{examples}" if examples else ""
+        self.example = next(map(str.strip, examples.splitlines()), "").split("  ")[0]
         super().__init__(
             prog=program,
             description=about,
@@ -34,7 +36,12 @@ class Parser(argparse.ArgumentParser):
         return self._all_known(*self.parse_known_intermixed_args(args, namespace))
 
     def error(self, message: str) -> NoReturn:
-        self._refuse(message[0].lower() + message[1:], self._remedy)
+        before, _, names = message.partition(REQUIRED)
+        if before or not names:
+            self._refuse(message[0].lower() + message[1:], self._remedy)
+        example = f"write, for example, {self.example}; " * bool(self.example)
+        verb = "are" if ", " in names else "is"
+        self._refuse(f"{names} {verb} missing", f"{example}{self._remedy}")
 
     @property
     def options(self) -> list[str]:

@@ -167,7 +167,7 @@ def _kept_from_loss(path: Path, inputs: Iterable[Path]) -> str:
     with path.open("rb") as file:
         opening = file.read(OPENING)
         if opening.startswith(IMPORTED):
-            return "was imported before and differs: edits to it would be lost"
+            return "was imported before and differs: what was edited in it since would be lost"
         if not OURS.match(opening):
             return "was not written by gradform, and would be overwritten"
         if _is_edited(opening + file.read()):

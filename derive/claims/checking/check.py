@@ -6,7 +6,7 @@ the answers form one verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from derive.claims.reading import (
     takes_in,
 )
 from derive.claims.reading.roles import meant_by_words
+from derive.gradient.values.naming import written_out
 from derive.language.errors import QuestionError
 from derive.language.nearest import did_you_mean
 from derive.language.notation.definition import IGNORE_INDEX, Definition
@@ -204,12 +205,27 @@ def _with_names_guessed(read_with: Read, ground: Ground, settled: set[str]) -> R
             if not left and (guess.right or guess.certain):
                 break
         else:
-            error.remedy = with_found(error.remedy, guess, unknown)
-            raise
+            own = _shared_values(ground, error.cause.names)
+            if own is None:
+                error.remedy = with_found(error.remedy, guess, unknown)
+                raise
+            return read_with(own)
         reading = read_with(guess.known)
         used = [words for words in guess.words if words not in reading.roles]
         said = f"read as: {', '.join(used)} (guessed; --let says otherwise)"
         return replace(reading, remarks=(said, *reading.remarks)) if used else reading
+
+
+def _shared_values(ground: Ground, names: Collection[str]) -> dict[str, TextValue] | None:
+    """The values that the closed form computes under ``names``, if it does all of them."""
+    form, values = ground.form, {}
+    for tensor, e in form.with_parts:
+        values[tensor] = written_out(e, {t.name: value for t, value in values.items()})
+    shown = {form.parts_shown.get(t, t).name: (t, e) for t, e in values.items()}
+    if not {*names} <= shown.keys():
+        return None
+    found = {name: shown[name] for name in names}
+    return {name: TextValue(e, form.definition.in_order(t.axes)) for name, (t, e) in found.items()}
 
 
 def _verdict(definition: Definition, reading: Reading, doing: Doing) -> Verdict:

@@ -49,14 +49,14 @@ def undecided(claim: Claim) -> Answer:
 
 
 def given_upstream(reading: Reading) -> Expr | None:
-    """The upstream gradient as a number, if the text sets one or starts from 1 as
-    ``loss.backward()`` does.
+    """The upstream gradient as a number: what the text sets, or 1, as ``loss.backward()`` passes
+    it, if it says nothing of it.
     """
     if reading.upstream is not None:
         return reading.upstream
-    is_loss = all(not output.home for output in reading.definition.outputs)
-    is_whole = reading.of_function or not reading.single
-    return Integer(1) if is_loss and is_whole and not reading.mentions_upstream else None
+    output, *others = reading.definition.outputs
+    is_loss = not output.home and not others
+    return Integer(1) if is_loss and not reading.mentions_upstream else None
 
 
 def judged_claim(claim: Claim, ground: Ground, upstream: Expr | None, reading: Reading) -> Answer:

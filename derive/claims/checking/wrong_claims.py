@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sympy import Expr, Integer
+from sympy import Expr
 
 from derive.claims.checking.explaining.edits import Edited, smallest_edit
 from derive.claims.checking.explaining.neighbours import Neighbour, neighbour_of
 from derive.claims.checking.explaining.terms import TermComparison
 from derive.claims.checking.explaining.written import WrittenClaim
-from derive.claims.checking.ground import EQUAL, Ground, for_any_upstream
+from derive.claims.checking.ground import EQUAL, Ground
 from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.example import Counterexample
 from derive.claims.checking.words.spoken import called, now_spoken
@@ -63,25 +63,15 @@ class WrongClaim:
     def _hints(self) -> Iterator[str]:
         """Say if a wrong claim is the gradient of another tensor, or lacks an upstream gradient."""
         ground, upstreams = self.ground, self.ground.chain.upstreams
-        missing = not any(t.role == "adjoint" for t in tensors_in(self.claimed))
-        if missing and not any(t.name in now_spoken().ones for t in upstreams):
-            if len(upstreams) > 1:
-                names = " and ".join(called(t.name) for t in upstreams)
-                yield f"the upstream gradients {names} are missing"
-            else:
-                yield from self._without_upstream(*upstreams)
+        is_read = any(t.role == "adjoint" for t in tensors_in(self.claimed)) or self.claimed == 0
+        if not is_read and not any(t.name in now_spoken().ones for t in upstreams):
+            names = " and ".join(called(t.name) for t in upstreams)
+            words = f"s {names} are" if len(upstreams) > 1 else f" {names} is"
+            yield f"the upstream gradient{words} missing"
         for other in ground.definition.differentiable:
             like = other.name != self.of.name and other.home == self.of.home
             if like and ground.difference(other, self.claimed) < EQUAL:
                 yield f"it is d{other.name}, the gradient with respect to {other.name}"
-
-    def _without_upstream(self, upstream: Tensor) -> Iterator[str]:
-        ground = self.ground
-        name = called(upstream.name)
-        yield f"the upstream gradient {name} is missing"
-        whole = for_any_upstream(self.claimed, ground.chain, Integer(1))
-        if not upstream.home and ground.difference(self.of, whole) < EQUAL:
-            yield f"it is right only for {name} = 1: multiply it by {name}"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 In: a text, and the `Definition` whose names it uses. Out: a `Reading`, that is claims, each an
 expression in named axes; or `NotUnderstood`, with the position in the text.
 
+book.py          the signs in which formulas are shown, as code
 source.py        the text, limited and parsed; refusals.py: errors with their position
 names.py         the meaning of names; operations: torch's functions and methods
 values.py        an expression with torch's dimensions; broadcasting.py: combining values

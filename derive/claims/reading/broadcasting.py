@@ -34,7 +34,7 @@ from derive.claims.reading.values import (
     promoted,
     sum_of,
 )
-from derive.language.nodes import Position, renamed
+from derive.language.nodes import OneHot, Position, renamed
 from derive.language.notation.statements import misplaced_infinity
 from derive.language.symbols import Axis
 
@@ -170,7 +170,7 @@ def pointwise(
         if value.kind in (INDEX, IGNORED, PLACE):
             raise Refusal(
                 "an index cannot be used as a number",
-                "use a one-hot, F.one_hot(labels, C), or index with it: x[range(n), labels]",
+                _in_place_of_an_index(space, value),
             )
     expressions, dims = aligned(space, values)
     if extent is None:
@@ -185,6 +185,15 @@ def pointwise(
     if space.as_written:
         e = with_lost(e, expressions)
     return space.made(e, dims, extent, by_name=by_name, **held)
+
+
+def _in_place_of_an_index(space: Space, index: TextValue) -> str:
+    """The remedy, with the axis that the forward picks along."""
+    hots = {hot for s in space.definition.statements for hot in s.expression.atoms(OneHot)}
+    own = [hot for hot in hots if hot.operand == index.expression]
+    (axis,) = own[0].axes if own else ("C",)
+    name = own[0].operand if own else "labels"
+    return f"write a one-hot, F.one_hot({name}, {axis}), or index with it: x[range(n), {name}]"
 
 
 def added(space: Space, *values: TextValue) -> TextValue:

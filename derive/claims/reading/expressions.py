@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sympy import Eq, Expr, Ne, oo, pi
+from sympy import Eq, Expr, Ge, Gt, Le, Lt, Ne, oo, pi
 
 from derive.claims.reading.blocks import Pieces, joined
 from derive.claims.reading.broadcasting import multiplied, negated, pointwise
@@ -57,6 +57,7 @@ from derive.claims.reading.values import (
 )
 from derive.language.torch_ops.refused import refused
 
+COMPARISONS = {"eq": Eq, "ne": Ne, "lt": Lt, "le": Le, "gt": Gt, "ge": Ge}  # methods
 ENDS = ("min", "max")  # fields of torch.aminmax's result
 
 
@@ -159,13 +160,16 @@ class ExpressionReader:
     def _compare(self, node: ast.Compare) -> TextValue:
         if len(node.ops) != 1 or type(node.ops[0]) not in RELATIONS:
             raise Refusal("only one comparison at a time is supported", "write (x > 0) * (x < 1)")
-        a, b = self.value(node.left), self.value(node.comparators[0])
         relation = RELATIONS[type(node.ops[0])]
+        return self._compared(relation, self.value(node.left), self.value(node.comparators[0]))
+
+    def _compared(self, relation: Callable, a: TextValue, b: TextValue) -> TextValue:
         if {a.kind, b.kind} == {INDEX, COUNT} and relation is Eq:
             return equal_to_count(self.space, *((a, b) if a.kind == INDEX else (b, a)))
-        if {a.kind, b.kind} == {INDEX, IGNORED} and relation in (Eq, Ne):
-            return compared_to_ignored(self.space, a if a.kind == INDEX else b, relation is Eq)
-
+        if INDEX in (a.kind, b.kind) and relation in (Eq, Ne):
+            index, other = (a, b) if a.kind == INDEX else (b, a)
+            if other.kind == IGNORED or other.kind == NUMBER:
+                return compared_to_ignored(self.space, index, other, relation is Eq)
         if {a.kind, b.kind} == {INDEX, PLACE} and relation in (Eq, Ne):
             same = same_place(*((a, b) if a.kind == INDEX else (b, a)))
             e = same if relation is Eq else 1 - same
@@ -262,6 +266,8 @@ class ExpressionReader:
                 raise Refusal(f"{name} takes other arguments", "write .zero_(), .fill_(2)")
             new = filled_with(self.space, x, *map(self.value, node.args))
             return self.write(func.value, x, new)
+        if name in COMPARISONS and len(node.args) == 1 and not node.keywords:
+            return self._compared(COMPARISONS[name], x, self.value(node.args[0]))
         found = numpys.get(name) if self.space.numpy else None
         own = name.removesuffix("_") if written else name
         found = found or OF_TENSORS.get(own) or OPERATIONS.get(own)
@@ -287,6 +293,9 @@ class ExpressionReader:
         if arguments and isinstance(arguments[0], Pieces):
             (pieces, *dim), axis = arguments, keywords.get("dim", keywords.get("axis"))
             return joined(self.space, name, pieces, *dim, *([axis] * (axis is not None)))
+        if found.lacks_dim(arguments, keywords):
+            call = ", ".join([*map(ast.unparse, node.args), "1"])
+            raise Refusal("the dimension is missing", f"name it: {ast.unparse(node.func)}({call})")
         return found.apply(name, self.space, arguments, keywords)
 
     def _bare_call(self, node: ast.Call, name: str):
@@ -294,6 +303,8 @@ class ExpressionReader:
             raise Refusal(f"{printable(name)} is not a function", "is a * missing?")
         if name in CALLS:
             return self.notation.call(node)
+        if name.lower() in COMPARISONS and len(node.args) == 2 and not node.keywords:  # SymPy's
+            return self._compared(COMPARISONS[name.lower()], *map(self.value, node.args))
         if name in BUILTINS:
             return self._builtin(node, name)
         found = OPERATIONS.get(SYMPYS.get(name, name))

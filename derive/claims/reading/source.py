@@ -15,6 +15,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 
+from derive.claims.reading.book import as_code
 from derive.claims.reading.refusals import Caret, NotUnderstood, Refusal, printable, spot_in
 
 LONGEST_TEXT = 2**16  # characters
@@ -28,22 +29,12 @@ LONGEST_SHOWN, LONGEST_MESSAGE = 200, 120  # characters of a line, and of Python
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 QUOTE = re.compile(r"'''|\"\"\"|'|\"")
 TYPED = {  # typographic characters and their ASCII equivalents
-    **dict.fromkeys("−‐‑‒–—﹣－", "-"),
-    **dict.fromkeys("·×⋅∗∙＊", "*"),
-    **dict.fromkeys("÷∕⁄", "/"),
-    **dict.fromkeys("²", "**2"),
-    **dict.fromkeys("³", "**3"),
     **dict.fromkeys("‘’", "'"),
     **dict.fromkeys("“”", '"'),
     "√": "sqrt(...)",
-    "∑": "Sum(..., N), or .sum(0)",
     "Σ": "Sum(..., N), or .sum(0)",
-    "≤": "<=",
-    "≥": ">=",
     "ᵀ": ".T",
     "⊤": ".T",
-    "⊙": "*",
-    "∘": "*",
 }
 
 
@@ -59,8 +50,11 @@ class Source:
                 f"the text has {len(text)} characters",
                 f"at most {LONGEST_TEXT} are supported: check one part of it at a time",
             )
-        text = textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n").rstrip())
-        self.text = text.strip(" \t") if "\n" not in text else text
+        text = as_code(textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n").rstrip()))
+        first, newline, rest = text.partition("\n")
+        if rest[:1].isspace() and _is_whole(first):  # pasted from the middle of its first line
+            text = first + newline + textwrap.dedent(rest)
+        self.text = text if newline else text.strip(" \t")
         self.lines = self.text.split("\n")
 
     def parsed(self) -> ast.Module:
@@ -222,6 +216,16 @@ class Source:
         deep = next((node for node in parent if hasattr(node, "lineno")), None)
         spot = self.spot_of(deep)
         raise NotUnderstood("more than a hundred operations are nested", "name parts of it", spot)
+
+
+def _is_whole(line: str) -> bool:
+    """Whether no other line belongs to this one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return bool(ast.parse(line))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return False
 
 
 NUMPY, TORCH = {"np", "numpy"}, {"torch", "F", "ctx", "nn"}

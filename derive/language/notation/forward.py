@@ -204,9 +204,8 @@ def _check_stated(body: ClassBody, name: str, place: Place) -> None:
     value = dict(body).get(last)
     stated = body.statements[-1].name if body.statements else ""
     if not stated and (not last or isinstance(value, (Tensor, Axis))):
-        raise NotationError(
-            f"{name} states nothing", "write a line below what is declared: y = 2 * x", place
-        )
+        below = "below what is declared" if last else "below an input, x = Input(N)"
+        raise NotationError(f"{name} states nothing", f"write a line {below}: y = 2 * x", place)
     if isinstance(value, Tensor) and last != stated and not body.returned:
         raise NotationError(
             f"{last} stands last, where the output is stated, but {stated} is computed after it",

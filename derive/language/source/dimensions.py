@@ -29,6 +29,8 @@ from derive.language.source.shown import (
 from derive.language.source.written import is_all_known, written_in
 from derive.language.symbols import Axes, Axis, Tensor
 
+NAMED_AXES = "axes are named, not numbered"
+
 NAMES_OF_AXES = ("dim", "axis", "dims", "axes", "start_dim")
 NAMES_OF_OPERANDS = ("input", "a", "x", "tensor", "input_tensor")
 NUMPY = ("np", "numpy")  # used even if not imported
@@ -73,7 +75,7 @@ def dimensions_named(call: ast.Call, function: object, reader: LineReader) -> st
         return ""
     note = f", {NOTES[name]}" if name in NOTES else ""
     lies = _along(views, ast.unparse(x))
-    return f"write {code}{note}: {lies}, and axes are named, not numbered"
+    return f"write {code}{note}: {lies}, and {NAMED_AXES}"
 
 
 def _line(name, x: ast.AST, views: list[View], axes, given, torchs: bool) -> str:

@@ -20,7 +20,7 @@ from derive.language.errors import NotationError, Place
 from derive.language.nodes import Max, Min, Sum
 from derive.language.source.called_functions import FUNCTIONS, arguments_of, lines_of, spread
 from derive.language.source.class_source import MISSING, children, decides_in_python
-from derive.language.source.dimensions import MOVES, dimensions_named, numbered, unmoved
+from derive.language.source.dimensions import MOVES, NAMED_AXES, dimensions_named, numbered, unmoved
 from derive.language.source.indexing import indexed
 from derive.language.source.line_reader import (
     COMPREHENSIONS,
@@ -147,8 +147,8 @@ def _called(node: ast.Call, reader: LineReader) -> None:
     if function in (Sum, Max, Min) and node.args and numbered(node, function, reader):
         _check_parts(node, reader)
         raise NotationError(
-            f"{written(node)}: axes are named, not numbered",
-            dimensions_named(node, function, reader),
+            f"{written(node)}: {NAMED_AXES}",
+            dimensions_named(node, function, reader).removesuffix(f", and {NAMED_AXES}"),
         )
     if isinstance(function, (Tensor, Axis, int, float)):
         a, b = written(node.func), ", ".join(map(ast.unparse, node.args))

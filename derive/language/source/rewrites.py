@@ -126,7 +126,7 @@ def works_on(function: object) -> str:
     if package == "sympy":
         return "that works on how a formula is written, and a statement is a name in it"
     if is_pythons(function):
-        return f"Python's {function.__name__} asks for a number or for entries, once"
+        return f"Python's {function.__name__} takes numbers, and a tensor is a formula here"
     return "that computes with numbers, and a tensor is a formula here"
 
 

@@ -76,7 +76,8 @@ def _elsewhere(name: str) -> tuple[str, str] | None:
     if name in (*NODES, *DECLARATIONS):
         return f"{name} is unknown here", f"import it: from gradform import {name}"
     if in_the_notation(name) != HAS and not is_pointwise(name):
-        return f"{name} is unknown here, and not part of the notation", in_the_notation(name)
+        remedy = f"define it on a line above; or, as a function, {in_the_notation(name)}"
+        return f"{name} is unknown here, and not part of the notation", remedy
     lower = name.lower()
     if is_pointwise(lower) and not hasattr(sympy, name):
         return f"{name} is unknown here", f"did you mean {lower}? from sympy import {lower}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from sympy import Add, Expr, Float, Symbol
+from sympy import Add, Expr, Float, S, Symbol
 
 from derive.claims.checking.explaining.fitting import ValueNames, in_full_precision, size_function
 from derive.claims.checking.explaining.guesses import (
@@ -26,7 +26,7 @@ from derive.claims.checking.explaining.guesses import (
 )
 from derive.claims.checking.explaining.known import KnownValues
 from derive.claims.checking.explaining.needs import Needs
-from derive.claims.checking.explaining.written import WrittenClaim
+from derive.claims.checking.explaining.written import Spot, WrittenClaim, replaced
 from derive.claims.checking.numbers.arithmetic import Unevaluable
 from derive.claims.checking.numbers.comparison import difference_at
 from derive.claims.checking.numbers.doubles import Doubles
@@ -225,6 +225,8 @@ def _words(edit: GuessedEdit, written: WrittenClaim) -> str:
         where = "" if itself == node else f", where {itself} = {written.text(node)}"
         shown = written.text(itself)
         return f"the projection is missing: {shown} must be {shown} - {taken}{where}"
+    if value == 0 and (extra := _extra(edit.spot, written)) is not None:
+        return f"the term {written.text(extra)} is extra: remove it"
     if edit.kind == ANOTHER:
         return f"{written.text(edit.old)} must be {written.text(by)}"
     if edit.kind == FACTOR and by == -1:
@@ -237,6 +239,17 @@ def _words(edit: GuessedEdit, written: WrittenClaim) -> str:
     elif edit.spot.parent is not None:
         where = f" in {written.text(edit.spot.parent)}"
     return f"{what}: {written.text(node)} must be {written.text(value)}{where}"
+
+
+def _extra(spot: Spot, written: WrittenClaim) -> Expr | None:
+    """The term of a sum that vanishes with the value at a spot, and nothing else does."""
+    body = written.body(spot.holder)
+    for e in sorted(body.atoms(Add), key=written.size):
+        without = replaced(e, spot.parent or spot.node, S.Zero)
+        gone = {*e.args} - {*Add.make_args(without)}
+        if len(gone) == 1 and e - without in gone:
+            return gone.pop()
+    return None
 
 
 def _lacks(edit: GuessedEdit, written: WrittenClaim) -> str:

@@ -85,10 +85,10 @@ class WrittenClaim:
         """The claim with the value at a spot replaced."""
         old = spot.node
         if spot.parent is not None:
-            old, other = spot.parent, _replaced(spot.parent, old, other)
+            old, other = spot.parent, replaced(spot.parent, old, other)
         if spot.holder is self.whole:
-            return _replaced(self.whole, old, other)
-        body = _replaced(self.body(spot.holder), old, other)
+            return replaced(self.whole, old, other)
+        body = replaced(self.body(spot.holder), old, other)
         return self.whole.xreplace({spot.holder: spot.holder.func(body)})
 
     def line(self, spot: Spot) -> TextLine:
@@ -138,11 +138,11 @@ def _operands(e: Basic) -> list[Basic]:
     return [a for a in args if not isinstance(a, conditions) and not a.is_number]
 
 
-def _replaced(e: Basic, old: Basic, new: Basic) -> Basic:
+def replaced(e: Basic, old: Basic, new: Basic) -> Basic:
     """``e`` with ``old`` replaced wherever it is an operand."""
     if e == old:
         return new
-    changed = {a: _replaced(a, old, new) for a in _operands(e)}
+    changed = {a: replaced(a, old, new) for a in _operands(e)}
     if all(a == b for a, b in changed.items()):
         return e
     return e.func(*(changed.get(a, a) for a in e.args))

@@ -47,6 +47,12 @@ class Operation:
     compute: Callable[..., Any]
     forms: frozenset[str]
 
+    def lacks_dim(self, arguments: Sequence, keywords: Mapping[str, Any]) -> bool:
+        """Whether the dimension is missing in a call that must name one."""
+        due = inspect.signature(self.compute).parameters.get("dim")
+        needed = due and due.annotation == "Dim" and due.default is due.empty
+        return bool(needed) and len(arguments) == 1 and not {"dim", "axis"} & {*keywords}
+
     def apply(self, name: str, space: Space, arguments: Sequence, keywords: Mapping[str, Any]):
         signature = inspect.signature(self.compute)
         row = getattr(self.compute, "row", None)
@@ -61,10 +67,6 @@ class Operation:
         )
         if several in keywords:  # flip(x, dims=(0,))
             arguments = (*arguments, keywords.pop(several))
-        due = signature.parameters.get("dim")
-        needed = due and due.annotation == "Dim" and due.default is due.empty
-        if needed and len(arguments) == 1 and "dim" not in keywords:
-            raise Refusal("the dimension is missing", f"name it: F.{name}(x, 1)")
         try:
             bound = signature.bind(space, *arguments, **keywords)
         except TypeError as error:

@@ -18,6 +18,7 @@ from derive.claims.reading.values import (
     COUNT,
     INDEX,
     MASK,
+    NUMBER,
     Space,
     TextValue,
     held_as,
@@ -84,8 +85,18 @@ def kept_of(space: Space, index: TextValue) -> Expr:
     return _of_labels(index.expression, kept)
 
 
-def compared_to_ignored(space: Space, index: TextValue, equal: bool) -> TextValue:
-    """``labels != ignore_index``"""
+def compared_to_ignored(space: Space, index: TextValue, other: TextValue, equal: bool) -> TextValue:
+    """``labels != ignore_index``, or the number that it is unless the caller says otherwise."""
+    read = index.expression.atoms(Tensor)
+    own = [i.default for i in space.definition.ignoring if i.label in read]
+    if other.kind == NUMBER and other.expression not in own:
+        label = next(iter(read), "labels")
+        remedy = (
+            f"for the labels that count, write {label} != {own[0]}"
+            if own
+            else (f"for labels that may be ignored, declare {label} = Label(N, ignored=-100)")
+        )
+        raise Refusal("a label is compared with a number", remedy)
     kept = kept_of(space, index)
     e = Piecewise((0, zero_unless(kept)), (1, True)) if equal else kept
     return space.made(e, index.dims, index.extent.inside(), kind=MASK)
