@@ -222,7 +222,7 @@ def hostile() -> Document:
                     Foldable(HOSTILE, (Prose(HOSTILE),)),
                     Equations((equation, Equation(HOSTILE, HOSTILE))),
                     Derivation(HOSTILE, equation, (equation,)),
-                    Matrix(HOSTILE, ((name,),), HOSTILE),
+                    Matrix(HOSTILE, ((name,),), (1, 1), HOSTILE),
                     Code(((HOSTILE, HOSTILE),)),
                     TensorGraph((TensorNode(HOSTILE, "input", HOSTILE),), (), frozenset()),
                 ),

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from itertools import product
 
 import pytest
 from forwards import OWN, write
@@ -34,7 +35,8 @@ from derive.show.document import (
     Section,
 )
 from derive.show.markdown import escaped, markdown
-from derive.show.paper import latex_document, side, words_of
+from derive.show.paper import entries, latex_document, side, words_of
+from derive.show.small import matrix_of
 
 N, C, T, E, K = (Axis(name) for name in "NCTEK")
 X, Y = Tensor("x", (N, C)), Tensor("y", (N, C))
@@ -93,7 +95,7 @@ def hostile() -> Document:
         Foldable((HOSTILE, Eq(tensors[1], 0)), (Prose(HOSTILE),)),
         Equations(equations),
         Derivation((HOSTILE, Eq(tensors[2], 0)), plain[0], plain[1:]),
-        Matrix(tensors[0], ((tensors[0], tensors[1]), (X, Abs(Y))), HOSTILE),
+        Matrix(tensors[0], ((tensors[0], tensors[1]), (X, Abs(Y))), (2, 2), HOSTILE),
         Code(code),
     )
     return Document("end_", (f"{HOSTILE} π 中 é", "Second."), (Section(HOSTILE, blocks),))
@@ -181,6 +183,15 @@ def test_words_between_formulas_keep_their_spaces():
     assert title == "$x$ through $y$\n"
     remarked = Document("", (), (Section("", (Equations((Equation(X, Y, ("as ", X)),)),)),))
     assert r"\text{as }x" in markdown(remarked)
+
+
+@pytest.mark.parametrize("sizes", [(), (2,), (1, 2), (2, 1, 2)])
+def test_an_entry_that_stands_alone_has_an_index_for_every_axis(sizes):
+    places = [*product(*map(range, sizes))]
+    matrix = matrix_of(Y, dict.fromkeys(places, X), sizes)
+    assert [name for name, _ in entries(matrix)] == [
+        latex_formula(entry("y", place)) for place in places
+    ]
 
 
 def test_a_long_formula_is_broken_at_its_signs_and_loses_nothing():

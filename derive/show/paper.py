@@ -158,12 +158,11 @@ def bracketed(matrix: Matrix) -> str | None:
 
 
 def entries(matrix: Matrix) -> Iterator[tuple[str, Equation]]:
-    """The entries below each other, each under its row and column."""
+    """The entries below each other, each under its indices."""
     name = side(matrix.name)
-    for r, row in enumerate(matrix.rows, 1):
-        for c, e in enumerate(row, 1):
-            place = f"{r},{c}" if len(matrix.rows) > 1 else f"{c}"
-            yield f"{name}_{{{place}}}", Equation("", e)
+    for place, e in matrix.placed:
+        index = f"_{{{','.join(map(str, place))}}}" if place else ""
+        yield f"{name}{index}", Equation("", e)
 
 
 def _verbatim(lines: Iterable[tuple[str, str]]) -> str:
