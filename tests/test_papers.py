@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 from forwards import OWN, write
-from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
+from sympy import Abs, Eq, Expr, Integer, Piecewise, Rational, exp, preorder_traversal, sqrt
 
 from derive.language.errors import MATH
 from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
@@ -192,6 +192,20 @@ def test_an_entry_that_stands_alone_has_an_index_for_every_axis(sizes):
     assert [name for name, _ in entries(matrix)] == [
         latex_formula(entry("y", place)) for place in places
     ]
+
+
+def test_a_choice_is_as_wide_as_its_widest_row():
+    inner = Piecewise((Y, X > 1), (0, True))
+    assert 12 < width(latex_formula(inner)) < 16
+    assert 20 < width(latex_formula(Piecewise((inner, X > 2), (Y, True)))) < 28
+    assert formula_lines(-X * inner, 18) == [latex_formula(-X * inner)]
+
+
+def test_lines_of_code_stay_lines():
+    code = Code((("dx", "dx = f(\n    x - y,\n)"), ("dgain", "dgain = 1")))
+    document = Document("", (), (Section("", (code,)),))
+    rows = "dx:    dx = f(\n           x - y,\n       )\ndgain: dgain = 1\n"
+    assert rows in latex_document(document) and rows in markdown(document)
 
 
 def test_a_long_formula_is_broken_at_its_signs_and_loses_nothing():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain, product, zip_longest
 
 from sympy import Add, Expr
 
@@ -112,6 +112,14 @@ class Code:
     """Lines of a program, each beside the statement that it computes."""
 
     lines: tuple[tuple[str, str], ...]
+
+    @property
+    def rows(self) -> Iterator[str]:
+        """The lines with the statements before them, all in one column."""
+        column = max((len(name) for name, _ in self.lines), default=0) + 2
+        for name, text in self.lines:
+            for start, line in zip_longest([f"{name}:"], text.split("\n"), fillvalue=""):
+                yield f"{start:{column}}{line}"
 
 
 @dataclass(frozen=True)
