@@ -9,7 +9,7 @@ from sympy import Expr
 
 from derive.language.formulas.latex import latex_formula
 from derive.language.formulas.latex_lines import formula_lines, width
-from derive.language.formulas.latex_names import latex_text, text_in_formula
+from derive.language.formulas.latex_names import latex_text, text_in_formula, with_index
 from derive.language.formulas.unicode import words_of as plain_words
 from derive.language.formulas.words import Side, Words, parts_of
 from derive.running.writing import MARK
@@ -165,8 +165,7 @@ def entries(matrix: Matrix) -> Iterator[tuple[str, Equation]]:
     """The entries below each other, each under its indices."""
     name = side(matrix.name)
     for place, e in matrix.placed:
-        index = f"_{{{','.join(map(str, place))}}}" if place else ""
-        yield f"{name}{index}", Equation("", e)
+        yield with_index(name, ",".join(map(str, place))) if place else name, Equation("", e)
 
 
 def _verbatim(rows: Iterable[str]) -> str:
