@@ -204,6 +204,21 @@ def test_the_next_line_is_asked_for(browser, pages, width):
     assert tab.complaints() == []
 
 
+INVENTED = """
+    document.querySelectorAll('.line[data-of=xhat]').forEach(line => line.dataset.of = 'made_up');
+"""
+
+
+def test_a_name_that_the_derivation_made_up_is_shown_and_not_asked_for(browser, pages):
+    tab = Tab(browser, pages["batch_norm"], 1280)
+    tab.value(INVENTED)
+    tab.click("[data-mode=ask]")
+    assert tab.value(f"{ASKED}.querySelector('.left').textContent") == "dinv_std"
+    assert tab.value(LEFT) == 2
+    tab.click("[data-mode=step]")
+    assert tab.value(LEFT) == 0
+
+
 @pytest.mark.parametrize("width", TEACHING_WIDTHS)
 def test_a_box_of_the_graph_shows_its_numbers(browser, pages, width):
     tab = Tab(browser, pages["batch_norm"], width)

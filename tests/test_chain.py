@@ -3,7 +3,7 @@ forward computed.
 """
 
 import pytest
-from sympy import Rational, exp, tanh
+from sympy import Rational, exp, log, tanh
 
 import derive
 from derive import Axis, Forward, Input, Label, Max, OneHot, Rename, Sum
@@ -137,3 +137,15 @@ def test_no_gradient_passes_an_index_or_a_peak(node):
     x = Tensor("i", (N,), role="label", integer=True) if node is OneHot else Tensor("x", (N, C))
     e = Position(C) if node is Position else node.over(x, [C])
     assert e.adjoint(Tensor("dy", (N,))) == []
+
+
+def test_several_reasons_are_what_is_done_in_its_order():
+    class LogSoftmax(Forward):
+        x = Input(N, C)
+        y = x - log(Sum(exp(x), C))
+
+    (adjoint,) = derive_chain(LogSoftmax.definition).adjoints
+    assert [c.reason for c in adjoint.contributions] == [
+        "pointwise",
+        "summed over C, then broadcast over C: the forward in reverse",
+    ]

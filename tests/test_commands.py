@@ -139,6 +139,8 @@ def test_a_mistyped_word_gets_the_nearest_and_no_list(arguments, meant, capsys):
 def test_what_is_like_nothing_gets_where_to_look(capsys):
     status, _, error = said(capsys, "show", "zzzzzz")
     assert status == 2 and "did you mean" not in error and "gradform list" in error
+    status, _, error = said(capsys, "show", "relu", "--format", "PDF")
+    assert status == 2 and "run pdflatex FILE.tex" in error and len(error.splitlines()) == 2
 
 
 @pytest.mark.parametrize(

@@ -230,3 +230,15 @@ def test_of_the_projects_forwards_the_one_that_is_named_is_run(tmp_path, monkeyp
     assert str(derive.forward_from("twofold").definition.statements[0].expression) == "3*x"
     with pytest.raises(derive.QuestionError, match=r"did you mean twofold\? gradform list"):
         derive.forward_from("threefold")
+
+
+def test_a_notebook_shows_the_users_own_frames_and_the_public_name_of_an_error():
+    with pytest.raises(NotationError) as caught:
+
+        class Called(Forward):
+            x = Input(N, C)
+            y = x.softmax(1)
+
+    *frames, said = caught.value._render_traceback_()
+    assert frames and all("test_forward.py" in frame for frame in frames)
+    assert "y = x.softmax(1)" in frames[-1] and said.startswith("NotationError: ")

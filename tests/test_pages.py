@@ -222,7 +222,7 @@ def hostile() -> Document:
                     Foldable(HOSTILE, (Prose(HOSTILE),)),
                     Equations((equation, Equation(HOSTILE, HOSTILE))),
                     Derivation(HOSTILE, equation, (equation,)),
-                    Matrix(HOSTILE, ((name,),), HOSTILE),
+                    Matrix(HOSTILE, ((name,),), (1, 1), HOSTILE),
                     Code(((HOSTILE, HOSTILE),)),
                     TensorGraph((TensorNode(HOSTILE, "input", HOSTILE),), (), frozenset()),
                 ),
@@ -322,6 +322,9 @@ def test_names_of_parts_are_told_before_they_are_used(shown):
 SYMBOLS = {
     "tau": "<mi>\u03c4</mi>",
     "deps": '<mi class="name">d\u03b5</mi>',
+    "beta1": "<msub><mi>\u03b2</mi><mi>1</mi></msub>",
+    "alpha_hat": '<mi class="name">\u03b1\u0302</mi>',
+    "dx_hat": '<mi class="name">dx\u0302</mi>',
     "dq_gain": '<msub><mi class="name">dq</mi><mi class="name">gain</mi></msub>',
     "inv_std": '<mi class="name">inv_std</mi>',
     "x_over_rms": '<mi class="name">x_over_rms</mi>',

@@ -8,10 +8,11 @@ import os
 import re
 import shutil
 import subprocess
+from itertools import product
 
 import pytest
 from forwards import OWN, write
-from sympy import Abs, Eq, Expr, Integer, Rational, exp, preorder_traversal, sqrt
+from sympy import Abs, Eq, Expr, Integer, Piecewise, Rational, exp, preorder_traversal, sqrt
 
 from derive.language.errors import MATH
 from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
@@ -34,7 +35,8 @@ from derive.show.document import (
     Section,
 )
 from derive.show.markdown import escaped, markdown
-from derive.show.paper import latex_document, side, words_of
+from derive.show.paper import entries, latex_document, side, words_of
+from derive.show.small import matrix_of
 
 N, C, T, E, K = (Axis(name) for name in "NCTEK")
 X, Y = Tensor("x", (N, C)), Tensor("y", (N, C))
@@ -93,7 +95,7 @@ def hostile() -> Document:
         Foldable((HOSTILE, Eq(tensors[1], 0)), (Prose(HOSTILE),)),
         Equations(equations),
         Derivation((HOSTILE, Eq(tensors[2], 0)), plain[0], plain[1:]),
-        Matrix(tensors[0], ((tensors[0], tensors[1]), (X, Abs(Y))), HOSTILE),
+        Matrix(tensors[0], ((tensors[0], tensors[1]), (X, Abs(Y))), (2, 2), HOSTILE),
         Code(code),
     )
     return Document("end_", (f"{HOSTILE} π 中 é", "Second."), (Section(HOSTILE, blocks),))
@@ -112,9 +114,14 @@ def papers(shown):
         ("lamda", r"\lambda"),
         ("\u03c3", r"\sigma"),
         ("xhat", r"\hat{x}"),
-        ("W1", "W^{(1)}"),
+        ("W1", "W_{1}"),
+        ("x_1", "x_{1}"),
+        ("sigma2", r"\sigma_{2}"),
+        ("alpha_hat", r"\hat{\alpha}"),
+        ("lambda_max", r"\lambda_{\mathrm{max}}"),
         ("end", r"\mathrm{end}"),
-        ("alpha_beta", r"\mathrm{alpha\_beta}"),
+        ("alpha_beta", r"\alpha_{\beta}"),
+        ("inv_std", r"\mathrm{inv\_std}"),
         ("x_", r"\mathrm{x\_}"),
     ],
 )
@@ -131,14 +138,14 @@ def test_a_name_is_one_symbol(name, shown):
         (Sum(X, N) ** 2, r"\left(\sum_{N} x\right)^{2}"),
         (1 / sqrt(X), r"\frac{1}{\sqrt{x}}"),
         (-X / 2 - Y, r"-y - \frac{x}{2}"),
-        (Tensor("W1", (N,)) ** 2, r"\left(W^{(1)}\right)^{2}"),
+        (Tensor("W1", (N,)) ** 2, "W_{1}^{2}"),
         (Max(X, C), r"\max_{C} x"),
         (OneHot(LABELS, C), r"\mathbf{1}[\,\mathrm{labels} = C\,]"),
         (Tensor("dy", (N,), role="adjoint"), r"\mathrm{d}y"),
         (Tensor("x", (T,), (N,)), "x_{T}"),
         (exp(X), r"\exp{\left(x \right)}"),
-        (entry("W1", (0, 1)), "W^{(1)}_{1,2}"),
-        (entry("x_1", (1,)), r"\mathrm{x\_1}_{2}"),
+        (entry("W1", (0, 1)), "{W_{1}}_{1,2}"),
+        (entry("x_1", (1,)), "{x_{1}}_{2}"),
         (Chosen(entry("labels", (0,)), 2), r"\mathbf{1}[\,\mathrm{labels}_{1} = 2\,]"),
         (
             Chosen(ArgMaxOfEntries(entry("x", (0,)), entry("x", (1,))), 2),
@@ -181,6 +188,29 @@ def test_words_between_formulas_keep_their_spaces():
     assert title == "$x$ through $y$\n"
     remarked = Document("", (), (Section("", (Equations((Equation(X, Y, ("as ", X)),)),)),))
     assert r"\text{as }x" in markdown(remarked)
+
+
+@pytest.mark.parametrize("sizes", [(), (2,), (1, 2), (2, 1, 2)])
+def test_an_entry_that_stands_alone_has_an_index_for_every_axis(sizes):
+    places = [*product(*map(range, sizes))]
+    matrix = matrix_of(Y, dict.fromkeys(places, X), sizes)
+    assert [name for name, _ in entries(matrix)] == [
+        latex_formula(entry("y", place)) for place in places
+    ]
+
+
+def test_a_choice_is_as_wide_as_its_widest_row():
+    inner = Piecewise((Y, X > 1), (0, True))
+    assert 12 < width(latex_formula(inner)) < 16
+    assert 20 < width(latex_formula(Piecewise((inner, X > 2), (Y, True)))) < 28
+    assert formula_lines(-X * inner, 18) == [latex_formula(-X * inner)]
+
+
+def test_lines_of_code_stay_lines():
+    code = Code((("dx", "dx = f(\n    x - y,\n)"), ("dgain", "dgain = 1")))
+    document = Document("", (), (Section("", (code,)),))
+    rows = "dx:    dx = f(\n           x - y,\n       )\ndgain: dgain = 1\n"
+    assert rows in latex_document(document) and rows in markdown(document)
 
 
 def test_a_long_formula_is_broken_at_its_signs_and_loses_nothing():

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import warm
 from forwards import HEAD
 from rich.console import Console
-from sympy import Symbol, exp, expand, sqrt
+from sympy import Integer, Symbol, exp, expand, log, sqrt
 
 import codegen.driver.cache
 import codegen.driver.lean
@@ -23,11 +24,15 @@ from codegen.program.steps import Assign
 from codegen.targets.lean.printer import LEAN
 from codegen.targets.torch.vocabulary import FUNCTIONS
 from derive.commands.main import main
+from derive.gradient.closing.steps import RewriteStep
 from derive.language.formulas.unicode import unicode_formula, words_of
+from derive.language.nodes import Sum
+from derive.language.notation.definition import Statement
 from derive.language.notation.library import forward_from
-from derive.language.symbols import tensors_in
+from derive.language.symbols import Axis, Tensor, tensors_in
 from derive.running.writing import MARK
 from derive.show import document_of
+from derive.show.derivations import _remark
 from derive.show.document import Derivation, Equations, Foldable, Matrix
 from derive.show.paths import paths_to
 from derive.show.terminal import rendered
@@ -146,6 +151,24 @@ def test_steps_that_a_reader_follows_at_once_are_one_line(documents):
     (to_dx,) = (d for d in chosen if str(d.start.left) == "dx")
     said = [words_of(line.remark).split(":")[0] for line in to_dx.steps]
     assert said == ["chain rule", "share", "factor"]
+
+
+def test_the_line_that_gives_a_reason_is_that_whose_name_is_gone():
+    """Not another line in which the same sum stands."""
+    N, V = Axis("N"), Axis("V")
+    logits = Tensor("logits", (N, V))
+    total = Sum(exp(logits), V)
+    named = Statement(Tensor("sum_exp", (N,), role="statement"), total, None)
+    other = Statement(Tensor("y", (N, V), role="statement"), logits - log(total), None)
+    written, spelled = ({s.name: s for s in own} for own in ([other], [named, other]))
+    form = SimpleNamespace(
+        definition=SimpleNamespace(statements=[other], by_name=written),
+        spelled=SimpleNamespace(
+            definition=SimpleNamespace(statements=[named, other], by_name=spelled)
+        ),
+    )
+    step = RewriteStep(logits, "definition", total / named.tensor - 1, Integer(0), "")
+    assert words_of(_remark(step, form, ())) == "definition: sum_exp = Σ[V](exp(logits))"
 
 
 def test_of_a_long_forward_an_overview_is_shown_and_opened_by_of(capsys, shown):

@@ -13,6 +13,13 @@ from derive.running.command import add_force, add_limit, add_name, add_names, gu
 from derive.running.parser import OneOf, Parser
 
 FORMATS = ("text", "markdown", "latex", "html")
+BY_ANOTHER = {
+    "pdf": "write LaTeX, --format latex --output FILE.tex, and run pdflatex FILE.tex; or write a "
+    "page, --format html --output FILE.html, and print it from a browser",
+    "tex": "it is --format latex",
+    "md": "it is --format markdown",
+    "txt": "it is --format text",
+}
 OUTPUT = "site"
 EXAMPLES = """\
   gradform show linear
@@ -38,7 +45,7 @@ def show_parser(program: str) -> Parser:
     )
     parser.add_argument(
         "--format",
-        type=OneOf(FORMATS),
+        type=OneOf(FORMATS, BY_ANOTHER),
         default=FORMATS[0],
         metavar="FORMAT",
         help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} ({FORMATS[0]})",

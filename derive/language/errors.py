@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import linecache
 import sys
+import traceback
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 PAGE = "docs/notation.md has what else cannot be written"
@@ -70,6 +72,16 @@ class QuestionError(Exception):
     def __str__(self) -> str:
         where = f"{self.place.shown}: " if self.place else ""
         return f"{where}{said(self.problem, self.remedy)}"
+
+    def _render_traceback_(self) -> list[str]:
+        """Lines that a notebook shows: the user's own frames, and the error by its public name."""
+        frames = traceback.extract_tb(self.__traceback__)
+        called = dropwhile(lambda frame: "IPython" in Path(frame.filename).parts, frames)
+        own = takewhile(
+            lambda f: not is_internal(f.filename) or f.filename.startswith("<ipython"), called
+        )
+        name = next(kind.__name__ for kind in type(self).__mro__ if kind.__module__ == __name__)
+        return [*map(str.rstrip, traceback.format_list([*own])), f"{name}: {self}"]
 
 
 class NotationError(QuestionError):

@@ -5,7 +5,8 @@ and exit status 2.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NoReturn
 
 from derive.language.errors import said
@@ -68,14 +69,18 @@ class Parser(argparse.ArgumentParser):
 
 
 class OneOf:
-    """The ``type`` of an argument with a few allowed words."""
+    """The ``type`` of an argument with a few allowed words; ``instead`` has the way to what other
+    words ask for.
+    """
 
-    def __init__(self, words: Iterable[str]):
-        self.words = tuple(words)
+    def __init__(self, words: Iterable[str], instead: Mapping[str, str] = MappingProxyType({})):
+        self.words, self.instead = tuple(words), instead
 
     def __call__(self, word: str) -> str:
         if word in self.words:
             return word
+        if word.lower() in self.instead:
+            raise argparse.ArgumentTypeError(f"there is no {word!r}; {self.instead[word.lower()]}")
         *others, last = self.words
         known = f"it is {', '.join(others)} or {last}"
         raise argparse.ArgumentTypeError(

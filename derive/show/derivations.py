@@ -155,7 +155,7 @@ def _lines_used(step: RewriteStep, definition: Definition) -> list[Statement]:
     named = [s for s in definition.statements if gone & _things_in(s.expression)]
     come = _things_in(step.after)
     return [s for s in named if s.tensor in come] or [
-        s for s in named if gone & s.expression.atoms(Sum)
+        s for s in named if s.tensor in gone and gone & s.expression.atoms(Sum)
     ]
 
 

@@ -6,8 +6,9 @@ escapes. All records are frozen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, product, zip_longest
 
 from sympy import Add, Expr
 
@@ -90,11 +91,20 @@ class Derivation:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Entries, row by row, of what ``name`` stands for."""
+    """Entries, row by row, of what ``name`` stands for: a tensor whose axes have ``sizes``, and
+    which has a row for every place along all axes but the last.
+    """
 
     name: Side
     rows: tuple[tuple[Expr, ...], ...]
+    sizes: tuple[int, ...]
     remark: Words = ""
+
+    @property
+    def placed(self) -> Iterator[tuple[tuple[int, ...], Expr]]:
+        """The entries under their indices, which count from 1."""
+        places = product(*(range(1, size + 1) for size in self.sizes))
+        return zip(places, chain.from_iterable(self.rows), strict=True)
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,14 @@ class Code:
     """Lines of a program, each beside the statement that it computes."""
 
     lines: tuple[tuple[str, str], ...]
+
+    @property
+    def rows(self) -> Iterator[str]:
+        """The lines with the statements before them, all in one column."""
+        column = max((len(name) for name, _ in self.lines), default=0) + 2
+        for name, text in self.lines:
+            for start, line in zip_longest([f"{name}:"], text.split("\n"), fillvalue=""):
+                yield f"{start:{column}}{line}"
 
 
 @dataclass(frozen=True)

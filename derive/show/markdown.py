@@ -84,7 +84,7 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Matrix):
         yield from _matrix(block)
     elif isinstance(block, Code):
-        yield _fence(block.lines)
+        yield _fence("\n".join(block.rows))
     elif isinstance(block, Foldable):
         yield f"<details><summary>{escaped(words_of(block.title))}</summary>"
         for inner in block.blocks:
@@ -148,8 +148,7 @@ def _matrix(matrix: Matrix) -> Iterator[str]:
     yield f"$$\n{in_formula(whole)}\n$$" if whole else _display(entries(matrix))
 
 
-def _fence(lines: Iterable[tuple[str, str]]) -> str:
+def _fence(text: str) -> str:
     """A fence longer than any run of backquotes inside of it."""
-    text = "\n".join(f"{name}: {line}" for name, line in lines)
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     return f"{fence}text\n{text}\n{fence}"

@@ -24,7 +24,7 @@ from derive.language.errors import QuestionError
 from derive.language.formulas.words import Words
 from derive.language.symbols import Axis, Tensor
 from derive.show.document import Matrix, Numbered
-from derive.show.small import rows_of, sizes_of
+from derive.show.small import matrix_of, sizes_of
 
 GRAIN = 24  # the data are -2 and a multiple of 4/25: of two decimals, and none is zero
 SEEDS = range(3)
@@ -92,7 +92,7 @@ def _matrix(evaluation: Evaluation, e: Tensor, at: Tensor) -> Matrix:
     entries = evaluation.entries(e, at.home)
     least = ROUNDING * evaluation.largest
     numbers = {i: _rounded(value + first, least) for i, value in entries.items()}
-    return Matrix(e, rows_of(numbers, len(at.home)))
+    return matrix_of(e, numbers, [evaluation.size(a) for a in at.home])
 
 
 def _rounded(value, least) -> Expr:

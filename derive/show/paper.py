@@ -9,7 +9,8 @@ from sympy import Expr
 
 from derive.language.formulas.latex import latex_formula
 from derive.language.formulas.latex_lines import formula_lines, width
-from derive.language.formulas.latex_names import latex_text, text_in_formula
+from derive.language.formulas.latex_names import latex_text, text_in_formula, with_index
+from derive.language.formulas.unicode import words_of as plain_words
 from derive.language.formulas.words import Side, Words, parts_of
 from derive.running.writing import MARK
 from derive.show.document import (
@@ -26,7 +27,7 @@ from derive.show.document import (
 )
 
 # Widths are counted in letters of a formula; a line of the page holds 98 of them.
-LINE, REMARKS, LONG_LEFT = 98, 34, 24  # letters: of a line, a remark and a long left side
+LINE, REMARKS, LONG_LEFT = 98, 35, 24  # letters: of a line, a remark and a long left side
 COLUMNS = 8  # of a matrix that fits the page
 VERBATIM = 90  # characters of the typewriter on a line
 # LaTeX's sizes of letters, each with its share of the usual one.
@@ -44,6 +45,7 @@ PREAMBLE = r"""\documentclass[10pt,a4paper]{article}
 \setcounter{MaxMatrixCols}{32}
 \allowdisplaybreaks
 \providecommand{\remark}[1]{\parbox[t]{50mm}{\raggedright\footnotesize #1}}
+\providecommand{\shortremark}[1]{\mbox{\footnotesize #1}}
 \begin{document}
 """
 
@@ -69,7 +71,7 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Matrix):
         yield from _matrix(block)
     elif isinstance(block, Code):
-        yield _verbatim(block.lines)
+        yield _verbatim(block.rows)
     elif isinstance(block, Foldable):  # paper has room for all of it
         yield rf"\paragraph{{{words_of(block.title)}}}"
         for inner in block.blocks:
@@ -97,13 +99,15 @@ def left_side(line: Equation) -> str:
 
 def _display(lines: list[tuple[str, Equation]]) -> str:
     widest = max((w for left, _ in lines if (w := width(left)) <= LONG_LEFT), default=0)
-    remarks = any(line.remark or line.shape for _, line in lines)
-    room = LINE - widest - 3 - (REMARKS if remarks else 0)
-    body = " \\\\\n".join(row for left, line in lines for row in _rows(left, line, room))
+    remarks = max(len(f"{line.shape} {plain_words(line.remark)}") for _, line in lines)
+    room = LINE - widest - 3 - (min(remarks + 2, REMARKS) if remarks > 1 else 0)
+    command = "shortremark" if remarks + 2 < REMARKS else "remark"
+    rows = (row for left, line in lines for row in _rows(left, line, room, command))
+    body = " \\\\\n".join(rows)
     return f"\\begin{{flalign*}}\n{body}\n\\end{{flalign*}}"
 
 
-def _rows(left: str, line: Equation, room: int) -> Iterator[str]:
+def _rows(left: str, line: Equation, room: int, command: str) -> Iterator[str]:
     if width(left) > LONG_LEFT:
         yield rf"\rlap{{$\displaystyle {left}$}} & &&"
         left = ""
@@ -113,7 +117,7 @@ def _rows(left: str, line: Equation, room: int) -> Iterator[str]:
     for text in before:
         yield f"{start}{fitted(text, room)} &&"
         start = r"&\qquad {}"
-    yield f"{start}{fitted(last, room)} &&" + (rf" \remark{{{remark}}}" * bool(remark))
+    yield f"{start}{fitted(last, room)} &&" + (rf" \{command}{{{remark}}}" * bool(remark))
 
 
 def right_lines(line: Equation, room: int) -> list[str]:
@@ -158,19 +162,23 @@ def bracketed(matrix: Matrix) -> str | None:
 
 
 def entries(matrix: Matrix) -> Iterator[tuple[str, Equation]]:
-    """The entries below each other, each under its row and column."""
+    """The entries below each other, each under its indices."""
     name = side(matrix.name)
-    for r, row in enumerate(matrix.rows, 1):
-        for c, e in enumerate(row, 1):
-            place = f"{r},{c}" if len(matrix.rows) > 1 else f"{c}"
-            yield f"{name}_{{{place}}}", Equation("", e)
+    for place, e in matrix.placed:
+        yield with_index(name, ",".join(map(str, place))) if place else name, Equation("", e)
 
 
-def _verbatim(lines: Iterable[tuple[str, str]]) -> str:
+def _verbatim(rows: Iterable[str]) -> str:
     shown = []
-    for name, line in lines:
-        text = f"{name}: {line}".encode("ascii", "backslashreplace").decode()
+    for row in rows:
+        text = row.encode("ascii", "backslashreplace").decode()
         text = "".join(c if c.isprintable() else " " for c in text)
-        shown += textwrap.wrap(text, VERBATIM, subsequent_indent="    ")
+        column = len(text) - len(text.lstrip()) + 4
+        shown += textwrap.wrap(
+            text,
+            VERBATIM,
+            subsequent_indent=" " * min(column, VERBATIM // 2),
+            break_on_hyphens=False,
+        )
     body = "\n".join(shown).replace(r"\end{verbatim}", r"\end {verbatim}")
     return f"\\begin{{verbatim}}\n{body}\n\\end{{verbatim}}"

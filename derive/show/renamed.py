@@ -57,7 +57,7 @@ class Renaming:
             return Derivation(self.side(block.title), start, tuple(steps))
         if isinstance(block, Matrix):
             rows = tuple(tuple(map(self.formula, row)) for row in block.rows)
-            return Matrix(self.side(block.name), rows, self.side(block.remark))
+            return Matrix(self.side(block.name), rows, block.sizes, self.side(block.remark))
         if isinstance(block, Foldable):
             return Foldable(self.side(block.title), tuple(map(self.block, block.blocks)))
         if isinstance(block, (Code, TensorGraph)):  # neither names a gradient of what is shown

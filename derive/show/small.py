@@ -101,7 +101,7 @@ def _small_batch(form: ClosedForm, statement: ClosedStatement, sizes) -> Matrix:
     for hot, name in choices.items():
         values[name.name] = _choices(batch, hot, name, values)
     entries = batch.written_out(expression.xreplace(choices), statement.of.home, values)
-    return Matrix(statement.tensor, rows_of(entries, len(statement.of.home)))
+    return matrix_of(statement.tensor, entries, [sizes[a] for a in statement.of.home])
 
 
 def _scalars(batch: SmallBatch, tensor: Tensor) -> Entries:
@@ -141,12 +141,14 @@ def _place(batch: SmallBatch, hot: OneHot, at, values: Mapping[str, Entries]) ->
     )
 
 
-def rows_of(entries: Mapping[tuple[int, ...], Expr], rank: int) -> tuple[tuple[Expr, ...], ...]:
-    """The entries, a row for every place along all axes but the last."""
+def matrix_of(
+    name: Tensor, entries: Mapping[tuple[int, ...], Expr], sizes: Iterable[int]
+) -> Matrix:
+    """The entries of a tensor whose axes have ``sizes``."""
     rows: dict[tuple[int, ...], list[Expr]] = {}
     for index, e in entries.items():
-        rows.setdefault(index[: max(rank - 1, 0)], []).append(e)
-    return tuple(map(tuple, rows.values()))
+        rows.setdefault(index[:-1], []).append(e)
+    return Matrix(name, tuple(map(tuple, rows.values())), tuple(sizes))
 
 
 def _example(product) -> Matrix:
@@ -171,6 +173,7 @@ def _example(product) -> Matrix:
         return Matrix(
             product.gradient,
             rows,
+            (SIZE,),
             ("a sum: ", product.gradient, " = ", Sum.over(product.of, [product.axis])),
         )
-    return Matrix(product.gradient, rows, f"a product of matrices: {product}")
+    return Matrix(product.gradient, rows, (SIZE, SIZE), f"a product of matrices: {product}")

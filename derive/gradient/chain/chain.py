@@ -9,6 +9,7 @@ its `adjoint`. Along an axis that a factor lacks it was broadcast, so its gradie
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -102,6 +103,16 @@ def at_outer(tensor: Tensor) -> Tensor:
     return Tensor(f"d{tensor.name}", tensor.home, role="pullback")
 
 
+def _in_words(reasons: Mapping[str, None]) -> str:
+    """The reasons for the form of a gradient, the outermost first; of several only the actions,
+    whose causes would seem to contradict each other.
+    """
+    if len(reasons) < 2:
+        return next(iter(reasons), "pointwise")
+    actions = dict.fromkeys(re.split(", (?:because|where) ", reason)[0] for reason in reasons)
+    return f"{', then '.join(actions)}: the forward in reverse"
+
+
 def derive_chain(definition: Definition) -> Chain:
     """Differentiate every statement once, except one-hots, which are indices. Raises
     `NotationError` for a node that has no rule, and `AssertionError` where a statement reads an
@@ -116,7 +127,7 @@ def derive_chain(definition: Definition) -> Chain:
             home = _way_home(leaf)
             gradient = renamed(in_terms_of_output(gradient, statement), home)
             if gradient != 0:
-                reason = "; ".join(dict.fromkeys(reasons)) or "pointwise"
+                reason = _in_words(dict.fromkeys(reasons))
                 is_open = outer_argument(statement) is not None
                 through_outer = renamed(through_outer, home) if is_open else gradient
                 received.setdefault(leaf.name, []).append(

@@ -67,7 +67,7 @@ class ClosedStatement:
         return f"{self.tensor} = {self.expression}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClosedForm:
     """The backward as a short program in the order of computation, and how it was found.
 
@@ -79,10 +79,10 @@ class ClosedForm:
     """
 
     chain: Chain
-    spelled: Chain = field(repr=False)
+    spelled: Chain
     statements: tuple[ClosedStatement, ...]
     closed: Mapping[str, Expr]
-    knowledge: Facts = field(compare=False, repr=False)
+    knowledge: Facts = field(compare=False)
     steps: tuple[RewriteStep, ...]
     facts: tuple[Fact, ...]
     cost: Cost
@@ -183,6 +183,8 @@ class ClosedForm:
 
     def __str__(self) -> str:
         return "\n".join(f"{tensor} = {e}" for tensor, e in self.shown)
+
+    __repr__ = __str__  # all that it knows would fill pages
 
 
 def close(chain: Chain) -> ClosedForm:

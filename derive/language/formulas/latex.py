@@ -15,7 +15,7 @@ from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
 from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry_of
-from derive.language.formulas.latex_names import gradient_name, latex_name, named
+from derive.language.formulas.latex_names import gradient_name, latex_name, named, with_index
 from derive.language.formulas.text import (
     LARGEST_DIVISOR,
     OfChoices,
@@ -188,13 +188,13 @@ class FormulaPrinter(OfChoices, LatexPrinter):
 
     def _print_Tensor(self, e: Tensor) -> str:
         name = gradient_name(e.name) if e.role == "adjoint" else latex_name(e.name)
-        return name if e.axes == e.home else f"{name}_{{{', '.join(map(self._print, e.axes))}}}"
+        return name if e.axes == e.home else with_index(name, ", ".join(map(self._print, e.axes)))
 
     def _print_Symbol(self, e: Symbol) -> str:
         """A size, or an entry of a tensor."""
         name, index = entry_of(e)
         shown = latex_name(name) if isinstance(e, Axis) else gradient_name(name)
-        return shown + (f"_{{{','.join(index)}}}" if index else "")
+        return with_index(shown, ",".join(index)) if index else shown
 
     def _print_Chosen(self, e: Chosen) -> str:
         place, number = map(self._print, e.args)

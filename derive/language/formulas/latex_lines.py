@@ -17,23 +17,34 @@ from derive.language.nodes import Reduction
 
 FUNCTIONS = {f"\\{name}" for name in ("exp", "log", "tanh", "min", "max", "arg")}
 INVISIBLE = {"mathrm", "mathbf", "left", "right", "bigl", "bigr", "frac", "displaystyle", "text"}
-INVISIBLE |= {"sqrt", "hat", "begin", "end", "cases", "small", "footnotesize"}
+INVISIBLE |= {"sqrt", "hat", "small", "footnotesize"}
+WIDE = {"+", "-", "=", r"\sum"}  # as two letters
+CHOICE = re.compile(r"\\begin\{cases\}((?:(?!\\begin).)*?)\\end\{cases\}")  # with none inside
 
 
 def width(tex: str) -> int:
     """About how many letters wide a formula is."""
     letters = 0
+    while CHOICE.search(tex):
+        tex = CHOICE.sub(lambda choice: "x" * _of_rows(choice[1]), tex)
     while (start := tex.find(r"\frac{")) >= 0:
         above, rest = _group(tex, start + len(r"\frac"))
         below, rest = _group(tex, rest)
         letters += max(width(above), width(below))
         tex = tex[:start] + tex[rest:]
     for token in re.findall(r"\\[A-Za-z]+|\\.|[^{}_^&\s\\]", tex):
-        if token[0] != "\\":
-            letters += 2 if token in "+-=" else 1
+        if token in WIDE:
+            letters += 2
+        elif token[0] != "\\":
+            letters += 1
         elif token[1:] not in INVISIBLE:
             letters += len(token) - 1 if token in FUNCTIONS else 1
     return letters
+
+
+def _of_rows(rows: str) -> int:
+    """The width of a choice: of its brace, its widest row and the space between two columns."""
+    return 4 + max(map(width, rows.split(r"\\")))
 
 
 def _group(tex: str, start: int) -> tuple[str, int]:
@@ -74,7 +85,8 @@ def _pieces(e: Expr, room: int) -> list[str]:
         return _product(e, room)
     if isinstance(e, Reduction):
         sign = latex_formula(e).split("} ", 1)[0] + "}"
-        inner = _bracket(e.operand, room)
+        bare = e.operand.is_Mul and not e.operand.could_extract_minus_sign()
+        inner = (_pieces if bare else _bracket)(e.operand, room)
         return [f"{sign} {inner[0]}", *inner[1:]]
     if isinstance(e, Pow) and e.exp.is_Integer and e.exp.is_positive:
         *inner, last = _bracket(e.base, room)

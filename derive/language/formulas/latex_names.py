@@ -10,6 +10,8 @@ from sympy.core.alphabets import greeks
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
 GREEK = {name: f"\\{name}" for name in (*greeks, *CAPITALS, "Omega") if name != "omicron"}
 GREEK |= {"eps": r"\varepsilon", "lamda": r"\lambda"}  # Unicode and SymPy write lamda
+# A letter, maybe with a hat and with a subscript: x_1, W1, beta1, z_hat, lambda_max.
+SYMBOL = re.compile(rf"([^\W\d_]|{'|'.join(GREEK)})(_hat)?(?:_?(\d+)|_([^\W_]+))?")
 ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"'}
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -47,7 +49,7 @@ def _greek(character: str) -> str | None:
 
 
 def latex_name(name: str) -> str:
-    r"""A name as one symbol: ``x``, ``\hat{x}``, ``W^{(1)}``, ``\alpha``, ``\mathrm{inv\_std}``."""
+    r"""A name as one symbol: ``x``, ``\hat{x}``, ``W_{1}``, ``\alpha``, ``\mathrm{inv\_std}``."""
     if not name.isascii():
         runs = re.findall(r"[\x00-\x7f]+|.", name)
         return "".join(
@@ -59,10 +61,24 @@ def latex_name(name: str) -> str:
         return GREEK[name]
     if re.fullmatch("[A-Za-z]hat", name):
         return rf"\hat{{{name[0]}}}"
-    layer = re.fullmatch(r"([A-Za-z])(\d+)", name)
-    if layer:
-        return rf"{layer[1]}^{{({layer[2]})}}"
+    letter, hat, below = symbol_of(name)
+    if letter:
+        over = rf"\hat{{{latex_name(letter)}}}" if hat else latex_name(letter)
+        under = below if below.isdigit() else latex_name(below) if below else ""
+        return f"{over}_{{{under}}}" if under else over
     return rf"\mathrm{{{latex_text(name)}}}"
+
+
+def symbol_of(name: str) -> tuple[str, bool, str]:
+    """The letter of a name, whether it has a hat, and its subscript; no letter, if it is a word."""
+    found = SYMBOL.fullmatch(name)
+    return (found[1], bool(found[2]), found[3] or found[4] or "") if found else ("", False, "")
+
+
+def with_index(symbol: str, index: str) -> str:
+    """``x_{1,2}`` for ``x``, and ``{x_{1}}_{1,2}`` for what has a subscript of its own."""
+    own = symbol if not re.search(r"(?<!\\)_", symbol) else f"{{{symbol}}}"
+    return f"{own}_{{{index}}}"
 
 
 def gradient_name(name: str) -> str:

@@ -6,9 +6,10 @@ import unicodedata
 from collections.abc import Iterable
 from xml.etree.ElementTree import Element, tostring
 
-from derive.language.formulas.latex_names import GREEK
+from derive.language.formulas.latex_names import GREEK, symbol_of
 
 DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
+HAT = "\N{COMBINING CIRCUMFLEX ACCENT}"
 LONG, WIDE = 36, 24  # characters of a formula, and of a part of a fraction, from which it is broken
 INFIX = frozenset(f"+/{MINUS}{DOT}{INVISIBLE_TIMES}=")
 TALL = frozenset({"mfrac", "munder", "mtable", "mroot", "msqrt"})
@@ -44,13 +45,12 @@ def identifier(text: str) -> Element:
 
 def sign_of(name: str) -> tuple[str, str]:
     """The sign that a name is written as, and its subscript, which may be empty."""
-    base, _, below = name.partition("_")
-    sign = GREEK_SIGNS.get(base) or base
-    if base[:1] == "d" and base[1:] in GREEK_SIGNS:
-        sign = f"d{GREEK_SIGNS[base[1:]]}"
-    if below and "_" not in below and len(sign.removeprefix("d")) <= 1:
-        return sign, below
-    return (name if below else sign), ""
+    for d in ("", "d") if name.startswith("d") else ("",):
+        letter, hat, below = symbol_of(name.removeprefix(d))
+        if letter:
+            sign = f"{d}{GREEK_SIGNS.get(letter, letter)}{HAT * hat}"
+            return unicodedata.normalize("NFC", sign), GREEK_SIGNS.get(below, below)
+    return name, ""
 
 
 def _name(text: str) -> Element:
