@@ -566,8 +566,13 @@ with still := cbv beta; lazymatch goal with
   | |- steady (fun t => negb (@?b t)) _ => apply (steady_negb b); still
   | |- steady (fun t => andb (@?b t) (@?c t)) _ => apply (steady_andb b c); still
   | |- steady (fun t => orb (@?b t) (@?c t)) _ => apply (steady_orb b c); still end.
-Ltac tangent := eapply D_eq; [deriv | cbv beta; simpl INR; simpl pred; first [reflexivity | sums]].
+(* What stands under a root is not looked at: the root is a number that is not 0. *)
+Ltac hidden := match goal with |- context [sqrt ?u] => let P := fresh in
+  assert (P : 0 < sqrt u) by (apply sqrt_lt_R0; first [solve [side] | given]);
+  revert P; generalize (sqrt u); intros end.
+Ltac tangent := eapply D_eq; [deriv | cbv beta; simpl INR; simpl pred; first [reflexivity | repeat hidden; sums]].
 Ltac quick := parts; eapply n_eq; [norm | norm |]; matched; plain.
-Ltac closing chain algebra whole := chain; first [reflexivity | solve [quick] | solve [algebra; quick]
-  | solve [sums] | solve [algebra; sums] | whole; sums].
+Ltac closing chain algebra parts whole := chain; first [reflexivity | solve [quick] | solve [progress algebra; quick]
+  | solve [progress parts; quick] | solve [progress parts; algebra; quick]
+  | solve [parts; sums] | solve [parts; algebra; sums] | parts; whole; sums].
 Ltac known_sums ::= sums.

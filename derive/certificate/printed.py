@@ -95,6 +95,20 @@ class Certificate:
         return tuple(Claimed(tensor, e) for tensor, e in self.form.with_parts)
 
     @cached_property
+    def parts(self) -> tuple[Claimed, ...]:
+        """Parts of the forward that the closed form names. Tangents and chain are written in them:
+        what stands under a root, say, is no longer seen there.
+        """
+        named = {s.tensor.name for s in self.form.statements}
+        return tuple(c for c in self.backward if c.tensor.name not in named)
+
+    def folded(self, e: Expr) -> Expr:
+        """``e`` in terms of the parts."""
+        for part in self.parts:
+            e = _in_terms_of(e, part)
+        return e
+
+    @cached_property
     def given(self) -> dict[str, Tensor]:
         """All that a definition may stand on: inputs, scalars, upstream gradients."""
         scalars = [t for t, _ in self.definition.scalars]
@@ -318,7 +332,7 @@ class Certificate:
                 continue
             name, statement = name_of(s.tensor.name), self.definition.by_name[s.tensor.name]
             moved = self.at(f"{name}'", s.tensor.home)
-            text = terms.text(tangent(statement, self.moving))
+            text = terms.text(self.folded(tangent(statement, self.moving)))
             out.append(f"Definition {name}'{self.binders(s.tensor)} : R := {text}.")
             at = self.at(f"{name} t", s.tensor.home)
             out.append(
@@ -328,7 +342,9 @@ class Certificate:
             poses = "".join(
                 f"pose proof T_{name_of(r)}. " for r in read if r in self.definition.by_name
             )
-            out.append(f"Proof. {poses}intros; unfold {name}', Claim.{name}. tangent. Qed.")
+            parts = (f"Claim.{name_of(part.tensor.name)}" for part in reversed(self.parts))
+            opened = ", ".join([f"Claim.{name}", *parts])
+            out.append(f"Proof. {poses}intros; unfold {name}', {opened}. tangent. Qed.")
         return out
 
     def passed(self, adjoint: Adjoint) -> list[tuple[str, list[Contribution]]]:
@@ -347,7 +363,7 @@ class Certificate:
         for a in adjoints:
             passed = self.passed(a)
             for name, contributions in passed:
-                whole = Add(*(c.expression for c in contributions))
+                whole = self.folded(Add(*(c.expression for c in contributions)))
                 out.append(f"Definition {name}{self.binders(a.of)} : R := {terms.text(whole)}.")
                 given.setdefault(contributions[0].via, []).append((name, a, whole))
             if len(passed) != 1:
@@ -400,7 +416,9 @@ class Certificate:
         forward = [
             (f"Claim.{name_of(s.tensor.name)}", s.expression) for s in reversed(self.forward)
         ]
-        algebra = ", ".join(name for name, e in forward if _is_algebra(e)) or "Rdiv"
+        parts = [(f"Claim.{name_of(p.tensor.name)}", p.expression) for p in reversed(self.parts)]
+        algebra = ", ".join(n for n, e in (*parts, *forward) if _is_algebra(e)) or "Rdiv"
+        parts = ", ".join(name for name, _ in parts) or "Rdiv"
         whole = ", ".join(name for name, _ in forward)
         out, settled = [], []
         for s in self.backward:
@@ -415,14 +433,14 @@ class Certificate:
                     dict.fromkeys([*(n for n, _ in self.passed(a)), f"chain_{a.name}"])
                 )
             ]
-            own = [n for n in reversed(self.backward) if n.tensor.name not in settled]
+            own = [n for n in reversed(self.form.statements) if n.tensor.name not in settled]
             opened = ", ".join([*chain, *(f"Claim.{name_of(n.tensor.name)}" for n in own)])
             t = adjoint.of
             names = (f"chain_{adjoint.name}", f"{name_of(adjoint.name)} t")
             left, right = (self.at(n, t.home) for n in names)
             lemma = f"C_{name_of(t.name)}"
             out.append(f"Lemma {lemma} : {self.bounds(t.home)}{left} = {right}.")
-            ways = " ".join(f"ltac:(unfold {names})" for names in (opened, algebra, whole))
+            ways = " ".join(f"ltac:(unfold {names})" for names in (opened, algebra, parts, whole))
             out.append(f"Proof. intros. closing {ways}. Qed.")
             if t not in self.moving_inputs:
                 settled.append(adjoint.name)
@@ -491,6 +509,29 @@ def _positive(terms: Terms, need: object) -> str:
     """A condition on the sizes."""
     low, high = terms.text(need.lts), terms.text(need.gts)
     return f"{low} {'<' if isinstance(need, (Gt, Lt)) else '<='} {high}"
+
+
+def _in_terms_of(e: Expr, part: Claimed) -> Expr:
+    """``e`` with a part, its powers and what it is a factor of written by its name."""
+    of, named = part.expression, {part.expression: part.tensor}
+    if isinstance(of, Pow):
+        for power in e.atoms(Pow):
+            times = power.exp / of.exp
+            if power.base == of.base and times.is_Integer:
+                named[power] = part.tensor**times
+    if isinstance(of, Add):
+        own = of.as_coefficients_dict()
+        for total in e.atoms(Add):
+            terms = total.as_coefficients_dict()
+            times = {terms[k] / own[k] for k in own} if terms.keys() == own.keys() else {}
+            if len(times) == 1:
+                named[total] = part.tensor * next(iter(times))
+    if isinstance(of, Mul):
+        for product in e.atoms(Mul):
+            if set(of.args) <= set(product.args):
+                others = (f for f in product.args if f not in of.args)
+                named[product] = Mul(part.tensor, *others)
+    return e.xreplace(named)
 
 
 def _is_algebra(e: Expr) -> bool:
