@@ -21,7 +21,7 @@ from derive.gradient.chain.chain import Adjoint, Contribution
 from derive.gradient.closing.closed_form import ClosedForm
 from derive.language.nodes import OneHot, Position, Reindexing, Sum
 from derive.language.notation.definition import Definition
-from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 
 HEAD = """\
 From Coq Require Import Reals Lra Lia Arith.
@@ -102,11 +102,14 @@ class Certificate:
         named = {s.tensor.name for s in self.form.statements}
         return tuple(c for c in self.backward if c.tensor.name not in named)
 
-    def folded(self, e: Expr) -> Expr:
-        """``e`` in terms of the parts."""
+    def folded(self, e: Expr, via: str) -> Expr:
+        """``e`` in terms of the parts, and of the statement that it is the derivative of."""
         for part in self.parts:
             e = _in_terms_of(e, part)
-        return e
+        statement = self.definition.by_name[via]
+        pulled = _pulled(e)
+        found = _in_terms_of(pulled, Claimed(statement.tensor, statement.expression))
+        return e if found == pulled else found
 
     @cached_property
     def given(self) -> dict[str, Tensor]:
@@ -332,7 +335,7 @@ class Certificate:
                 continue
             name, statement = name_of(s.tensor.name), self.definition.by_name[s.tensor.name]
             moved = self.at(f"{name}'", s.tensor.home)
-            text = terms.text(self.folded(tangent(statement, self.moving)))
+            text = terms.text(self.folded(tangent(statement, self.moving), s.tensor.name))
             out.append(f"Definition {name}'{self.binders(s.tensor)} : R := {text}.")
             at = self.at(f"{name} t", s.tensor.home)
             out.append(
@@ -363,7 +366,8 @@ class Certificate:
         for a in adjoints:
             passed = self.passed(a)
             for name, contributions in passed:
-                whole = self.folded(Add(*(c.expression for c in contributions)))
+                whole = Add(*(c.expression for c in contributions))
+                whole = self.folded(whole, contributions[0].via)
                 out.append(f"Definition {name}{self.binders(a.of)} : R := {terms.text(whole)}.")
                 given.setdefault(contributions[0].via, []).append((name, a, whole))
             if len(passed) != 1:
@@ -388,7 +392,8 @@ class Certificate:
             )
             unfolded = [f"{name_of(name)}'", *(n for n, _, _ in terms_given)]
             out.append(f"Lemma P_{name_of(name)} : {self.paired(own, s.tensor)} = {right}.")
-            out.append(f"Proof. unfold {', '.join(unfolded)}. sums. Qed.")
+            own = f"ltac:(unfold Claim.{name_of(name)})"
+            out.append(f"Proof. unfold {', '.join(unfolded)}. passing {own}. Qed.")
             facts.append(f"P_{name_of(name)}")
         poses = " ".join(f"pose proof {f}." for f in facts)
         out.append(f"Lemma chain : {self.arriving()} = {self.total('chain_d{}')}.")
@@ -532,6 +537,18 @@ def _in_terms_of(e: Expr, part: Claimed) -> Expr:
                 others = (f for f in product.args if f not in of.args)
                 named[product] = Mul(part.tensor, *others)
     return e.xreplace(named)
+
+
+def _pulled(e: Expr) -> Expr:
+    """``e`` with what does not vary along a sum before it."""
+    if not e.args or not isinstance(e, (Add, Mul, Pow, Sum)):
+        return e
+    if not isinstance(e, Sum):
+        return e.func(*map(_pulled, e.args))
+    before, after = [], []
+    for f in Mul.make_args(_pulled(e.operand)):
+        (after if axes_of(f) & set(e.axes) else before).append(f)
+    return Mul(*before, Sum.over(Mul(*after), e.axes))
 
 
 def _is_algebra(e: Expr) -> bool:
