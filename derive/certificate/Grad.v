@@ -590,8 +590,9 @@ Ltac quick := parts; eapply n_eq; [norm | norm |]; matched; plain.
 Ltac picked := repeat match goal with |- context [Sum ?n (fun i => ind (Nat.eqb ?k i) * @?f i)] =>
   rewrite (Sum_pick n k f) by solve [auto 4 with side]; cbv beta end.
 Ltac normed u := let r := fresh in let H := fresh in evar (r : R); assert (H : u = r) by (subst r; norm); subst r;
-  lazymatch type of H with _ = exp _ * 1 + 0 => fail | _ = Rpower _ _ * 1 + 0 => fail | _ => rewrite H; clear H end.
-Ltac exponential := match goal with |- context [exp ?a] => normed (exp a) | |- context [Rpower ?a ?b] => normed (Rpower a b) end.
+  lazymatch type of H with u = u * 1 + 0 => fail | _ => rewrite H; clear H end.
+Ltac exponential := match goal with |- context [exp ?a] => normed (exp a) | |- context [Rpower ?a ?b] => normed (Rpower a b)
+  | |- context [Sum ?n ?f] => normed (Sum n f) end.
 Ltac hot := match goal with |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b); cbn [ind]; try subst end.
 Ltac number u := let P := fresh in first [
   assert (P : 0 < u) by first [solve [auto 4 with side] | apply exp_pos | apply Sum_pos; [some | intros; apply exp_pos]]
@@ -601,7 +602,7 @@ Ltac numbers := repeat match goal with
   | |- context [exp ?a] => number (exp a) | |- context [Sum ?n ?f] => number (Sum n f)
   | |- context [ln ?a] => number (ln a) | |- context [Rpower ?a ?b] => number (Rpower a b)
   | |- context [INR ?n] => number (INR n) end.
-Ltac opening opened := eapply n_eq; [norm | norm |]; opened; picked; repeat exponential; matched; repeat hot; numbers;
+Ltac opening opened := eapply n_eq; [norm | norm |]; opened; picked; repeat exponential; repeat hot; numbers;
   first [ring | field; repeat split; first [assumption | lra | side]].
 Ltac closing chain algebra parts whole := chain; first [reflexivity | solve [quick] | solve [progress algebra; quick]
   | solve [progress parts; quick] | solve [opening ltac:(parts; algebra; whole)] | solve [progress parts; algebra; quick]

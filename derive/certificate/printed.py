@@ -439,6 +439,7 @@ class Certificate:
                 )
             ]
             own = [n for n in reversed(self.form.statements) if n.tensor.name not in settled]
+            own += [p for p in reversed(self.parts) if _is_real_power(p.expression)]
             opened = ", ".join([*chain, *(f"Claim.{name_of(n.tensor.name)}" for n in own)])
             t = adjoint.of
             names = (f"chain_{adjoint.name}", f"{name_of(adjoint.name)} t")
@@ -537,6 +538,11 @@ def _in_terms_of(e: Expr, part: Claimed) -> Expr:
                 others = (f for f in product.args if f not in of.args)
                 named[product] = Mul(part.tensor, *others)
     return e.xreplace(named)
+
+
+def _is_real_power(e: Expr) -> bool:
+    """Whether its exponent is one that another may be added to."""
+    return isinstance(e, Pow) and not e.exp.is_number
 
 
 def _pulled(e: Expr) -> Expr:
