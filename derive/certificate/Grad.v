@@ -390,6 +390,7 @@ Create HintDb side.
 Ltac some := first [assumption | lia | apply Nat.mul_pos_pos; some | solve [auto with side]].
 Ltac known_sums := fail.
 Ltac within := first [assumption | apply place_lt; within | apply div_lt; [some | within] | apply mod_lt; some].
+Ltac assumed := match goal with R : forall _, _ |- 0 < _ => solve [eapply R; within] end.
 Ltac given := match goal with
   | R : _ |- 0 < ?u => refine (same_pos _ u _ _); [eapply R; within | solve [known_sums]]
   | R : _ |- ?u <> 0 => refine (same_not _ u _ _); [eapply R; within | solve [known_sums]] end.
@@ -456,7 +457,7 @@ Ltac power := lazymatch goal with
 Ltac Rpowers := lazymatch goal with
   | |- Rpower _ 0 = _ => apply Rpower_nil
   | |- Rpower _ (_ + _) = _ => eapply Rpower_cons; [Rpowers | Rpowers | cat]
-  | |- _ => first [apply Rpower_minus; [ring | solve [side]] | apply Rpower_one] end.
+  | |- _ => first [apply Rpower_minus; [ring | first [solve [side] | assumed]] | apply Rpower_one] end.
 (* Indices of an axis of parts, and of its parts. *)
 Ltac places := repeat match goal with
   | |- context [((?i * ?m + ?j) / ?m)%nat] => rewrite (place_div i j m) by assumption
@@ -580,7 +581,7 @@ with still := cbv beta; lazymatch goal with
   | |- steady (fun t => orb (@?b t) (@?c t)) _ => apply (steady_orb b c); still end.
 (* What stands under a root is not looked at: the root is a number that is not 0. *)
 Ltac hidden := match goal with |- context [sqrt ?u] => let P := fresh in
-  assert (P : 0 < sqrt u) by (apply sqrt_lt_R0; first [solve [side] | given]);
+  assert (P : 0 < sqrt u) by (apply sqrt_lt_R0; first [solve [auto 3 with side] | assumed]);
   revert P; generalize (sqrt u); intros end.
 Ltac tangent := eapply D_eq; [deriv | cbv beta; simpl INR; simpl pred; first [reflexivity | repeat hidden; sums]].
 Ltac passing own := first [solve [sums] | own; sums].
