@@ -1,4 +1,4 @@
-"""Coq on a certificate, under a limit of its processor time, beside the library of all certificates.
+"""Coq on a certificate, under a limit of processor time, beside the library of all certificates.
 
 In: the text of a certificate. Out: `Checked`: accepted or not, what Coq says, and after how long.
 It is accepted only if the theorem rests on the axioms of Coq's real numbers and on no other.

@@ -99,8 +99,11 @@ class Certificate:
         """Parts of the forward that the closed form names. Tangents and chain are written in them:
         what stands under a root, say, is no longer seen there.
         """
-        named = {s.tensor.name for s in self.form.statements}
-        return tuple(c for c in self.backward if c.tensor.name not in named)
+        return tuple(c for c in self.backward if c not in self.gradients)
+
+    @cached_property
+    def gradients(self) -> tuple[Claimed, ...]:
+        return tuple(Claimed(s.tensor, s.expression) for s in self.form.statements)
 
     def folded(self, e: Expr, via: str) -> Expr:
         """``e`` in terms of the parts, and of the statement that it is the derivative of."""
@@ -120,6 +123,12 @@ class Certificate:
     @cached_property
     def signs(self) -> Signs:
         return Signs(self.definition)
+
+    @property
+    def called_as(self) -> str:
+        """With the reduction that this is the mathematics of."""
+        d = self.definition
+        return f'{d.name} with reduction="{d.reduction}"' if d.reduction else d.name
 
     # How it is written
 
@@ -258,7 +267,7 @@ class Certificate:
     def text(self) -> str:
         parts = [
             HEAD,
-            f"(* {self.definition.name}: what is claimed *)",
+            f"(* {self.called_as}: what is claimed *)",
             *self.claim(),
             "",
             "Section Proof.",
@@ -345,9 +354,8 @@ class Certificate:
             poses = "".join(
                 f"pose proof T_{name_of(r)}. " for r in read if r in self.definition.by_name
             )
-            parts = (f"Claim.{name_of(part.tensor.name)}" for part in reversed(self.parts))
-            opened = ", ".join([f"Claim.{name}", *parts])
-            out.append(f"Proof. {poses}intros; unfold {name}', {opened}. tangent. Qed.")
+            opened = _unfold(self.parts, [f"{name}'", f"Claim.{name}"])
+            out.append(f"Proof. {poses}intros; {opened}. tangent. Qed.")
         return out
 
     def passed(self, adjoint: Adjoint) -> list[tuple[str, list[Contribution]]]:
@@ -418,13 +426,9 @@ class Certificate:
         the chain does not read them.
         """
         adjoints = {a.name: a for a in self.form.chain.adjoints if a.of.name in self.moving}
-        forward = [
-            (f"Claim.{name_of(s.tensor.name)}", s.expression) for s in reversed(self.forward)
-        ]
-        parts = [(f"Claim.{name_of(p.tensor.name)}", p.expression) for p in reversed(self.parts)]
-        algebra = ", ".join(n for n, e in (*parts, *forward) if _is_algebra(e)) or "Rdiv"
-        parts = ", ".join(name for name, _ in parts) or "Rdiv"
-        whole = ", ".join(name for name, _ in forward)
+        known = (*self.forward, *self.parts)
+        algebra = _unfold([c for c in known if _is_algebra(c.expression)])
+        parts, whole = _unfold(self.parts), _unfold(self.forward)
         out, settled = [], []
         for s in self.backward:
             adjoint = adjoints.get(s.tensor.name)
@@ -438,15 +442,15 @@ class Certificate:
                     dict.fromkeys([*(n for n, _ in self.passed(a)), f"chain_{a.name}"])
                 )
             ]
-            own = [n for n in reversed(self.form.statements) if n.tensor.name not in settled]
-            own += [p for p in reversed(self.parts) if _is_real_power(p.expression)]
-            opened = ", ".join([*chain, *(f"Claim.{name_of(n.tensor.name)}" for n in own)])
+            own = [p for p in self.parts if _is_real_power(p.expression)]
+            own += [c for c in self.gradients if c.tensor.name not in settled]
+            opened = _unfold(own, chain)
             t = adjoint.of
             names = (f"chain_{adjoint.name}", f"{name_of(adjoint.name)} t")
             left, right = (self.at(n, t.home) for n in names)
             lemma = f"C_{name_of(t.name)}"
             out.append(f"Lemma {lemma} : {self.bounds(t.home)}{left} = {right}.")
-            ways = " ".join(f"ltac:(unfold {names})" for names in (opened, algebra, parts, whole))
+            ways = " ".join(f"ltac:({way})" for way in (opened, algebra, parts, whole))
             out.append(f"Proof. intros. closing {ways}. Qed.")
             if t not in self.moving_inputs:
                 settled.append(adjoint.name)
@@ -487,7 +491,7 @@ class Certificate:
             f"  rewrite chain, {rewritten}. reflexivity. Qed.",
             "End Proof.",
             "",
-            f"(* The theorem: dx and all others are the gradients of {self.definition.name}. *)",
+            f"(* The theorem: dx and all others are the gradients of {self.called_as}. *)",
             "Theorem gradient :",
             "  forall " + " ".join(f"({name} : {kind})" for name, kind in self.variables()) + ",",
         ]
@@ -515,6 +519,12 @@ def _positive(terms: Terms, need: object) -> str:
     """A condition on the sizes."""
     low, high = terms.text(need.lts), terms.text(need.gts)
     return f"{low} {'<' if isinstance(need, (Gt, Lt)) else '<='} {high}"
+
+
+def _unfold(claims: Sequence[Claimed], names: Sequence[str] = ()) -> str:
+    """The tactic that opens ``names`` and then the definitions, those first that read others."""
+    opened = [*names, *(f"Claim.{name_of(c.tensor.name)}" for c in reversed(claims))]
+    return f"unfold {', '.join(opened) or 'Rdiv'}"
 
 
 def _in_terms_of(e: Expr, part: Claimed) -> Expr:
