@@ -22,13 +22,12 @@ from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 
 REMEDY = "add its row to ROWS in derive/certificate/terms.py, with its lemma in Grad.v"
 # Words that a name must not be: Coq's, and those that the table prints.
-TAKEN = frozenset(
-    """
+WORDS = """
     Prop Set Type R nat as at cofix do else end exists exists2 fix for forall fun if in let
     match mod return then using where with by t Sum ind choice leR ltR eqR exp ln sqrt tanh
     cosh sinh Rabs sgn INR Rpower PI erf Largest First negb andb orb Claim is_derive O S
-    """.split()
-)
+    """
+TAKEN = frozenset(WORDS.split())
 
 
 @dataclass(frozen=True)
