@@ -348,6 +348,13 @@ Lemma exp_cons m A p q r : exp m = p -> exp A = q -> p * q = r -> exp (m + A) = 
 Lemma exp_minus m p r : exp m = p -> / p = r -> exp (- (1) * m) = r.
 Proof. intros <- <-. rewrite <- exp_Ropp. f_equal; ring. Qed.
 Lemma exp_log u : 0 < u -> exp (ln u * 1) = u * 1. Proof. intros. rewrite !Rmult_1_r. now apply exp_ln. Qed.
+Lemma n_Rpower u k K r : k = K -> Rpower u K = r -> Rpower u k = r + 0. Proof. intros -> <-. ring. Qed.
+Lemma Rpower_nil u : Rpower u 0 = 1. Proof. unfold Rpower. rewrite Rmult_0_l. apply exp_0. Qed.
+Lemma Rpower_cons u m A p q r : Rpower u m = p -> Rpower u A = q -> p * q = r -> Rpower u (m + A) = r.
+Proof. intros <- <- <-. apply Rpower_plus. Qed.
+Lemma Rpower_minus u m : m = - (1) -> 0 < u -> Rpower u m = / u * 1.
+Proof. intros -> ?. rewrite Rpower_Ropp, Rpower_1 by easy. ring. Qed.
+Lemma Rpower_one u m : Rpower u m = Rpower u m * 1. Proof. ring. Qed.
 Lemma exp_one m : exp m = exp m * 1. Proof. ring. Qed.
 Lemma split_nil n : Sum n (fun _ => 0) = 0. Proof. apply Sum_zero. Qed.
 Lemma split_cons n m P p q : Sum n (fun i => 1 * m i) = p -> Sum n P = q -> Sum n (fun i => m i + P i) = p + q.
@@ -384,6 +391,7 @@ Create HintDb side.
 Ltac some := first [assumption | lia | apply Nat.mul_pos_pos; some | solve [auto with side]].
 Ltac known_sums := fail.
 Ltac within := first [assumption | apply place_lt; within | apply div_lt; [some | within] | apply mod_lt; some].
+Ltac assumed := match goal with R : forall _, _ |- 0 < _ => solve [eapply R; within] end.
 Ltac given := match goal with
   | R : _ |- 0 < ?u => refine (same_pos _ u _ _); [eapply R; within | solve [known_sums]]
   | R : _ |- ?u <> 0 => refine (same_not _ u _ _); [eapply R; within | solve [known_sums]] end.
@@ -447,6 +455,10 @@ Ltac power := lazymatch goal with
   | |- exp (- (1) * _) = _ => eapply exp_minus; [power | inverse]
   | |- exp (ln _ * 1) = _ => first [apply exp_log; solve [side] | apply exp_one]
   | |- _ => apply exp_one end.
+Ltac Rpowers := lazymatch goal with
+  | |- Rpower _ 0 = _ => apply Rpower_nil
+  | |- Rpower _ (_ + _) = _ => eapply Rpower_cons; [Rpowers | Rpowers | cat]
+  | |- _ => first [apply Rpower_minus; [ring | first [solve [side] | assumed]] | apply Rpower_one] end.
 (* Indices of an axis of parts, and of its parts. *)
 Ltac places := repeat match goal with
   | |- context [((?i * ?m + ?j) / ?m)%nat] => rewrite (place_div i j m) by assumption
@@ -484,6 +496,7 @@ Ltac norm := cbv beta; lazymatch goal with
   | |- / _ = _ => eapply n_inv; [norm | lazymatch goal with
     | |- / (_ + 0) = _ => apply inv_one; inverse | |- _ => apply n_atom end]
   | |- exp _ = _ => eapply n_exp; [norm | power]
+  | |- Rpower _ _ = _ => eapply n_Rpower; [norm | Rpowers]
   | |- _ => try settled; places; apply n_atom end.
 (* Products that differ in order; sums of them in another order of the sums. *)
 Lemma root_square u : 0 <= u -> sqrt u * sqrt u = u. Proof. apply sqrt_sqrt. Qed.
@@ -567,8 +580,33 @@ with still := cbv beta; lazymatch goal with
   | |- steady (fun t => negb (@?b t)) _ => apply (steady_negb b); still
   | |- steady (fun t => andb (@?b t) (@?c t)) _ => apply (steady_andb b c); still
   | |- steady (fun t => orb (@?b t) (@?c t)) _ => apply (steady_orb b c); still end.
-Ltac tangent := eapply D_eq; [deriv | cbv beta; simpl INR; simpl pred; first [reflexivity | sums]].
+(* What stands under a root is not looked at: the root is a number that is not 0. *)
+Ltac hidden := match goal with |- context [sqrt ?u] => let P := fresh in
+  assert (P : 0 < sqrt u) by (apply sqrt_lt_R0; first [solve [auto 3 with side] | assumed]);
+  revert P; generalize (sqrt u); intros end.
+Ltac tangent := eapply D_eq; [deriv | cbv beta; simpl INR; simpl pred; first [reflexivity | repeat hidden; sums]].
+Ltac passing own := first [solve [sums] | own; sums].
 Ltac quick := parts; eapply n_eq; [norm | norm |]; matched; plain.
-Ltac closing chain algebra whole := chain; first [reflexivity | solve [quick] | solve [algebra; quick]
-  | solve [sums] | solve [algebra; sums] | whole; sums].
+(* All is opened, but sums are split before: entries at labels are read, exponentials of sums are
+   products, and what is left are numbers, of which some are not 0. *)
+Ltac picked := repeat match goal with |- context [Sum ?n (fun i => ind (Nat.eqb ?k i) * @?f i)] =>
+  rewrite (Sum_pick n k f) by solve [auto 4 with side]; cbv beta end.
+Ltac normed u := let r := fresh in let H := fresh in evar (r : R); assert (H : u = r) by (subst r; norm); subst r;
+  lazymatch type of H with u = u * 1 + 0 => fail | _ => rewrite H; clear H end.
+Ltac exponential := match goal with |- context [exp ?a] => normed (exp a) | |- context [Rpower ?a ?b] => normed (Rpower a b)
+  | |- context [Sum ?n ?f] => normed (Sum n f) end.
+Ltac hot := match goal with |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b); cbn [ind]; try subst end.
+Ltac number u := let P := fresh in first [
+  assert (P : 0 < u) by first [solve [auto 4 with side] | apply exp_pos | apply Sum_pos; [some | intros; apply exp_pos]]
+  | assert (P : u <> 0) by solve [auto 4 with side] | assert (P : True) by easy];
+  revert P; generalize u; intros ? P.
+Ltac numbers := repeat match goal with
+  | |- context [exp ?a] => number (exp a) | |- context [Sum ?n ?f] => number (Sum n f)
+  | |- context [ln ?a] => number (ln a) | |- context [Rpower ?a ?b] => number (Rpower a b)
+  | |- context [INR ?n] => number (INR n) end.
+Ltac opening opened := eapply n_eq; [norm | norm |]; opened; picked; repeat exponential; repeat hot; numbers;
+  first [ring | field; repeat split; first [assumption | lra | side]].
+Ltac closing chain algebra parts whole := chain; first [reflexivity | solve [quick] | solve [progress algebra; quick]
+  | solve [progress parts; quick] | solve [opening ltac:(parts; algebra; whole)] | solve [progress parts; algebra; quick]
+  | solve [parts; sums] | solve [parts; algebra; sums] | parts; whole; sums].
 Ltac known_sums ::= sums.

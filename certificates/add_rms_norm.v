@@ -105,30 +105,30 @@ Definition chain_dx (iN : nat) (iC : nat) : R := (chain_dh_inner iN iC).
 Definition chain_dresidual (iN : nat) (iC : nat) : R := (chain_dh_inner iN iC).
 Definition chain_dgain (iC : nat) : R := (Sum N (fun iN => ((dy iN iC) * (xhat t iN iC)))).
 Lemma P_h : (Sum N (fun iN => Sum C (fun iC => (dh iN iC) * (h' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (h_to_h_inner iN iC) * (h_inner' iN iC)))).
-Proof. unfold h', h_to_h_inner. sums. Qed.
+Proof. unfold h', h_to_h_inner. passing ltac:(unfold Claim.h). Qed.
 Lemma P_y : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dxhat iN iC) * (xhat' iN iC)))) + (Sum C (fun iC => (chain_dgain iC) * (gain' iC))).
-Proof. unfold y', chain_dxhat, chain_dgain. sums. Qed.
+Proof. unfold y', chain_dxhat, chain_dgain. passing ltac:(unfold Claim.y). Qed.
 Lemma P_xhat : (Sum N (fun iN => Sum C (fun iC => (chain_dxhat iN iC) * (xhat' iN iC)))) = (Sum N (fun iN => (chain_dinv_rms iN) * (inv_rms' iN))) + (Sum N (fun iN => Sum C (fun iC => (xhat_to_h_inner iN iC) * (h_inner' iN iC)))).
-Proof. unfold xhat', chain_dinv_rms, xhat_to_h_inner. sums. Qed.
+Proof. unfold xhat', chain_dinv_rms, xhat_to_h_inner. passing ltac:(unfold Claim.xhat). Qed.
 Lemma P_inv_rms : (Sum N (fun iN => (chain_dinv_rms iN) * (inv_rms' iN))) = (Sum N (fun iN => (chain_dsquare iN) * (square' iN))).
-Proof. unfold inv_rms', chain_dsquare. sums. Qed.
+Proof. unfold inv_rms', chain_dsquare. passing ltac:(unfold Claim.inv_rms). Qed.
 Lemma P_square : (Sum N (fun iN => (chain_dsquare iN) * (square' iN))) = (Sum N (fun iN => Sum C (fun iC => (square_to_h_inner iN iC) * (h_inner' iN iC)))).
-Proof. unfold square', square_to_h_inner. sums. Qed.
+Proof. unfold square', square_to_h_inner. passing ltac:(unfold Claim.square). Qed.
 Lemma P_h_inner : (Sum N (fun iN => Sum C (fun iC => (chain_dh_inner iN iC) * (h_inner' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (chain_dresidual iN iC) * (residual' iN iC)))).
-Proof. unfold h_inner', chain_dx, chain_dresidual. sums. Qed.
+Proof. unfold h_inner', chain_dx, chain_dresidual. passing ltac:(unfold Claim.h_inner). Qed.
 Lemma chain : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (dh iN iC) * (h' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (chain_dresidual iN iC) * (residual' iN iC)))) + (Sum C (fun iC => (chain_dgain iC) * (gain' iC))).
 Proof. pose proof A_h_inner. pose proof P_h. pose proof P_y. pose proof P_xhat. pose proof P_inv_rms. pose proof P_square. pose proof P_h_inner. lra. Qed.
 
 (* closed form *)
 Lemma C_gain : forall iC, (iC < C)%nat -> (chain_dgain iC) = (dgain t iC).
-Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, chain_dxhat, Claim.dresidual, Claim.dx, Claim.dxhat, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
+Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, chain_dxhat, Claim.dresidual, Claim.dx, Claim.dxhat, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Rdiv) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
 Lemma C_xhat : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dxhat iN iC) = (dxhat t iN iC).
-Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, chain_dxhat, Claim.dresidual, Claim.dx, Claim.dxhat, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
+Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, chain_dxhat, Claim.dresidual, Claim.dx, Claim.dxhat, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Rdiv) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dxhat _ _ = _ => eapply eq_trans; [apply C_xhat; within|] end.
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, Claim.dresidual, Claim.dx, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
+Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, Claim.dresidual, Claim.dx, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Rdiv) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
 Lemma C_residual : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dresidual iN iC) = (dresidual t iN iC).
-Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, Claim.dresidual, Claim.dx, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
+Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, Claim.dresidual, Claim.dx, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Rdiv) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_residual : (Sum N (fun iN => Sum C (fun iC => (chain_dresidual iN iC) * (residual' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dresidual t iN iC) * (residual' iN iC)))).

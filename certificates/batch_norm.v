@@ -122,29 +122,29 @@ Proof. unfold chain_dx. sums. Qed.
 Definition chain_dgain (iC : nat) : R := (Sum N (fun iN => ((dy iN iC) * (xhat t iN iC)))).
 Definition chain_dbias (iC : nat) : R := (Sum N (fun iN => (dy iN iC))).
 Lemma P_y : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dxhat iN iC) * (xhat' iN iC)))) + (Sum C (fun iC => (chain_dgain iC) * (gain' iC))) + (Sum C (fun iC => (chain_dbias iC) * (bias' iC))).
-Proof. unfold y', chain_dxhat, chain_dgain, chain_dbias. sums. Qed.
+Proof. unfold y', chain_dxhat, chain_dgain, chain_dbias. passing ltac:(unfold Claim.y). Qed.
 Lemma P_xhat : (Sum N (fun iN => Sum C (fun iC => (chain_dxhat iN iC) * (xhat' iN iC)))) = (Sum C (fun iC => (chain_dinv_std iC) * (inv_std' iC))) + (Sum N (fun iN => Sum C (fun iC => (xhat_to_diff iN iC) * (diff' iN iC)))).
-Proof. unfold xhat', chain_dinv_std, xhat_to_diff. sums. Qed.
+Proof. unfold xhat', chain_dinv_std, xhat_to_diff. passing ltac:(unfold Claim.xhat). Qed.
 Lemma P_inv_std : (Sum C (fun iC => (chain_dinv_std iC) * (inv_std' iC))) = (Sum C (fun iC => (chain_dvar iC) * (var' iC))).
-Proof. unfold inv_std', chain_dvar. sums. Qed.
+Proof. unfold inv_std', chain_dvar. passing ltac:(unfold Claim.inv_std). Qed.
 Lemma P_var : (Sum C (fun iC => (chain_dvar iC) * (var' iC))) = (Sum N (fun iN => Sum C (fun iC => (chain_ddiff2 iN iC) * (diff2' iN iC)))).
-Proof. unfold var', chain_ddiff2. sums. Qed.
+Proof. unfold var', chain_ddiff2. passing ltac:(unfold Claim.var). Qed.
 Lemma P_diff2 : (Sum N (fun iN => Sum C (fun iC => (chain_ddiff2 iN iC) * (diff2' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (diff2_to_diff iN iC) * (diff' iN iC)))).
-Proof. unfold diff2', diff2_to_diff. sums. Qed.
+Proof. unfold diff2', diff2_to_diff. passing ltac:(unfold Claim.diff2). Qed.
 Lemma P_diff : (Sum N (fun iN => Sum C (fun iC => (chain_ddiff iN iC) * (diff' iN iC)))) = (Sum C (fun iC => (chain_dmean iC) * (mean' iC))) + (Sum N (fun iN => Sum C (fun iC => (diff_to_x iN iC) * (x' iN iC)))).
-Proof. unfold diff', chain_dmean, diff_to_x. sums. Qed.
+Proof. unfold diff', chain_dmean, diff_to_x. passing ltac:(unfold Claim.diff). Qed.
 Lemma P_mean : (Sum C (fun iC => (chain_dmean iC) * (mean' iC))) = (Sum N (fun iN => Sum C (fun iC => (mean_to_x iN iC) * (x' iN iC)))).
-Proof. unfold mean', mean_to_x. sums. Qed.
+Proof. unfold mean', mean_to_x. passing ltac:(unfold Claim.mean). Qed.
 Lemma chain : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) + (Sum C (fun iC => (chain_dgain iC) * (gain' iC))) + (Sum C (fun iC => (chain_dbias iC) * (bias' iC))).
 Proof. pose proof A_diff. pose proof A_x. pose proof P_y. pose proof P_xhat. pose proof P_inv_std. pose proof P_var. pose proof P_diff2. pose proof P_diff. pose proof P_mean. lra. Qed.
 
 (* closed form *)
 Lemma C_gain : forall iC, (iC < C)%nat -> (chain_dgain iC) = (dgain t iC).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, diff2_to_diff, xhat_to_diff, chain_ddiff2, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff2, Claim.diff, Claim.mean) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff2, Claim.diff, Claim.mean). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, diff2_to_diff, xhat_to_diff, chain_ddiff2, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff2, Claim.diff, Claim.mean) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff2, Claim.diff, Claim.mean). Qed.
 Lemma C_bias : forall iC, (iC < C)%nat -> (chain_dbias iC) = (dbias t iC).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, diff2_to_diff, xhat_to_diff, chain_ddiff2, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff2, Claim.diff, Claim.mean) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff2, Claim.diff, Claim.mean). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, diff2_to_diff, xhat_to_diff, chain_ddiff2, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff2, Claim.diff, Claim.mean) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff2, Claim.diff, Claim.mean). Qed.
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, diff2_to_diff, xhat_to_diff, chain_ddiff2, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff2, Claim.diff, Claim.mean) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff2, Claim.diff, Claim.mean). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, diff2_to_diff, xhat_to_diff, chain_ddiff2, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff2, Claim.diff, Claim.mean) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff2, Claim.diff, Claim.mean). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_gain : (Sum C (fun iC => (chain_dgain iC) * (gain' iC))) = (Sum C (fun iC => (dgain t iC) * (gain' iC))).

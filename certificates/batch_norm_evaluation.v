@@ -79,19 +79,19 @@ Definition chain_dx (iN : nat) (iC : nat) (iS : nat) : R := ((chain_dxhat iN iC 
 Definition chain_dgain (iC : nat) : R := (Sum N (fun iN => Sum S_ (fun iS => ((dy iN iC iS) * (xhat t iN iC iS))))).
 Definition chain_dbias (iC : nat) : R := (Sum N (fun iN => Sum S_ (fun iS => (dy iN iC iS)))).
 Lemma P_y : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dy iN iC iS) * (y' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dxhat iN iC iS) * (xhat' iN iC iS))))) + (Sum C (fun iC => (chain_dgain iC) * (gain' iC))) + (Sum C (fun iC => (chain_dbias iC) * (bias' iC))).
-Proof. unfold y', chain_dxhat, chain_dgain, chain_dbias. sums. Qed.
+Proof. unfold y', chain_dxhat, chain_dgain, chain_dbias. passing ltac:(unfold Claim.y). Qed.
 Lemma P_xhat : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dxhat iN iC iS) * (xhat' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dx iN iC iS) * (x' iN iC iS))))).
-Proof. unfold xhat', chain_dx. sums. Qed.
+Proof. unfold xhat', chain_dx. passing ltac:(unfold Claim.xhat). Qed.
 Lemma chain : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dy iN iC iS) * (y' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dx iN iC iS) * (x' iN iC iS))))) + (Sum C (fun iC => (chain_dgain iC) * (gain' iC))) + (Sum C (fun iC => (chain_dbias iC) * (bias' iC))).
 Proof. pose proof P_y. pose proof P_xhat. lra. Qed.
 
 (* closed form *)
 Lemma C_gain : forall iC, (iC < C)%nat -> (chain_dgain iC) = (dgain t iC).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std). Qed.
 Lemma C_bias : forall iC, (iC < C)%nat -> (chain_dbias iC) = (dbias t iC).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std). Qed.
 Lemma C_x : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dx iN iC iS) = (dx t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, chain_dxhat, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dx iN iC iS) * (x' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dx t iN iC iS) * (x' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_gain : (Sum C (fun iC => (chain_dgain iC) * (gain' iC))) = (Sum C (fun iC => (dgain t iC) * (gain' iC))).

@@ -85,24 +85,24 @@ Definition chain_dx2 (iN : nat) (iL : nat) : R := (Sum H (fun iH => ((dy iN iH) 
 Definition chain_dweight (iH : nat) (iK : nat) (iL : nat) : R := (Sum N (fun iN => ((chain_dthrough iN iL iH) * (x1 t iN iK)))).
 Definition chain_dbias (iH : nat) : R := (Sum N (fun iN => (dy iN iH))).
 Lemma P_y : (Sum N (fun iN => Sum H (fun iH => (dy iN iH) * (y' iN iH)))) = (Sum N (fun iN => Sum L (fun iL => Sum H (fun iH => (chain_dthrough iN iL iH) * (through' iN iL iH))))) + (Sum N (fun iN => Sum L (fun iL => (chain_dx2 iN iL) * (x2' iN iL)))) + (Sum H (fun iH => (chain_dbias iH) * (bias' iH))).
-Proof. unfold y', chain_dthrough, chain_dx2, chain_dbias. sums. Qed.
+Proof. unfold y', chain_dthrough, chain_dx2, chain_dbias. passing ltac:(unfold Claim.y). Qed.
 Lemma P_through : (Sum N (fun iN => Sum L (fun iL => Sum H (fun iH => (chain_dthrough iN iL iH) * (through' iN iL iH))))) = (Sum N (fun iN => Sum K (fun iK => (chain_dx1 iN iK) * (x1' iN iK)))) + (Sum K (fun iK => Sum L (fun iL => Sum H (fun iH => (chain_dweight iH iK iL) * (weight' iH iK iL))))).
-Proof. unfold through', chain_dx1, chain_dweight. sums. Qed.
+Proof. unfold through', chain_dx1, chain_dweight. passing ltac:(unfold Claim.through). Qed.
 Lemma chain : (Sum N (fun iN => Sum H (fun iH => (dy iN iH) * (y' iN iH)))) = (Sum N (fun iN => Sum K (fun iK => (chain_dx1 iN iK) * (x1' iN iK)))) + (Sum N (fun iN => Sum L (fun iL => (chain_dx2 iN iL) * (x2' iN iL)))) + (Sum K (fun iK => Sum L (fun iL => Sum H (fun iH => (chain_dweight iH iK iL) * (weight' iH iK iL))))) + (Sum H (fun iH => (chain_dbias iH) * (bias' iH))).
 Proof. pose proof P_y. pose proof P_through. lra. Qed.
 
 (* closed form *)
 Lemma C_x2 : forall iN iL, (iN < N)%nat -> (iL < L)%nat -> (chain_dx2 iN iL) = (dx2 t iN iL).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Claim.y, Claim.through). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Lemma C_bias : forall iH, (iH < H)%nat -> (chain_dbias iH) = (dbias t iH).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Claim.y, Claim.through). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Lemma C_through : forall iN iL iH, (iN < N)%nat -> (iL < L)%nat -> (iH < H)%nat -> (chain_dthrough iN iL iH) = (dthrough t iN iL iH).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Claim.y, Claim.through). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dthrough _ _ _ = _ => eapply eq_trans; [apply C_through; within|] end.
 Lemma C_x1 : forall iN iK, (iN < N)%nat -> (iK < K)%nat -> (chain_dx1 iN iK) = (dx1 t iN iK).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, Claim.dweight, Claim.dx1, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Claim.y, Claim.through). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, Claim.dweight, Claim.dx1, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Lemma C_weight : forall iH iK iL, (iH < H)%nat -> (iK < K)%nat -> (iL < L)%nat -> (chain_dweight iH iK iL) = (dweight t iH iK iL).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, Claim.dweight, Claim.dx1, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Claim.y, Claim.through). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, Claim.dweight, Claim.dx1, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Lemma E_x1 : (Sum N (fun iN => Sum K (fun iK => (chain_dx1 iN iK) * (x1' iN iK)))) = (Sum N (fun iN => Sum K (fun iK => (dx1 t iN iK) * (x1' iN iK)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x1 by assumption. reflexivity. Qed.
 Lemma E_x2 : (Sum N (fun iN => Sum L (fun iL => (chain_dx2 iN iL) * (x2' iN iL)))) = (Sum N (fun iN => Sum L (fun iL => (dx2 t iN iL) * (x2' iN iL)))).

@@ -80,17 +80,17 @@ Definition chain_dx (iN : nat) (iC : nat) (iT : nat) : R := (Sum K (fun iK => (S
 Definition chain_dweight (iD : nat) (iC : nat) (iK : nat) : R := (Sum N (fun iN => Sum To (fun iTo => ((Sum T (fun iT => ind (Z.eqb (Z.of_nat iT) (Z.of_nat iK + Z.of_nat iTo)) * (x t iN iC iT))) * (dy iN iD iTo))))).
 Definition chain_dbias (iD : nat) : R := (Sum N (fun iN => Sum To (fun iTo => (dy iN iD iTo)))).
 Lemma P_y : (Sum N (fun iN => Sum D (fun iD => Sum To (fun iTo => (dy iN iD iTo) * (y' iN iD iTo))))) = (Sum N (fun iN => Sum C (fun iC => Sum T (fun iT => (chain_dx iN iC iT) * (x' iN iC iT))))) + (Sum C (fun iC => Sum D (fun iD => Sum K (fun iK => (chain_dweight iD iC iK) * (weight' iD iC iK))))) + (Sum D (fun iD => (chain_dbias iD) * (bias' iD))).
-Proof. unfold y', chain_dx, chain_dweight, chain_dbias. sums. Qed.
+Proof. unfold y', chain_dx, chain_dweight, chain_dbias. passing ltac:(unfold Claim.y). Qed.
 Lemma chain : (Sum N (fun iN => Sum D (fun iD => Sum To (fun iTo => (dy iN iD iTo) * (y' iN iD iTo))))) = (Sum N (fun iN => Sum C (fun iC => Sum T (fun iT => (chain_dx iN iC iT) * (x' iN iC iT))))) + (Sum C (fun iC => Sum D (fun iD => Sum K (fun iK => (chain_dweight iD iC iK) * (weight' iD iC iK))))) + (Sum D (fun iD => (chain_dbias iD) * (bias' iD))).
 Proof. pose proof P_y. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC iT, (iN < N)%nat -> (iC < C)%nat -> (iT < T)%nat -> (chain_dx iN iC iT) = (dx t iN iC iT).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma C_weight : forall iD iC iK, (iD < D)%nat -> (iC < C)%nat -> (iK < K)%nat -> (chain_dweight iD iC iK) = (dweight t iD iC iK).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma C_bias : forall iD, (iD < D)%nat -> (chain_dbias iD) = (dbias t iD).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => Sum T (fun iT => (chain_dx iN iC iT) * (x' iN iC iT))))) = (Sum N (fun iN => Sum C (fun iC => Sum T (fun iT => (dx t iN iC iT) * (x' iN iC iT))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_weight : (Sum C (fun iC => Sum D (fun iD => Sum K (fun iK => (chain_dweight iD iC iK) * (weight' iD iC iK))))) = (Sum C (fun iC => Sum D (fun iD => Sum K (fun iK => (dweight t iD iC iK) * (weight' iD iC iK))))).

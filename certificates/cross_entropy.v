@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* CrossEntropy: what is claimed *)
+(* CrossEntropy with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N C S_ : nat.
@@ -83,25 +83,25 @@ Proof. intros. signs. Qed.
 (* tangents: what every statement changes by *)
 Definition probs' (iN : nat) (iC : nat) (iS : nat) : R := (((logits' iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((logits' iN iC iS) * (exp (logits t iN iC iS))))) * (probs t iN iC iS) / (Sum C (fun iC => (exp (logits t iN iC iS))))))).
 Lemma T_probs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (probs t iN iC iS)) t (probs' iN iC iS).
-Proof. intros; unfold probs', Claim.probs. tangent. Qed.
+Proof. intros; unfold probs', Claim.probs, Claim.sum_counted. tangent. Qed.
 Definition logprobs' (iN : nat) (iC : nat) (iS : nat) : R := ((probs' iN iC iS) / (probs t iN iC iS)).
 Lemma T_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logprobs t iN iC iS)) t (logprobs' iN iC iS).
-Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs. tangent. Qed.
+Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs, Claim.sum_counted. tangent. Qed.
 Definition picked' (iN : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((ind (Nat.eqb (labels iN iS) iC)) * (logprobs' iN iC iS)))) * (counted t iN iS)).
 Lemma T_picked : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (picked t iN iS)) t (picked' iN iS).
-Proof. pose proof T_logprobs. intros; unfold picked', Claim.picked. tangent. Qed.
+Proof. pose proof T_logprobs. intros; unfold picked', Claim.picked, Claim.sum_counted. tangent. Qed.
 Definition smoothing' (iN : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((logprobs' iN iC iS) * (weight iC)))) * label_smoothing / INR C).
 Lemma T_smoothing : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (smoothing t iN iS)) t (smoothing' iN iS).
-Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing. tangent. Qed.
+Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing, Claim.sum_counted. tangent. Qed.
 Definition losses' (iN : nat) (iS : nat) : R := ((- (smoothing' iN iS)) + (((- 1) + label_smoothing) * (picked' iN iS))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
-Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses. tangent. Qed.
-Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (Sum N (fun iN => Sum S_ (fun iS => (counted t iN iS))))).
+Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses, Claim.sum_counted. tangent. Qed.
+Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / sum_counted t).
 Lemma T_loss : is_derive (fun t => loss t) t loss'.
-Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
+Proof. pose proof T_losses. intros; unfold loss', Claim.loss, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
-Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / (Sum N (fun iN => Sum S_ (fun iS => (counted t iN iS))))).
+Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / sum_counted t).
 Definition chain_dsmoothing (iN : nat) (iS : nat) : R := (- (chain_dlosses iN iS)).
 Definition chain_dpicked (iN : nat) (iS : nat) : R := (((- 1) + label_smoothing) * (chain_dlosses iN iS)).
 Definition smoothing_to_logprobs (iN : nat) (iC : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (chain_dsmoothing iN iS) * (weight iC) * label_smoothing / INR C).
@@ -110,25 +110,25 @@ Definition chain_dlogprobs (iN : nat) (iC : nat) (iS : nat) : R := (smoothing_to
 Lemma A_logprobs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (smoothing_to_logprobs iN iC iS) * (logprobs' iN iC iS))))) + (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (picked_to_logprobs iN iC iS) * (logprobs' iN iC iS))))).
 Proof. unfold chain_dlogprobs. sums. Qed.
 Definition chain_dprobs (iN : nat) (iC : nat) (iS : nat) : R := ((chain_dlogprobs iN iC iS) / (probs t iN iC iS)).
-Definition chain_dlogits (iN : nat) (iC : nat) (iS : nat) : R := (((chain_dprobs iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((chain_dprobs iN iC iS) * (probs t iN iC iS) / (Sum C (fun jiC => (exp (logits t iN jiC iS))))))) * (exp (logits t iN iC iS))))).
+Definition chain_dlogits (iN : nat) (iC : nat) (iS : nat) : R := (((chain_dprobs iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((chain_dprobs iN iC iS) * (probs t iN iC iS)))) * (probs t iN iC iS)))).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))) = (Sum N (fun iN => Sum S_ (fun iS => (chain_dsmoothing iN iS) * (smoothing' iN iS)))) + (Sum N (fun iN => Sum S_ (fun iS => (chain_dpicked iN iS) * (picked' iN iS)))).
-Proof. unfold losses', chain_dsmoothing, chain_dpicked. sums. Qed.
+Proof. unfold losses', chain_dsmoothing, chain_dpicked. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_smoothing : (Sum N (fun iN => Sum S_ (fun iS => (chain_dsmoothing iN iS) * (smoothing' iN iS)))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (smoothing_to_logprobs iN iC iS) * (logprobs' iN iC iS))))).
-Proof. unfold smoothing', smoothing_to_logprobs. sums. Qed.
+Proof. unfold smoothing', smoothing_to_logprobs. passing ltac:(unfold Claim.smoothing). Qed.
 Lemma P_picked : (Sum N (fun iN => Sum S_ (fun iS => (chain_dpicked iN iS) * (picked' iN iS)))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (picked_to_logprobs iN iC iS) * (logprobs' iN iC iS))))).
-Proof. unfold picked', picked_to_logprobs. sums. Qed.
+Proof. unfold picked', picked_to_logprobs. passing ltac:(unfold Claim.picked). Qed.
 Lemma P_logprobs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dprobs iN iC iS) * (probs' iN iC iS))))).
-Proof. unfold logprobs', chain_dprobs. sums. Qed.
+Proof. unfold logprobs', chain_dprobs. passing ltac:(unfold Claim.logprobs). Qed.
 Lemma P_probs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dprobs iN iC iS) * (probs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))).
-Proof. unfold probs', chain_dlogits. sums. Qed.
+Proof. unfold probs', chain_dlogits. passing ltac:(unfold Claim.probs). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))).
 Proof. pose proof A_logprobs. pose proof P_loss. pose proof P_losses. pose proof P_smoothing. pose proof P_picked. pose proof P_logprobs. pose proof P_probs. lra. Qed.
 
 (* closed form *)
 Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogits iN iC iS) = (dlogits t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dlogits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, Claim.dlogits, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dlogits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, Claim.dlogits) ltac:(unfold Claim.sum_counted, Claim.loss, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.sum_counted) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).
@@ -136,7 +136,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_logits. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of CrossEntropy. *)
+(* The theorem: dx and all others are the gradients of CrossEntropy with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (C : nat) (S_ : nat) (t : R) (logits : R -> nat -> nat -> nat -> R) (logits' : nat -> nat -> nat -> R) (labels : nat -> nat -> nat) (labels_kept : nat -> nat -> R) (weight : nat -> R) (label_smoothing : R) (dloss : R),
   ((0 < N)%nat) ->

@@ -96,37 +96,37 @@ Proof. intros. signs. Qed.
 (* tangents: what every statement changes by *)
 Definition probs' (iN : nat) (iC : nat) (iS : nat) : R := (((logits' iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((logits' iN iC iS) * (exp (logits t iN iC iS))))) * (probs t iN iC iS) / (Sum C (fun iC => (exp (logits t iN iC iS))))))).
 Lemma T_probs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (probs t iN iC iS)) t (probs' iN iC iS).
-Proof. intros; unfold probs', Claim.probs. tangent. Qed.
+Proof. intros; unfold probs', Claim.probs, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition logprobs' (iN : nat) (iC : nat) (iS : nat) : R := ((probs' iN iC iS) / (probs t iN iC iS)).
 Lemma T_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logprobs t iN iC iS)) t (logprobs' iN iC iS).
-Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs. tangent. Qed.
+Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition picked' (iN : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((ind (Nat.eqb (labels iN iS) iC)) * (logprobs' iN iC iS)))) * (counted t iN iS)).
 Lemma T_picked : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (picked t iN iS)) t (picked' iN iS).
-Proof. pose proof T_logprobs. intros; unfold picked', Claim.picked. tangent. Qed.
+Proof. pose proof T_logprobs. intros; unfold picked', Claim.picked, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition smoothing' (iN : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((logprobs' iN iC iS) * (weight iC)))) * label_smoothing / INR C).
 Lemma T_smoothing : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (smoothing t iN iS)) t (smoothing' iN iS).
-Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing. tangent. Qed.
+Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition losses' (iN : nat) (iS : nat) : R := ((- (smoothing' iN iS)) + (((- 1) + label_smoothing) * (picked' iN iS))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
-Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses. tangent. Qed.
-Definition entropy' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (Sum N (fun iN => Sum S_ (fun iS => (counted t iN iS))))).
+Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Definition entropy' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / sum_counted t).
 Lemma T_entropy : is_derive (fun t => entropy t) t entropy'.
-Proof. pose proof T_losses. intros; unfold entropy', Claim.entropy. tangent. Qed.
+Proof. pose proof T_losses. intros; unfold entropy', Claim.entropy, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition log_z' (iN : nat) (iS : nat) : R := ((Sum C (fun iC => ((logits' iN iC iS) * (exp (logits t iN iC iS))))) / (Sum C (fun iC => (exp (logits t iN iC iS))))).
 Lemma T_log_z : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (log_z t iN iS)) t (log_z' iN iS).
-Proof. intros; unfold log_z', Claim.log_z. tangent. Qed.
-Definition excess' : R := ((Sum N (fun iN => Sum S_ (fun iS => (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (log_z t iN iS) * (log_z' iN iS))))) / (Sum N (fun iN => Sum S_ (fun iS => (choice (negb (eqR (labels_kept iN iS) 0)) 1 0))))).
+Proof. intros; unfold log_z', Claim.log_z, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Definition excess' : R := ((Sum N (fun iN => Sum S_ (fun iS => (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (log_z t iN iS) * (log_z' iN iS))))) / sum_of_labels_kept_is_not_0 t).
 Lemma T_excess : is_derive (fun t => excess t) t excess'.
-Proof. pose proof T_log_z. intros; unfold excess', Claim.excess. tangent. Qed.
+Proof. pose proof T_log_z. intros; unfold excess', Claim.excess, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition loss' : R := ((excess' * z_weight) + entropy').
 Lemma T_loss : is_derive (fun t => loss t) t loss'.
-Proof. pose proof T_entropy. pose proof T_excess. intros; unfold loss', Claim.loss. tangent. Qed.
+Proof. pose proof T_entropy. pose proof T_excess. intros; unfold loss', Claim.loss, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dexcess : R := (dloss * z_weight).
-Definition chain_dlog_z (iN : nat) (iS : nat) : R := (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * chain_dexcess * (log_z t iN iS) / (Sum N (fun iN => Sum S_ (fun iS => (choice (negb (eqR (labels_kept iN iS) 0)) 1 0))))).
+Definition chain_dlog_z (iN : nat) (iS : nat) : R := (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * chain_dexcess * (log_z t iN iS) / sum_of_labels_kept_is_not_0 t).
 Definition chain_dentropy : R := dloss.
-Definition chain_dlosses (iN : nat) (iS : nat) : R := (chain_dentropy / (Sum N (fun iN => Sum S_ (fun iS => (counted t iN iS))))).
+Definition chain_dlosses (iN : nat) (iS : nat) : R := (chain_dentropy / sum_counted t).
 Definition chain_dsmoothing (iN : nat) (iS : nat) : R := (- (chain_dlosses iN iS)).
 Definition chain_dpicked (iN : nat) (iS : nat) : R := (((- 1) + label_smoothing) * (chain_dlosses iN iS)).
 Definition smoothing_to_logprobs (iN : nat) (iC : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (chain_dsmoothing iN iS) * (weight iC) * label_smoothing / INR C).
@@ -136,34 +136,34 @@ Lemma A_logprobs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_d
 Proof. unfold chain_dlogprobs. sums. Qed.
 Definition chain_dprobs (iN : nat) (iC : nat) (iS : nat) : R := ((chain_dlogprobs iN iC iS) / (probs t iN iC iS)).
 Definition log_z_to_logits (iN : nat) (iC : nat) (iS : nat) : R := ((chain_dlog_z iN iS) * (exp (logits t iN iC iS)) / (Sum C (fun iC => (exp (logits t iN iC iS))))).
-Definition probs_to_logits (iN : nat) (iC : nat) (iS : nat) : R := (((chain_dprobs iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((chain_dprobs iN iC iS) * (probs t iN iC iS) / (Sum C (fun jiC => (exp (logits t iN jiC iS))))))) * (exp (logits t iN iC iS))))).
+Definition probs_to_logits (iN : nat) (iC : nat) (iS : nat) : R := (((chain_dprobs iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((chain_dprobs iN iC iS) * (probs t iN iC iS)))) * (probs t iN iC iS)))).
 Definition chain_dlogits (iN : nat) (iC : nat) (iS : nat) : R := (log_z_to_logits iN iC iS) + (probs_to_logits iN iC iS).
 Lemma A_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (log_z_to_logits iN iC iS) * (logits' iN iC iS))))) + (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (probs_to_logits iN iC iS) * (logits' iN iC iS))))).
 Proof. unfold chain_dlogits. sums. Qed.
 Lemma P_loss : (dloss * loss') = (chain_dexcess * excess') + (chain_dentropy * entropy').
-Proof. unfold loss', chain_dexcess, chain_dentropy. sums. Qed.
+Proof. unfold loss', chain_dexcess, chain_dentropy. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_excess : (chain_dexcess * excess') = (Sum N (fun iN => Sum S_ (fun iS => (chain_dlog_z iN iS) * (log_z' iN iS)))).
-Proof. unfold excess', chain_dlog_z. sums. Qed.
+Proof. unfold excess', chain_dlog_z. passing ltac:(unfold Claim.excess). Qed.
 Lemma P_log_z : (Sum N (fun iN => Sum S_ (fun iS => (chain_dlog_z iN iS) * (log_z' iN iS)))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (log_z_to_logits iN iC iS) * (logits' iN iC iS))))).
-Proof. unfold log_z', log_z_to_logits. sums. Qed.
+Proof. unfold log_z', log_z_to_logits. passing ltac:(unfold Claim.log_z). Qed.
 Lemma P_entropy : (chain_dentropy * entropy') = (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))).
-Proof. unfold entropy', chain_dlosses. sums. Qed.
+Proof. unfold entropy', chain_dlosses. passing ltac:(unfold Claim.entropy). Qed.
 Lemma P_losses : (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))) = (Sum N (fun iN => Sum S_ (fun iS => (chain_dsmoothing iN iS) * (smoothing' iN iS)))) + (Sum N (fun iN => Sum S_ (fun iS => (chain_dpicked iN iS) * (picked' iN iS)))).
-Proof. unfold losses', chain_dsmoothing, chain_dpicked. sums. Qed.
+Proof. unfold losses', chain_dsmoothing, chain_dpicked. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_smoothing : (Sum N (fun iN => Sum S_ (fun iS => (chain_dsmoothing iN iS) * (smoothing' iN iS)))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (smoothing_to_logprobs iN iC iS) * (logprobs' iN iC iS))))).
-Proof. unfold smoothing', smoothing_to_logprobs. sums. Qed.
+Proof. unfold smoothing', smoothing_to_logprobs. passing ltac:(unfold Claim.smoothing). Qed.
 Lemma P_picked : (Sum N (fun iN => Sum S_ (fun iS => (chain_dpicked iN iS) * (picked' iN iS)))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (picked_to_logprobs iN iC iS) * (logprobs' iN iC iS))))).
-Proof. unfold picked', picked_to_logprobs. sums. Qed.
+Proof. unfold picked', picked_to_logprobs. passing ltac:(unfold Claim.picked). Qed.
 Lemma P_logprobs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dprobs iN iC iS) * (probs' iN iC iS))))).
-Proof. unfold logprobs', chain_dprobs. sums. Qed.
+Proof. unfold logprobs', chain_dprobs. passing ltac:(unfold Claim.logprobs). Qed.
 Lemma P_probs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dprobs iN iC iS) * (probs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (probs_to_logits iN iC iS) * (logits' iN iC iS))))).
-Proof. unfold probs', probs_to_logits. sums. Qed.
+Proof. unfold probs', probs_to_logits. passing ltac:(unfold Claim.probs). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))).
 Proof. pose proof A_logprobs. pose proof A_logits. pose proof P_loss. pose proof P_excess. pose proof P_log_z. pose proof P_entropy. pose proof P_losses. pose proof P_smoothing. pose proof P_picked. pose proof P_logprobs. pose proof P_probs. lra. Qed.
 
 (* closed form *)
 Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogits iN iC iS) = (dlogits t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dlogits, probs_to_logits, log_z_to_logits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, chain_dentropy, chain_dlog_z, chain_dexcess, Claim.dlogits, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.excess, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.loss, Claim.excess, Claim.log_z, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dlogits, probs_to_logits, log_z_to_logits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, chain_dentropy, chain_dlog_z, chain_dexcess, Claim.dlogits) ltac:(unfold Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted, Claim.loss, Claim.excess, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.excess, Claim.log_z, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).

@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* DPO: what is claimed *)
+(* DPO with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N : nat.
@@ -69,19 +69,19 @@ Definition chain_dreward (iN : nat) : R := (- ((chain_dlosses iN) * (exp (- (rew
 Definition chain_dchosen (iN : nat) : R := (beta * (chain_dreward iN)).
 Definition chain_drejected (iN : nat) : R := (- (beta * (chain_dreward iN))).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))) = (Sum N (fun iN => (chain_dreward iN) * (reward' iN))).
-Proof. unfold losses', chain_dreward. sums. Qed.
+Proof. unfold losses', chain_dreward. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_reward : (Sum N (fun iN => (chain_dreward iN) * (reward' iN))) = (Sum N (fun iN => (chain_dchosen iN) * (chosen' iN))) + (Sum N (fun iN => (chain_drejected iN) * (rejected' iN))).
-Proof. unfold reward', chain_dchosen, chain_drejected. sums. Qed.
+Proof. unfold reward', chain_dchosen, chain_drejected. passing ltac:(unfold Claim.reward). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => (chain_dchosen iN) * (chosen' iN))) + (Sum N (fun iN => (chain_drejected iN) * (rejected' iN))).
 Proof. pose proof P_loss. pose proof P_losses. pose proof P_reward. lra. Qed.
 
 (* closed form *)
 Lemma C_chosen : forall iN, (iN < N)%nat -> (chain_dchosen iN) = (dchosen t iN).
-Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
+Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
 Lemma C_rejected : forall iN, (iN < N)%nat -> (chain_drejected iN) = (drejected t iN).
-Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
+Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
 Lemma E_chosen : (Sum N (fun iN => (chain_dchosen iN) * (chosen' iN))) = (Sum N (fun iN => (dchosen t iN) * (chosen' iN))).
 Proof. apply Sum_ext; intros. rewrite C_chosen by assumption. reflexivity. Qed.
 Lemma E_rejected : (Sum N (fun iN => (chain_drejected iN) * (rejected' iN))) = (Sum N (fun iN => (drejected t iN) * (rejected' iN))).
@@ -91,7 +91,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_chosen, E_rejected. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of DPO. *)
+(* The theorem: dx and all others are the gradients of DPO with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (t : R) (chosen : R -> nat -> R) (chosen' : nat -> R) (rejected : R -> nat -> R) (rejected' : nat -> R) (reference_chosen : nat -> R) (reference_rejected : nat -> R) (beta : R) (dloss : R),
   ((0 < N)%nat) ->

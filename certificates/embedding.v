@@ -55,13 +55,13 @@ Proof. intros; unfold y', Claim.y. tangent. Qed.
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dtable (iV : nat) (iE : nat) : R := (Sum N (fun iN => ((ind (Nat.eqb (index iN) iV)) * (dy iN iE)))).
 Lemma P_y : (Sum N (fun iN => Sum E (fun iE => (dy iN iE) * (y' iN iE)))) = (Sum V (fun iV => Sum E (fun iE => (chain_dtable iV iE) * (table' iV iE)))).
-Proof. unfold y', chain_dtable. sums. Qed.
+Proof. unfold y', chain_dtable. passing ltac:(unfold Claim.y). Qed.
 Lemma chain : (Sum N (fun iN => Sum E (fun iE => (dy iN iE) * (y' iN iE)))) = (Sum V (fun iV => Sum E (fun iE => (chain_dtable iV iE) * (table' iV iE)))).
 Proof. pose proof P_y. lra. Qed.
 
 (* closed form *)
 Lemma C_table : forall iV iE, (iV < V)%nat -> (iE < E)%nat -> (chain_dtable iV iE) = (dtable t iV iE).
-Proof. intros. closing ltac:(unfold chain_dtable, Claim.dtable) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dtable, Claim.dtable) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma E_table : (Sum V (fun iV => Sum E (fun iE => (chain_dtable iV iE) * (table' iV iE)))) = (Sum V (fun iV => Sum E (fun iE => (dtable t iV iE) * (table' iV iE)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_table by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => Sum E (fun iE => (dy iN iE) * (y t iN iE))))) t ((Sum V (fun iV => Sum E (fun iE => (dtable t iV iE) * (table' iV iE))))).

@@ -56,15 +56,15 @@ Proof. pose proof T_information. intros; unfold uncertainty', Claim.uncertainty.
 Definition chain_dinformation (iN : nat) (iC : nat) : R := (- (duncertainty iN)).
 Definition chain_dprobs (iN : nat) (iC : nat) : R := ((choice (eqR (probs t iN iC) 0) 0 (1 + (ln (probs t iN iC)))) * (chain_dinformation iN iC)).
 Lemma P_uncertainty : (Sum N (fun iN => (duncertainty iN) * (uncertainty' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dinformation iN iC) * (information' iN iC)))).
-Proof. unfold uncertainty', chain_dinformation. sums. Qed.
+Proof. unfold uncertainty', chain_dinformation. passing ltac:(unfold Claim.uncertainty). Qed.
 Lemma P_information : (Sum N (fun iN => Sum C (fun iC => (chain_dinformation iN iC) * (information' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))).
-Proof. unfold information', chain_dprobs. sums. Qed.
+Proof. unfold information', chain_dprobs. passing ltac:(unfold Claim.information). Qed.
 Lemma chain : (Sum N (fun iN => (duncertainty iN) * (uncertainty' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))).
 Proof. pose proof P_uncertainty. pose proof P_information. lra. Qed.
 
 (* closed form *)
 Lemma C_probs : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dprobs iN iC) = (dprobs t iN iC).
-Proof. intros. closing ltac:(unfold chain_dprobs, chain_dinformation, Claim.dprobs) ltac:(unfold Claim.uncertainty) ltac:(unfold Claim.uncertainty, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dprobs, chain_dinformation, Claim.dprobs) ltac:(unfold Claim.uncertainty) ltac:(unfold Rdiv) ltac:(unfold Claim.uncertainty, Claim.information). Qed.
 Lemma E_probs : (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_probs by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => (duncertainty iN) * (uncertainty t iN)))) t ((Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC))))).

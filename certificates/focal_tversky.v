@@ -77,46 +77,46 @@ Lemma some_C : 0 < INR C. Proof. now apply (lt_INR 0). Qed.
 (* tangents: what every statement changes by *)
 Definition found' (iC : nat) : R := (Sum N (fun iN => ((probs' iN iC) * (target iN iC)))).
 Lemma T_found : forall iC, (iC < C)%nat -> is_derive (fun t => (found t iC)) t (found' iC).
-Proof. intros; unfold found', Claim.found. tangent. Qed.
+Proof. intros; unfold found', Claim.found, Claim.found_plus_wrong. tangent. Qed.
 Definition wrong' (iC : nat) : R := (((Sum N (fun iN => ((1 + (- (target iN iC))) * (probs' iN iC)))) * beta) + ((Sum N (fun iN => (- ((probs' iN iC) * (target iN iC))))) * alpha)).
 Lemma T_wrong : forall iC, (iC < C)%nat -> is_derive (fun t => (wrong t iC)) t (wrong' iC).
-Proof. intros; unfold wrong', Claim.wrong. tangent. Qed.
-Definition share' (iC : nat) : R := ((((/ ((found t iC) + (wrong t iC))) + (- ((share t iC) / ((found t iC) + (wrong t iC))))) * (wrong' iC)) + (- ((found' iC) * (share t iC) / ((found t iC) + (wrong t iC))))).
+Proof. intros; unfold wrong', Claim.wrong, Claim.found_plus_wrong. tangent. Qed.
+Definition share' (iC : nat) : R := ((((/ (found_plus_wrong t iC)) + (- ((share t iC) / (found_plus_wrong t iC)))) * (wrong' iC)) + (- ((found' iC) * (share t iC) / (found_plus_wrong t iC)))).
 Lemma T_share : forall iC, (iC < C)%nat -> is_derive (fun t => (share t iC)) t (share' iC).
-Proof. pose proof T_found. pose proof T_wrong. intros; unfold share', Claim.share. tangent. Qed.
+Proof. pose proof T_found. pose proof T_wrong. intros; unfold share', Claim.share, Claim.found_plus_wrong. tangent. Qed.
 Definition loss' : R := (Sum C (fun iC => ((Rpower (share t iC) ((- 1) + (/ gamma))) * (share' iC) / gamma))).
 Lemma T_loss : is_derive (fun t => loss t) t loss'.
-Proof. pose proof T_share. intros; unfold loss', Claim.loss. tangent. Qed.
+Proof. pose proof T_share. intros; unfold loss', Claim.loss, Claim.found_plus_wrong. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dshare (iC : nat) : R := ((Rpower (share t iC) ((- 1) + (/ gamma))) * dloss / gamma).
-Definition chain_dwrong (iC : nat) : R := (((/ ((found t iC) + (wrong t iC))) + (- ((share t iC) / ((found t iC) + (wrong t iC))))) * (chain_dshare iC)).
-Definition chain_dfound (iC : nat) : R := (- ((chain_dshare iC) * (share t iC) / ((found t iC) + (wrong t iC)))).
+Definition chain_dwrong (iC : nat) : R := (((/ (found_plus_wrong t iC)) + (- ((share t iC) / (found_plus_wrong t iC)))) * (chain_dshare iC)).
+Definition chain_dfound (iC : nat) : R := (- ((chain_dshare iC) * (share t iC) / (found_plus_wrong t iC))).
 Definition wrong_to_probs (iN : nat) (iC : nat) : R := (((1 + (- (target iN iC))) * (chain_dwrong iC) * beta) + (- ((chain_dwrong iC) * (target iN iC) * alpha))).
 Definition found_to_probs (iN : nat) (iC : nat) : R := ((chain_dfound iC) * (target iN iC)).
 Definition chain_dprobs (iN : nat) (iC : nat) : R := (wrong_to_probs iN iC) + (found_to_probs iN iC).
 Lemma A_probs : (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (wrong_to_probs iN iC) * (probs' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (found_to_probs iN iC) * (probs' iN iC)))).
 Proof. unfold chain_dprobs. sums. Qed.
 Lemma P_loss : (dloss * loss') = (Sum C (fun iC => (chain_dshare iC) * (share' iC))).
-Proof. unfold loss', chain_dshare. sums. Qed.
+Proof. unfold loss', chain_dshare. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_share : (Sum C (fun iC => (chain_dshare iC) * (share' iC))) = (Sum C (fun iC => (chain_dwrong iC) * (wrong' iC))) + (Sum C (fun iC => (chain_dfound iC) * (found' iC))).
-Proof. unfold share', chain_dwrong, chain_dfound. sums. Qed.
+Proof. unfold share', chain_dwrong, chain_dfound. passing ltac:(unfold Claim.share). Qed.
 Lemma P_wrong : (Sum C (fun iC => (chain_dwrong iC) * (wrong' iC))) = (Sum N (fun iN => Sum C (fun iC => (wrong_to_probs iN iC) * (probs' iN iC)))).
-Proof. unfold wrong', wrong_to_probs. sums. Qed.
+Proof. unfold wrong', wrong_to_probs. passing ltac:(unfold Claim.wrong). Qed.
 Lemma P_found : (Sum C (fun iC => (chain_dfound iC) * (found' iC))) = (Sum N (fun iN => Sum C (fun iC => (found_to_probs iN iC) * (probs' iN iC)))).
-Proof. unfold found', found_to_probs. sums. Qed.
+Proof. unfold found', found_to_probs. passing ltac:(unfold Claim.found). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))).
 Proof. pose proof A_probs. pose proof P_loss. pose proof P_share. pose proof P_wrong. pose proof P_found. lra. Qed.
 
 (* closed form *)
 Lemma C_share : forall iC, (iC < C)%nat -> (chain_dshare iC) = (dshare t iC).
-Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, chain_dwrong, chain_dshare, Claim.dprobs, Claim.dwrong, Claim.dfound_plus_wrong, Claim.found_plus_wrong, Claim.dshare) ltac:(unfold Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
+Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, chain_dwrong, chain_dshare, Claim.dprobs, Claim.dwrong, Claim.dfound_plus_wrong, Claim.dshare) ltac:(unfold Claim.found_plus_wrong, Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.found_plus_wrong) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dshare _ = _ => eapply eq_trans; [apply C_share; within|] end.
 Lemma C_wrong : forall iC, (iC < C)%nat -> (chain_dwrong iC) = (dwrong t iC).
-Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, chain_dwrong, Claim.dprobs, Claim.dwrong, Claim.dfound_plus_wrong, Claim.found_plus_wrong) ltac:(unfold Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
+Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, chain_dwrong, Claim.dprobs, Claim.dwrong, Claim.dfound_plus_wrong) ltac:(unfold Claim.found_plus_wrong, Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.found_plus_wrong) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dshare _ = _ => eapply eq_trans; [apply C_share; within|] | |- chain_dwrong _ = _ => eapply eq_trans; [apply C_wrong; within|] end.
 Lemma C_probs : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dprobs iN iC) = (dprobs t iN iC).
-Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, Claim.dprobs, Claim.dfound_plus_wrong, Claim.found_plus_wrong) ltac:(unfold Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
+Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, Claim.dprobs, Claim.dfound_plus_wrong) ltac:(unfold Claim.found_plus_wrong, Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.found_plus_wrong) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
 Lemma E_probs : (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_probs by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC))))).

@@ -56,17 +56,17 @@ Definition chain_dopened (iN : nat) : R := ((dy iN) * (x t iN)).
 Definition chain_dgate (iN : nat) : R := (((1 / 2) + ((1 / 2) * (erf ((1 / 2) * (sqrt 2) * (gate t iN)))) + ((1 / 2) * (sqrt 2) * (/ (sqrt PI)) * (gate t iN) * (exp ((- (1 / 2)) * ((gate t iN) ^ 2))))) * (chain_dopened iN)).
 Definition chain_dx (iN : nat) : R := ((dy iN) * (opened t iN)).
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dopened iN) * (opened' iN))) + (Sum N (fun iN => (chain_dx iN) * (x' iN))).
-Proof. unfold y', chain_dopened, chain_dx. sums. Qed.
+Proof. unfold y', chain_dopened, chain_dx. passing ltac:(unfold Claim.y). Qed.
 Lemma P_opened : (Sum N (fun iN => (chain_dopened iN) * (opened' iN))) = (Sum N (fun iN => (chain_dgate iN) * (gate' iN))).
-Proof. unfold opened', chain_dgate. sums. Qed.
+Proof. unfold opened', chain_dgate. passing ltac:(unfold Claim.opened). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dgate iN) * (gate' iN))) + (Sum N (fun iN => (chain_dx iN) * (x' iN))).
 Proof. pose proof P_y. pose proof P_opened. lra. Qed.
 
 (* closed form *)
 Lemma C_gate : forall iN, (iN < N)%nat -> (chain_dgate iN) = (dgate t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, chain_dopened, Claim.dx, Claim.dgate, Claim.one_plus_erf_scaled_gate_again) ltac:(unfold Claim.y) ltac:(unfold Claim.y, Claim.opened). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, chain_dopened, Claim.dx, Claim.dgate, Claim.one_plus_erf_scaled_gate_again) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.opened). Qed.
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, chain_dopened, Claim.dx, Claim.dgate, Claim.one_plus_erf_scaled_gate_again) ltac:(unfold Claim.y) ltac:(unfold Claim.y, Claim.opened). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, chain_dopened, Claim.dx, Claim.dgate, Claim.one_plus_erf_scaled_gate_again) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.opened). Qed.
 Lemma E_gate : (Sum N (fun iN => (chain_dgate iN) * (gate' iN))) = (Sum N (fun iN => (dgate t iN) * (gate' iN))).
 Proof. apply Sum_ext; intros. rewrite C_gate by assumption. reflexivity. Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).

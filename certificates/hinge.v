@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* Hinge: what is claimed *)
+(* Hinge with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N : nat.
@@ -57,17 +57,17 @@ Definition chain_dlosses (iN : nat) : R := (dloss / INR N).
 Definition chain_dmissing (iN : nat) : R := ((choice (leR (missing t iN) 0) 0 1) * (chain_dlosses iN)).
 Definition chain_dx (iN : nat) : R := (- ((chain_dmissing iN) * (target iN))).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))) = (Sum N (fun iN => (chain_dmissing iN) * (missing' iN))).
-Proof. unfold losses', chain_dmissing. sums. Qed.
+Proof. unfold losses', chain_dmissing. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_missing : (Sum N (fun iN => (chain_dmissing iN) * (missing' iN))) = (Sum N (fun iN => (chain_dx iN) * (x' iN))).
-Proof. unfold missing', chain_dx. sums. Qed.
+Proof. unfold missing', chain_dx. passing ltac:(unfold Claim.missing). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => (chain_dx iN) * (x' iN))).
 Proof. pose proof P_loss. pose proof P_losses. pose proof P_missing. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dmissing, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dmissing, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).
@@ -75,7 +75,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_x. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of Hinge. *)
+(* The theorem: dx and all others are the gradients of Hinge with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (t : R) (x : R -> nat -> R) (x' : nat -> R) (target : nat -> R) (dloss : R),
   ((0 < N)%nat) ->

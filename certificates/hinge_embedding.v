@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* HingeEmbedding: what is claimed *)
+(* HingeEmbedding with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N : nat.
@@ -75,21 +75,21 @@ Definition chain_dx (iN : nat) : R := (missing_to_x iN) + (alike_to_x iN).
 Lemma A_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (missing_to_x iN) * (x' iN))) + (Sum N (fun iN => (alike_to_x iN) * (x' iN))).
 Proof. unfold chain_dx. sums. Qed.
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))) = (Sum N (fun iN => (chain_dapart iN) * (apart' iN))) + (Sum N (fun iN => (chain_dalike iN) * (alike' iN))).
-Proof. unfold losses', chain_dapart, chain_dalike. sums. Qed.
+Proof. unfold losses', chain_dapart, chain_dalike. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_apart : (Sum N (fun iN => (chain_dapart iN) * (apart' iN))) = (Sum N (fun iN => (chain_dmissing iN) * (missing' iN))).
-Proof. unfold apart', chain_dmissing. sums. Qed.
+Proof. unfold apart', chain_dmissing. passing ltac:(unfold Claim.apart). Qed.
 Lemma P_missing : (Sum N (fun iN => (chain_dmissing iN) * (missing' iN))) = (Sum N (fun iN => (missing_to_x iN) * (x' iN))).
-Proof. unfold missing', missing_to_x. sums. Qed.
+Proof. unfold missing', missing_to_x. passing ltac:(unfold Claim.missing). Qed.
 Lemma P_alike : (Sum N (fun iN => (chain_dalike iN) * (alike' iN))) = (Sum N (fun iN => (alike_to_x iN) * (x' iN))).
-Proof. unfold alike', alike_to_x. sums. Qed.
+Proof. unfold alike', alike_to_x. passing ltac:(unfold Claim.alike). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => (chain_dx iN) * (x' iN))).
 Proof. pose proof A_x. pose proof P_loss. pose proof P_losses. pose proof P_apart. pose proof P_missing. pose proof P_alike. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, alike_to_x, missing_to_x, chain_dalike, chain_dmissing, chain_dapart, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, alike_to_x, missing_to_x, chain_dalike, chain_dmissing, chain_dapart, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).
@@ -97,7 +97,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_x. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of HingeEmbedding. *)
+(* The theorem: dx and all others are the gradients of HingeEmbedding with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (t : R) (x : R -> nat -> R) (x' : nat -> R) (target : nat -> R) (margin : R) (dloss : R),
   ((0 < N)%nat) ->

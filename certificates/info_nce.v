@@ -112,34 +112,34 @@ Proof. intros. signs. Qed.
 (* tangents: what every statement changes by *)
 Definition query_norm' (iN : nat) : R := ((1 / 2) * (Sum D (fun iD => (2 * (queries t iN iD) * (queries' iN iD)))) / (query_norm t iN)).
 Lemma T_query_norm : forall iN, (iN < N)%nat -> is_derive (fun t => (query_norm t iN)) t (query_norm' iN).
-Proof. intros; unfold query_norm', Claim.query_norm. tangent. Qed.
+Proof. intros; unfold query_norm', Claim.query_norm, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition query_length' (iN : nat) : R := ((choice (leR (1 / 1000000000000) (query_norm t iN)) 1 0) * (query_norm' iN)).
 Lemma T_query_length : forall iN, (iN < N)%nat -> is_derive (fun t => (query_length t iN)) t (query_length' iN).
-Proof. pose proof T_query_norm. intros; unfold query_length', Claim.query_length. tangent. Qed.
+Proof. pose proof T_query_norm. intros; unfold query_length', Claim.query_length, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition query' (iN : nat) (iD : nat) : R := (((queries' iN iD) / (query_length t iN)) + (- ((query t iN iD) * (query_length' iN) / (query_length t iN)))).
 Lemma T_query : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> is_derive (fun t => (query t iN iD)) t (query' iN iD).
-Proof. pose proof T_query_length. intros; unfold query', Claim.query. tangent. Qed.
+Proof. pose proof T_query_length. intros; unfold query', Claim.query, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition key_norm' (iN : nat) : R := ((1 / 2) * (Sum D (fun iD => (2 * (keys t iN iD) * (keys' iN iD)))) / (key_norm t iN)).
 Lemma T_key_norm : forall iN, (iN < N)%nat -> is_derive (fun t => (key_norm t iN)) t (key_norm' iN).
-Proof. intros; unfold key_norm', Claim.key_norm. tangent. Qed.
+Proof. intros; unfold key_norm', Claim.key_norm, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition key_length' (iN : nat) : R := ((choice (leR (1 / 1000000000000) (key_norm t iN)) 1 0) * (key_norm' iN)).
 Lemma T_key_length : forall iN, (iN < N)%nat -> is_derive (fun t => (key_length t iN)) t (key_length' iN).
-Proof. pose proof T_key_norm. intros; unfold key_length', Claim.key_length. tangent. Qed.
+Proof. pose proof T_key_norm. intros; unfold key_length', Claim.key_length, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition key' (iN : nat) (iD : nat) : R := (((keys' iN iD) / (key_length t iN)) + (- ((key t iN iD) * (key_length' iN) / (key_length t iN)))).
 Lemma T_key : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> is_derive (fun t => (key t iN iD)) t (key' iN iD).
-Proof. pose proof T_key_length. intros; unfold key', Claim.key. tangent. Qed.
+Proof. pose proof T_key_length. intros; unfold key', Claim.key, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition similarity' (iN : nat) (iM : nat) : R := ((Sum D (fun iD => (((key t iM iD) * (query' iN iD)) + ((key' iM iD) * (query t iN iD))))) / temperature).
 Lemma T_similarity : forall iN iM, (iN < N)%nat -> (iM < N)%nat -> is_derive (fun t => (similarity t iN iM)) t (similarity' iN iM).
-Proof. pose proof T_key. pose proof T_query. intros; unfold similarity', Claim.similarity. tangent. Qed.
+Proof. pose proof T_key. pose proof T_query. intros; unfold similarity', Claim.similarity, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition own' (iN : nat) : R := ((Sum D (fun iD => (((key t iN iD) * (query' iN iD)) + ((key' iN iD) * (query t iN iD))))) / temperature).
 Lemma T_own : forall iN, (iN < N)%nat -> is_derive (fun t => (own t iN)) t (own' iN).
-Proof. pose proof T_key. pose proof T_query. intros; unfold own', Claim.own. tangent. Qed.
+Proof. pose proof T_key. pose proof T_query. intros; unfold own', Claim.own, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition of_all' (iN : nat) : R := ((Sum N (fun iM => ((similarity' iN iM) * (exp (similarity t iN iM))))) / (Sum N (fun iM => (exp (similarity t iN iM))))).
 Lemma T_of_all : forall iN, (iN < N)%nat -> is_derive (fun t => (of_all t iN)) t (of_all' iN).
-Proof. pose proof T_similarity. intros; unfold of_all', Claim.of_all. tangent. Qed.
+Proof. pose proof T_similarity. intros; unfold of_all', Claim.of_all, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => ((- (own' iN)) + (of_all' iN)))) / INR N).
 Lemma T_loss : is_derive (fun t => loss t) t loss'.
-Proof. pose proof T_of_all. pose proof T_own. intros; unfold loss', Claim.loss. tangent. Qed.
+Proof. pose proof T_of_all. pose proof T_own. intros; unfold loss', Claim.loss, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dof_all (iN : nat) : R := (dloss / INR N).
@@ -170,42 +170,42 @@ Definition chain_dkeys (iN : nat) (iD : nat) : R := (key_to_keys iN iD) + (key_n
 Lemma A_keys : (Sum N (fun iN => Sum D (fun iD => (chain_dkeys iN iD) * (keys' iN iD)))) = (Sum N (fun iN => Sum D (fun iD => (key_to_keys iN iD) * (keys' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (key_norm_to_keys iN iD) * (keys' iN iD)))).
 Proof. unfold chain_dkeys. sums. Qed.
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dof_all iN) * (of_all' iN))) + (Sum N (fun iN => (chain_down iN) * (own' iN))).
-Proof. unfold loss', chain_dof_all, chain_down. sums. Qed.
+Proof. unfold loss', chain_dof_all, chain_down. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_of_all : (Sum N (fun iN => (chain_dof_all iN) * (of_all' iN))) = (Sum N (fun iN => Sum N (fun iM => (chain_dsimilarity iN iM) * (similarity' iN iM)))).
-Proof. unfold of_all', chain_dsimilarity. sums. Qed.
+Proof. unfold of_all', chain_dsimilarity. passing ltac:(unfold Claim.of_all). Qed.
 Lemma P_own : (Sum N (fun iN => (chain_down iN) * (own' iN))) = (Sum N (fun iN => Sum D (fun iD => (own_to_key iN iD) * (key' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (own_to_query iN iD) * (query' iN iD)))).
-Proof. unfold own', own_to_key, own_to_query. sums. Qed.
+Proof. unfold own', own_to_key, own_to_query. passing ltac:(unfold Claim.own). Qed.
 Lemma P_similarity : (Sum N (fun iN => Sum N (fun iM => (chain_dsimilarity iN iM) * (similarity' iN iM)))) = (Sum N (fun iN => Sum D (fun iD => (similarity_to_key iN iD) * (key' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (similarity_to_query iN iD) * (query' iN iD)))).
-Proof. unfold similarity', similarity_to_key, similarity_to_query. sums. Qed.
+Proof. unfold similarity', similarity_to_key, similarity_to_query. passing ltac:(unfold Claim.similarity). Qed.
 Lemma P_key : (Sum N (fun iN => Sum D (fun iD => (chain_dkey iN iD) * (key' iN iD)))) = (Sum N (fun iN => (chain_dkey_length iN) * (key_length' iN))) + (Sum N (fun iN => Sum D (fun iD => (key_to_keys iN iD) * (keys' iN iD)))).
-Proof. unfold key', chain_dkey_length, key_to_keys. sums. Qed.
+Proof. unfold key', chain_dkey_length, key_to_keys. passing ltac:(unfold Claim.key). Qed.
 Lemma P_key_length : (Sum N (fun iN => (chain_dkey_length iN) * (key_length' iN))) = (Sum N (fun iN => (chain_dkey_norm iN) * (key_norm' iN))).
-Proof. unfold key_length', chain_dkey_norm. sums. Qed.
+Proof. unfold key_length', chain_dkey_norm. passing ltac:(unfold Claim.key_length). Qed.
 Lemma P_key_norm : (Sum N (fun iN => (chain_dkey_norm iN) * (key_norm' iN))) = (Sum N (fun iN => Sum D (fun iD => (key_norm_to_keys iN iD) * (keys' iN iD)))).
-Proof. unfold key_norm', key_norm_to_keys. sums. Qed.
+Proof. unfold key_norm', key_norm_to_keys. passing ltac:(unfold Claim.key_norm). Qed.
 Lemma P_query : (Sum N (fun iN => Sum D (fun iD => (chain_dquery iN iD) * (query' iN iD)))) = (Sum N (fun iN => (chain_dquery_length iN) * (query_length' iN))) + (Sum N (fun iN => Sum D (fun iD => (query_to_queries iN iD) * (queries' iN iD)))).
-Proof. unfold query', chain_dquery_length, query_to_queries. sums. Qed.
+Proof. unfold query', chain_dquery_length, query_to_queries. passing ltac:(unfold Claim.query). Qed.
 Lemma P_query_length : (Sum N (fun iN => (chain_dquery_length iN) * (query_length' iN))) = (Sum N (fun iN => (chain_dquery_norm iN) * (query_norm' iN))).
-Proof. unfold query_length', chain_dquery_norm. sums. Qed.
+Proof. unfold query_length', chain_dquery_norm. passing ltac:(unfold Claim.query_length). Qed.
 Lemma P_query_norm : (Sum N (fun iN => (chain_dquery_norm iN) * (query_norm' iN))) = (Sum N (fun iN => Sum D (fun iD => (query_norm_to_queries iN iD) * (queries' iN iD)))).
-Proof. unfold query_norm', query_norm_to_queries. sums. Qed.
+Proof. unfold query_norm', query_norm_to_queries. passing ltac:(unfold Claim.query_norm). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum D (fun iD => (chain_dqueries iN iD) * (queries' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (chain_dkeys iN iD) * (keys' iN iD)))).
 Proof. pose proof A_key. pose proof A_query. pose proof A_queries. pose proof A_keys. pose proof P_loss. pose proof P_of_all. pose proof P_own. pose proof P_similarity. pose proof P_key. pose proof P_key_length. pose proof P_key_norm. pose proof P_query. pose proof P_query_length. pose proof P_query_norm. lra. Qed.
 
 (* closed form *)
 Lemma C_similarity : forall iN iM, (iN < N)%nat -> (iM < N)%nat -> (chain_dsimilarity iN iM) = (dsimilarity t iN iM).
-Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_dkey, similarity_to_key, own_to_key, chain_dsimilarity, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dkey, Claim.dsum_key_query, Claim.dsimilarity, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_dkey, similarity_to_key, own_to_key, chain_dsimilarity, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dkey, Claim.dsum_key_query, Claim.dsimilarity) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dsimilarity _ _ = _ => eapply eq_trans; [apply C_similarity; within|] end.
 Lemma C_key : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dkey iN iD) = (dkey t iN iD).
-Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_dkey, similarity_to_key, own_to_key, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dkey, Claim.dsum_key_query, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_dkey, similarity_to_key, own_to_key, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dkey, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dsimilarity _ _ = _ => eapply eq_trans; [apply C_similarity; within|] | |- chain_dkey _ _ = _ => eapply eq_trans; [apply C_key; within|] end.
 Lemma C_query : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dquery iN iD) = (dquery t iN iD).
-Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dsum_key_query, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dsimilarity _ _ = _ => eapply eq_trans; [apply C_similarity; within|] | |- chain_dkey _ _ = _ => eapply eq_trans; [apply C_key; within|] | |- chain_dquery _ _ = _ => eapply eq_trans; [apply C_query; within|] end.
 Lemma C_queries : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dqueries iN iD) = (dqueries t iN iD).
-Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dsum_key_query, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Lemma C_keys : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dkeys iN iD) = (dkeys t iN iD).
-Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dsum_key_query, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Lemma E_queries : (Sum N (fun iN => Sum D (fun iD => (chain_dqueries iN iD) * (queries' iN iD)))) = (Sum N (fun iN => Sum D (fun iD => (dqueries t iN iD) * (queries' iN iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_queries by assumption. reflexivity. Qed.
 Lemma E_keys : (Sum N (fun iN => Sum D (fun iD => (chain_dkeys iN iD) * (keys' iN iD)))) = (Sum N (fun iN => Sum D (fun iD => (dkeys t iN iD) * (keys' iN iD)))).

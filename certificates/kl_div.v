@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* KLDiv: what is claimed *)
+(* KLDiv with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables B D : nat.
@@ -73,19 +73,19 @@ Definition chain_dtarget (iB : nat) (iD : nat) : R := (losses_to_target iB iD) +
 Lemma A_target : (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (losses_to_target iB iD) * (target' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (information_to_target iB iD) * (target' iB iD)))).
 Proof. unfold chain_dtarget. sums. Qed.
 Lemma P_loss : (dloss * loss') = (Sum B (fun iB => Sum D (fun iD => (chain_dlosses iB iD) * (losses' iB iD)))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum B (fun iB => Sum D (fun iD => (chain_dlosses iB iD) * (losses' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (chain_dinformation iB iD) * (information' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (losses_to_target iB iD) * (target' iB iD)))).
-Proof. unfold losses', chain_dinformation, chain_dx, losses_to_target. sums. Qed.
+Proof. unfold losses', chain_dinformation, chain_dx, losses_to_target. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_information : (Sum B (fun iB => Sum D (fun iD => (chain_dinformation iB iD) * (information' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (information_to_target iB iD) * (target' iB iD)))).
-Proof. unfold information', information_to_target. sums. Qed.
+Proof. unfold information', information_to_target. passing ltac:(unfold Claim.information). Qed.
 Lemma chain : (dloss * loss') = (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))).
 Proof. pose proof A_target. pose proof P_loss. pose proof P_losses. pose proof P_information. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dx iB iD) = (dx t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
 Lemma C_target : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dtarget iB iD) = (dtarget t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
 Lemma E_x : (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dx t iB iD) * (x' iB iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dtarget t iB iD) * (target' iB iD)))).
@@ -95,7 +95,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of KLDiv. *)
+(* The theorem: dx and all others are the gradients of KLDiv with reduction="mean". *)
 Theorem gradient :
   forall (B : nat) (D : nat) (t : R) (x : R -> nat -> nat -> R) (x' : nat -> nat -> R) (target : R -> nat -> nat -> R) (target' : nat -> nat -> R) (dloss : R),
   ((0 < B)%nat) ->

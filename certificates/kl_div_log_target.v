@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* KLDivLogTarget: what is claimed *)
+(* KLDivLogTarget with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables B D : nat.
@@ -61,17 +61,17 @@ Definition chain_dlosses (iB : nat) (iD : nat) : R := (dloss / INR D / INR B).
 Definition chain_dx (iB : nat) (iD : nat) : R := (- ((chain_dlosses iB iD) * (exp (target t iB iD)))).
 Definition chain_dtarget (iB : nat) (iD : nat) : R := (((losses t iB iD) + (exp (target t iB iD))) * (chain_dlosses iB iD)).
 Lemma P_loss : (dloss * loss') = (Sum B (fun iB => Sum D (fun iD => (chain_dlosses iB iD) * (losses' iB iD)))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum B (fun iB => Sum D (fun iD => (chain_dlosses iB iD) * (losses' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))).
-Proof. unfold losses', chain_dx, chain_dtarget. sums. Qed.
+Proof. unfold losses', chain_dx, chain_dtarget. passing ltac:(unfold Claim.losses). Qed.
 Lemma chain : (dloss * loss') = (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))).
 Proof. pose proof P_loss. pose proof P_losses. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dx iB iD) = (dx t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dtarget, Claim.dx, Claim.dtarget_minus_x) ltac:(unfold Claim.loss) ltac:(unfold Claim.loss, Claim.losses). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dtarget, Claim.dx, Claim.dtarget_minus_x) ltac:(unfold Claim.loss) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses). Qed.
 Lemma C_target : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dtarget iB iD) = (dtarget t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dtarget, Claim.dx, Claim.dtarget_minus_x) ltac:(unfold Claim.loss) ltac:(unfold Claim.loss, Claim.losses). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dtarget, Claim.dx, Claim.dtarget_minus_x) ltac:(unfold Claim.loss) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses). Qed.
 Lemma E_x : (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dx t iB iD) * (x' iB iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dtarget t iB iD) * (target' iB iD)))).
@@ -81,7 +81,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of KLDivLogTarget. *)
+(* The theorem: dx and all others are the gradients of KLDivLogTarget with reduction="mean". *)
 Theorem gradient :
   forall (B : nat) (D : nat) (t : R) (x : R -> nat -> nat -> R) (x' : nat -> nat -> R) (target : R -> nat -> nat -> R) (target' : nat -> nat -> R) (dloss : R),
   ((0 < B)%nat) ->

@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* L1: what is claimed *)
+(* L1 with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N : nat.
@@ -56,17 +56,17 @@ Definition chain_dlosses (iN : nat) : R := (dloss / INR N).
 Definition chain_dx (iN : nat) : R := (- ((chain_dlosses iN) * (sgn ((- (x t iN)) + (target t iN))))).
 Definition chain_dtarget (iN : nat) : R := ((chain_dlosses iN) * (sgn ((- (x t iN)) + (target t iN)))).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))) = (Sum N (fun iN => (chain_dx iN) * (x' iN))) + (Sum N (fun iN => (chain_dtarget iN) * (target' iN))).
-Proof. unfold losses', chain_dx, chain_dtarget. sums. Qed.
+Proof. unfold losses', chain_dx, chain_dtarget. passing ltac:(unfold Claim.losses). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => (chain_dx iN) * (x' iN))) + (Sum N (fun iN => (chain_dtarget iN) * (target' iN))).
 Proof. pose proof P_loss. pose proof P_losses. lra. Qed.
 
 (* closed form *)
 Lemma C_target : forall iN, (iN < N)%nat -> (chain_dtarget iN) = (dtarget t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dx, Claim.dtarget) ltac:(unfold Claim.loss) ltac:(unfold Claim.loss, Claim.losses). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dx, Claim.dtarget) ltac:(unfold Claim.loss) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses). Qed.
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dx, Claim.dtarget) ltac:(unfold Claim.loss) ltac:(unfold Claim.loss, Claim.losses). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_dlosses, Claim.dx, Claim.dtarget) ltac:(unfold Claim.loss) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => (chain_dtarget iN) * (target' iN))) = (Sum N (fun iN => (dtarget t iN) * (target' iN))).
@@ -76,7 +76,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of L1. *)
+(* The theorem: dx and all others are the gradients of L1 with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (t : R) (x : R -> nat -> R) (x' : nat -> R) (target : R -> nat -> R) (target' : nat -> R) (dloss : R),
   ((0 < N)%nat) ->

@@ -73,17 +73,17 @@ Definition chain_dx (iN : nat) (iC : nat) : R := (y_to_x iN iC) + (norm_to_x iN 
 Lemma A_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (y_to_x iN iC) * (x' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (norm_to_x iN iC) * (x' iN iC)))).
 Proof. unfold chain_dx. sums. Qed.
 Lemma P_y : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => (chain_dlength iN) * (length' iN))) + (Sum N (fun iN => Sum C (fun iC => (y_to_x iN iC) * (x' iN iC)))).
-Proof. unfold y', chain_dlength, y_to_x. sums. Qed.
+Proof. unfold y', chain_dlength, y_to_x. passing ltac:(unfold Claim.y). Qed.
 Lemma P_length : (Sum N (fun iN => (chain_dlength iN) * (length' iN))) = (Sum N (fun iN => (chain_dnorm iN) * (norm' iN))).
-Proof. unfold length', chain_dnorm. sums. Qed.
+Proof. unfold length', chain_dnorm. passing ltac:(unfold Claim.length). Qed.
 Lemma P_norm : (Sum N (fun iN => (chain_dnorm iN) * (norm' iN))) = (Sum N (fun iN => Sum C (fun iC => (norm_to_x iN iC) * (x' iN iC)))).
-Proof. unfold norm', norm_to_x. sums. Qed.
+Proof. unfold norm', norm_to_x. passing ltac:(unfold Claim.norm). Qed.
 Lemma chain : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
 Proof. pose proof A_x. pose proof P_y. pose proof P_length. pose proof P_norm. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dx, norm_to_x, y_to_x, chain_dnorm, chain_dlength, Claim.dx) ltac:(unfold Claim.y, Claim.length) ltac:(unfold Claim.y, Claim.length, Claim.norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, norm_to_x, y_to_x, chain_dnorm, chain_dlength, Claim.dx) ltac:(unfold Claim.y, Claim.length) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.length, Claim.norm). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y t iN iC))))) t ((Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC))))).

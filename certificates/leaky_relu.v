@@ -45,13 +45,13 @@ Proof. intros; unfold y', Claim.y. tangent. Qed.
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dx (iN : nat) : R := ((choice (ltR 0 (x t iN)) 1 negative_slope) * (dy iN)).
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dx iN) * (x' iN))).
-Proof. unfold y', chain_dx. sums. Qed.
+Proof. unfold y', chain_dx. passing ltac:(unfold Claim.y). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dx iN) * (x' iN))).
 Proof. pose proof P_y. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => (dy iN) * (y t iN)))) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).

@@ -65,17 +65,17 @@ Definition chain_dx (iN : nat) (iK : nat) : R := (Sum H (fun iH => ((dy iN iH) *
 Definition chain_dweight (iK : nat) (iH : nat) : R := (Sum N (fun iN => ((dy iN iH) * (x t iN iK)))).
 Definition chain_dbias (iH : nat) : R := (Sum N (fun iN => (dy iN iH))).
 Lemma P_y : (Sum N (fun iN => Sum H (fun iH => (dy iN iH) * (y' iN iH)))) = (Sum N (fun iN => Sum K (fun iK => (chain_dx iN iK) * (x' iN iK)))) + (Sum K (fun iK => Sum H (fun iH => (chain_dweight iK iH) * (weight' iK iH)))) + (Sum H (fun iH => (chain_dbias iH) * (bias' iH))).
-Proof. unfold y', chain_dx, chain_dweight, chain_dbias. sums. Qed.
+Proof. unfold y', chain_dx, chain_dweight, chain_dbias. passing ltac:(unfold Claim.y). Qed.
 Lemma chain : (Sum N (fun iN => Sum H (fun iH => (dy iN iH) * (y' iN iH)))) = (Sum N (fun iN => Sum K (fun iK => (chain_dx iN iK) * (x' iN iK)))) + (Sum K (fun iK => Sum H (fun iH => (chain_dweight iK iH) * (weight' iK iH)))) + (Sum H (fun iH => (chain_dbias iH) * (bias' iH))).
 Proof. pose proof P_y. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iK, (iN < N)%nat -> (iK < K)%nat -> (chain_dx iN iK) = (dx t iN iK).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma C_weight : forall iK iH, (iK < K)%nat -> (iH < H)%nat -> (chain_dweight iK iH) = (dweight t iK iH).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma C_bias : forall iH, (iH < H)%nat -> (chain_dbias iH) = (dbias t iH).
-Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx, Claim.dbias, Claim.dweight, Claim.dx) ltac:(unfold Claim.y) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma E_x : (Sum N (fun iN => Sum K (fun iK => (chain_dx iN iK) * (x' iN iK)))) = (Sum N (fun iN => Sum K (fun iK => (dx t iN iK) * (x' iN iK)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_weight : (Sum K (fun iK => Sum H (fun iH => (chain_dweight iK iH) * (weight' iK iH)))) = (Sum K (fun iK => Sum H (fun iH => (dweight t iK iH) * (weight' iK iH)))).

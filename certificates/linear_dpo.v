@@ -126,22 +126,22 @@ Proof. intros. signs. Qed.
 (* tangents: what every statement changes by *)
 Definition zc' (iN : nat) (iT : nat) (iV : nat) : R := (Sum D (fun iD => (((chosen t iN iT iD) * (weight' iV iD)) + ((chosen' iN iT iD) * (weight t iV iD))))).
 Lemma T_zc : forall iN iT iV, (iN < N)%nat -> (iT < T)%nat -> (iV < V)%nat -> is_derive (fun t => (zc t iN iT iV)) t (zc' iN iT iV).
-Proof. intros; unfold zc', Claim.zc. tangent. Qed.
+Proof. intros; unfold zc', Claim.zc, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 Definition zr' (iN : nat) (iT : nat) (iV : nat) : R := (Sum D (fun iD => (((rejected t iN iT iD) * (weight' iV iD)) + ((rejected' iN iT iD) * (weight t iV iD))))).
 Lemma T_zr : forall iN iT iV, (iN < N)%nat -> (iT < T)%nat -> (iV < V)%nat -> is_derive (fun t => (zr t iN iT iV)) t (zr' iN iT iV).
-Proof. intros; unfold zr', Claim.zr. tangent. Qed.
+Proof. intros; unfold zr', Claim.zr, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 Definition c' (iN : nat) (iT : nat) : R := (((choice (negb (eqR (chosen_labels_kept iN iT) 0)) 1 0) * (Sum V (fun iV => ((ind (Nat.eqb (chosen_labels iN iT) iV)) * (zc' iN iT iV))))) + (- ((choice (negb (eqR (chosen_labels_kept iN iT) 0)) 1 0) * (Sum V (fun iV => ((zc' iN iT iV) * (exp (zc t iN iT iV))))) / (Sum V (fun iV => (exp (zc t iN iT iV))))))).
 Lemma T_c : forall iN iT, (iN < N)%nat -> (iT < T)%nat -> is_derive (fun t => (c t iN iT)) t (c' iN iT).
-Proof. pose proof T_zc. intros; unfold c', Claim.c. tangent. Qed.
+Proof. pose proof T_zc. intros; unfold c', Claim.c, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 Definition r' (iN : nat) (iT : nat) : R := (((choice (negb (eqR (rejected_labels_kept iN iT) 0)) 1 0) * (Sum V (fun iV => ((ind (Nat.eqb (rejected_labels iN iT) iV)) * (zr' iN iT iV))))) + (- ((choice (negb (eqR (rejected_labels_kept iN iT) 0)) 1 0) * (Sum V (fun iV => ((zr' iN iT iV) * (exp (zr t iN iT iV))))) / (Sum V (fun iV => (exp (zr t iN iT iV))))))).
 Lemma T_r : forall iN iT, (iN < N)%nat -> (iT < T)%nat -> is_derive (fun t => (r t iN iT)) t (r' iN iT).
-Proof. pose proof T_zr. intros; unfold r', Claim.r. tangent. Qed.
+Proof. pose proof T_zr. intros; unfold r', Claim.r, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 Definition reward' (iN : nat) : R := (((Sum T (fun iT => (c' iN iT))) * beta) + (- ((Sum T (fun iT => (r' iN iT))) * beta))).
 Lemma T_reward : forall iN, (iN < N)%nat -> is_derive (fun t => (reward t iN)) t (reward' iN).
-Proof. pose proof T_c. pose proof T_r. intros; unfold reward', Claim.reward. tangent. Qed.
+Proof. pose proof T_c. pose proof T_r. intros; unfold reward', Claim.reward, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (- ((reward' iN) * (exp (- (reward t iN))) / (1 + (exp (- (reward t iN)))))))) / INR N).
 Lemma T_loss : is_derive (fun t => loss t) t loss'.
-Proof. pose proof T_reward. intros; unfold loss', Claim.loss. tangent. Qed.
+Proof. pose proof T_reward. intros; unfold loss', Claim.loss, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dreward (iN : nat) : R := (- (dloss * (exp (- (reward t iN))) / (1 + (exp (- (reward t iN)))) / INR N)).
@@ -157,33 +157,33 @@ Definition chain_dweight (iV : nat) (iD : nat) : R := (zr_to_weight iV iD) + (zc
 Lemma A_weight : (Sum D (fun iD => Sum V (fun iV => (chain_dweight iV iD) * (weight' iV iD)))) = (Sum D (fun iD => Sum V (fun iV => (zr_to_weight iV iD) * (weight' iV iD)))) + (Sum D (fun iD => Sum V (fun iV => (zc_to_weight iV iD) * (weight' iV iD)))).
 Proof. unfold chain_dweight. sums. Qed.
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dreward iN) * (reward' iN))).
-Proof. unfold loss', chain_dreward. sums. Qed.
+Proof. unfold loss', chain_dreward. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_reward : (Sum N (fun iN => (chain_dreward iN) * (reward' iN))) = (Sum N (fun iN => Sum T (fun iT => (chain_dr iN iT) * (r' iN iT)))) + (Sum N (fun iN => Sum T (fun iT => (chain_dc iN iT) * (c' iN iT)))).
-Proof. unfold reward', chain_dr, chain_dc. sums. Qed.
+Proof. unfold reward', chain_dr, chain_dc. passing ltac:(unfold Claim.reward). Qed.
 Lemma P_r : (Sum N (fun iN => Sum T (fun iT => (chain_dr iN iT) * (r' iN iT)))) = (Sum N (fun iN => Sum T (fun iT => Sum V (fun iV => (chain_dzr iN iT iV) * (zr' iN iT iV))))).
-Proof. unfold r', chain_dzr. sums. Qed.
+Proof. unfold r', chain_dzr. passing ltac:(unfold Claim.r). Qed.
 Lemma P_c : (Sum N (fun iN => Sum T (fun iT => (chain_dc iN iT) * (c' iN iT)))) = (Sum N (fun iN => Sum T (fun iT => Sum V (fun iV => (chain_dzc iN iT iV) * (zc' iN iT iV))))).
-Proof. unfold c', chain_dzc. sums. Qed.
+Proof. unfold c', chain_dzc. passing ltac:(unfold Claim.c). Qed.
 Lemma P_zr : (Sum N (fun iN => Sum T (fun iT => Sum V (fun iV => (chain_dzr iN iT iV) * (zr' iN iT iV))))) = (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_drejected iN iT iD) * (rejected' iN iT iD))))) + (Sum D (fun iD => Sum V (fun iV => (zr_to_weight iV iD) * (weight' iV iD)))).
-Proof. unfold zr', chain_drejected, zr_to_weight. sums. Qed.
+Proof. unfold zr', chain_drejected, zr_to_weight. passing ltac:(unfold Claim.zr). Qed.
 Lemma P_zc : (Sum N (fun iN => Sum T (fun iT => Sum V (fun iV => (chain_dzc iN iT iV) * (zc' iN iT iV))))) = (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_dchosen iN iT iD) * (chosen' iN iT iD))))) + (Sum D (fun iD => Sum V (fun iV => (zc_to_weight iV iD) * (weight' iV iD)))).
-Proof. unfold zc', chain_dchosen, zc_to_weight. sums. Qed.
+Proof. unfold zc', chain_dchosen, zc_to_weight. passing ltac:(unfold Claim.zc). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_dchosen iN iT iD) * (chosen' iN iT iD))))) + (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_drejected iN iT iD) * (rejected' iN iT iD))))) + (Sum D (fun iD => Sum V (fun iV => (chain_dweight iV iD) * (weight' iV iD)))).
 Proof. pose proof A_weight. pose proof P_loss. pose proof P_reward. pose proof P_r. pose proof P_c. pose proof P_zr. pose proof P_zc. lra. Qed.
 
 (* closed form *)
 Lemma C_zr : forall iN iT iV, (iN < N)%nat -> (iT < T)%nat -> (iV < V)%nat -> (chain_dzr iN iT iV) = (dzr t iN iT iV).
-Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dzr, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.drejected, Claim.dzr, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
+Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dzr, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.drejected, Claim.dzr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dzr _ _ _ = _ => eapply eq_trans; [apply C_zr; within|] end.
 Lemma C_rejected : forall iN iT iD, (iN < N)%nat -> (iT < T)%nat -> (iD < D)%nat -> (chain_drejected iN iT iD) = (drejected t iN iT iD).
-Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.drejected, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
+Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Lemma C_zc : forall iN iT iV, (iN < N)%nat -> (iT < T)%nat -> (iV < V)%nat -> (chain_dzc iN iT iV) = (dzc t iN iT iV).
-Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.drejected, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
+Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dzr _ _ _ = _ => eapply eq_trans; [apply C_zr; within|] | |- chain_dzc _ _ _ = _ => eapply eq_trans; [apply C_zc; within|] end.
 Lemma C_chosen : forall iN iT iD, (iN < N)%nat -> (iT < T)%nat -> (iD < D)%nat -> (chain_dchosen iN iT iD) = (dchosen t iN iT iD).
-Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.drejected, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
+Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Lemma C_weight : forall iV iD, (iV < V)%nat -> (iD < D)%nat -> (chain_dweight iV iD) = (dweight t iV iD).
-Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.drejected, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
+Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Lemma E_chosen : (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_dchosen iN iT iD) * (chosen' iN iT iD))))) = (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (dchosen t iN iT iD) * (chosen' iN iT iD))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_chosen by assumption. reflexivity. Qed.
 Lemma E_rejected : (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_drejected iN iT iD) * (rejected' iN iT iD))))) = (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (drejected t iN iT iD) * (rejected' iN iT iD))))).

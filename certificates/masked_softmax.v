@@ -69,15 +69,15 @@ Proof. pose proof T_counts. intros; unfold y', Claim.y. tangent. Qed.
 Definition chain_dcounts (iN : nat) (iC : nat) : R := ((- (Sum C (fun iC => ((dy iN iC) * (y t iN iC) / ((Sum C (fun jiC => (counts t iN jiC))) + (nothing t iN)))))) + ((dy iN iC) / ((Sum C (fun iC => (counts t iN iC))) + (nothing t iN)))).
 Definition chain_dx (iN : nat) (iC : nat) : R := ((chain_dcounts iN iC) * (counts t iN iC)).
 Lemma P_y : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dcounts iN iC) * (counts' iN iC)))).
-Proof. unfold y', chain_dcounts. sums. Qed.
+Proof. unfold y', chain_dcounts. passing ltac:(unfold Claim.y). Qed.
 Lemma P_counts : (Sum N (fun iN => Sum C (fun iC => (chain_dcounts iN iC) * (counts' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
-Proof. unfold counts', chain_dx. sums. Qed.
+Proof. unfold counts', chain_dx. passing ltac:(unfold Claim.counts). Qed.
 Lemma chain : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
 Proof. pose proof P_y. pose proof P_counts. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dcounts, Claim.dx) ltac:(unfold Claim.y, Claim.nothing, Claim.kept) ltac:(unfold Claim.y, Claim.nothing, Claim.kept, Claim.counts). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dcounts, Claim.dx) ltac:(unfold Claim.y, Claim.nothing, Claim.kept) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.nothing, Claim.kept, Claim.counts). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y t iN iC))))) t ((Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC))))).

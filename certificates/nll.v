@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* NLL: what is claimed *)
+(* NLL with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N C S_ : nat.
@@ -60,24 +60,24 @@ Lemma some_S_ : 0 < INR S_. Proof. now apply (lt_INR 0). Qed.
 (* tangents: what every statement changes by *)
 Definition losses' (iN : nat) (iS : nat) : R := (- ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((ind (Nat.eqb (labels iN iS) iC)) * (logprobs' iN iC iS) * (weight iC)))))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
-Proof. intros; unfold losses', Claim.losses. tangent. Qed.
-Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (Sum N (fun iN => Sum S_ (fun iS => (counted t iN iS))))).
+Proof. intros; unfold losses', Claim.losses, Claim.sum_counted. tangent. Qed.
+Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / sum_counted t).
 Lemma T_loss : is_derive (fun t => loss t) t loss'.
-Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
+Proof. pose proof T_losses. intros; unfold loss', Claim.loss, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
-Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / (Sum N (fun iN => Sum S_ (fun iS => (counted t iN iS))))).
+Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / sum_counted t).
 Definition chain_dlogprobs (iN : nat) (iC : nat) (iS : nat) : R := (- ((ind (Nat.eqb (labels iN iS) iC)) * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (chain_dlosses iN iS) * (weight iC))).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))).
-Proof. unfold losses', chain_dlogprobs. sums. Qed.
+Proof. unfold losses', chain_dlogprobs. passing ltac:(unfold Claim.losses). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))).
 Proof. pose proof P_loss. pose proof P_losses. lra. Qed.
 
 (* closed form *)
 Lemma C_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogprobs iN iC iS) = (dlogprobs t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dlogprobs, chain_dlosses, Claim.dlogprobs, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.counted, Claim.losses) ltac:(unfold Claim.loss, Claim.counted, Claim.losses). Qed.
+Proof. intros. closing ltac:(unfold chain_dlogprobs, chain_dlosses, Claim.dlogprobs) ltac:(unfold Claim.sum_counted, Claim.loss, Claim.counted, Claim.losses) ltac:(unfold Claim.sum_counted) ltac:(unfold Claim.loss, Claim.counted, Claim.losses). Qed.
 Lemma E_logprobs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogprobs t iN iC iS) * (logprobs' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logprobs by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogprobs t iN iC iS) * (logprobs' iN iC iS)))))).
@@ -85,7 +85,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_logprobs. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of NLL. *)
+(* The theorem: dx and all others are the gradients of NLL with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (C : nat) (S_ : nat) (t : R) (logprobs : R -> nat -> nat -> nat -> R) (logprobs' : nat -> nat -> nat -> R) (labels : nat -> nat -> nat) (labels_kept : nat -> nat -> R) (weight : nat -> R) (dloss : R),
   ((0 < N)%nat) ->

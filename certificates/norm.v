@@ -62,15 +62,15 @@ Proof. pose proof T_squares. intros; unfold y', Claim.y. tangent. Qed.
 Definition chain_dsquares (iN : nat) : R := ((choice (eqR (squares t iN) 0) 0 ((1 / 2) * (/ (sqrt (squares t iN))))) * (dy iN)).
 Definition chain_dx (iN : nat) (iC : nat) : R := (2 * (chain_dsquares iN) * (x t iN iC)).
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dsquares iN) * (squares' iN))).
-Proof. unfold y', chain_dsquares. sums. Qed.
+Proof. unfold y', chain_dsquares. passing ltac:(unfold Claim.y). Qed.
 Lemma P_squares : (Sum N (fun iN => (chain_dsquares iN) * (squares' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
-Proof. unfold squares', chain_dx. sums. Qed.
+Proof. unfold squares', chain_dx. passing ltac:(unfold Claim.squares). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
 Proof. pose proof P_y. pose proof P_squares. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dsquares, Claim.dx) ltac:(unfold Claim.squares) ltac:(unfold Claim.y, Claim.squares). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dsquares, Claim.dx) ltac:(unfold Claim.squares) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.squares). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => (dy iN) * (y t iN)))) t ((Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC))))).

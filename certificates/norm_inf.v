@@ -50,13 +50,13 @@ Proof. intros; unfold y', Claim.y. tangent. Qed.
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dx (iN : nat) (iC : nat) : R := ((ind (Nat.eqb (First C (fun iC => (Rabs (x t iN iC)))) iC)) * (dy iN) * (sgn (x t iN iC))).
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
-Proof. unfold y', chain_dx. sums. Qed.
+Proof. unfold y', chain_dx. passing ltac:(unfold Claim.y). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
 Proof. pose proof P_y. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dx, Claim.dx) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, Claim.dx) ltac:(unfold Rdiv) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => (dy iN) * (y t iN)))) t ((Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC))))).

@@ -94,28 +94,28 @@ Definition chain_dweight_hh (iH : nat) (iJ : nat) : R := (Sum N (fun iN => ((cha
 Definition chain_dbias_ih (iH : nat) : R := (Sum N (fun iN => (chain_dpre iN iH))).
 Definition chain_dbias_hh (iH : nat) : R := (Sum N (fun iN => (chain_dpre iN iH))).
 Lemma P_y : (Sum N (fun iN => Sum H (fun iH => (dy iN iH) * (y' iN iH)))) = (Sum N (fun iN => Sum H (fun iH => (chain_dpre iN iH) * (pre' iN iH)))).
-Proof. unfold y', chain_dpre. sums. Qed.
+Proof. unfold y', chain_dpre. passing ltac:(unfold Claim.y). Qed.
 Lemma P_pre : (Sum N (fun iN => Sum H (fun iH => (chain_dpre iN iH) * (pre' iN iH)))) = (Sum N (fun iN => Sum K (fun iK => (chain_dx iN iK) * (x' iN iK)))) + (Sum N (fun iN => Sum H (fun iH => (chain_dh iN iH) * (h' iN iH)))) + (Sum K (fun iK => Sum H (fun iH => (chain_dweight_ih iH iK) * (weight_ih' iH iK)))) + (Sum H (fun iH => Sum H (fun iJ => (chain_dweight_hh iH iJ) * (weight_hh' iH iJ)))) + (Sum H (fun iH => (chain_dbias_ih iH) * (bias_ih' iH))) + (Sum H (fun iH => (chain_dbias_hh iH) * (bias_hh' iH))).
-Proof. unfold pre', chain_dx, chain_dh, chain_dweight_ih, chain_dweight_hh, chain_dbias_ih, chain_dbias_hh. sums. Qed.
+Proof. unfold pre', chain_dx, chain_dh, chain_dweight_ih, chain_dweight_hh, chain_dbias_ih, chain_dbias_hh. passing ltac:(unfold Claim.pre). Qed.
 Lemma chain : (Sum N (fun iN => Sum H (fun iH => (dy iN iH) * (y' iN iH)))) = (Sum N (fun iN => Sum K (fun iK => (chain_dx iN iK) * (x' iN iK)))) + (Sum N (fun iN => Sum H (fun iH => (chain_dh iN iH) * (h' iN iH)))) + (Sum K (fun iK => Sum H (fun iH => (chain_dweight_ih iH iK) * (weight_ih' iH iK)))) + (Sum H (fun iH => Sum H (fun iJ => (chain_dweight_hh iH iJ) * (weight_hh' iH iJ)))) + (Sum H (fun iH => (chain_dbias_ih iH) * (bias_ih' iH))) + (Sum H (fun iH => (chain_dbias_hh iH) * (bias_hh' iH))).
 Proof. pose proof P_y. pose proof P_pre. lra. Qed.
 
 (* closed form *)
 Lemma C_pre : forall iN iH, (iN < N)%nat -> (iH < H)%nat -> (chain_dpre iN iH) = (dpre t iN iH).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, chain_dpre, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx, Claim.dpre) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, chain_dpre, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx, Claim.dpre) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dpre _ _ = _ => eapply eq_trans; [apply C_pre; within|] end.
 Lemma C_x : forall iN iK, (iN < N)%nat -> (iK < K)%nat -> (chain_dx iN iK) = (dx t iN iK).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma C_h : forall iN iH, (iN < N)%nat -> (iH < H)%nat -> (chain_dh iN iH) = (dh t iN iH).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma C_weight_ih : forall iH iK, (iH < H)%nat -> (iK < K)%nat -> (chain_dweight_ih iH iK) = (dweight_ih t iH iK).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma C_weight_hh : forall iH iJ, (iH < H)%nat -> (iJ < H)%nat -> (chain_dweight_hh iH iJ) = (dweight_hh t iH iJ).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma C_bias_ih : forall iH, (iH < H)%nat -> (chain_dbias_ih iH) = (dbias_ih t iH).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma C_bias_hh : forall iH, (iH < H)%nat -> (chain_dbias_hh iH) = (dbias_hh t iH).
-Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Claim.y, Claim.pre). Qed.
+Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma E_x : (Sum N (fun iN => Sum K (fun iK => (chain_dx iN iK) * (x' iN iK)))) = (Sum N (fun iN => Sum K (fun iK => (dx t iN iK) * (x' iN iK)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_h : (Sum N (fun iN => Sum H (fun iH => (chain_dh iN iH) * (h' iN iH)))) = (Sum N (fun iN => Sum H (fun iH => (dh t iN iH) * (h' iN iH)))).

@@ -72,18 +72,18 @@ Definition chain_dx (iN : nat) (iT : nat) (iE : nat) : R := (y_to_x iN iT iE) + 
 Lemma A_x : (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (chain_dx iN iT iE) * (x' iN iT iE))))) = (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (y_to_x iN iT iE) * (x' iN iT iE))))) + (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (turned_to_x iN iT iE) * (x' iN iT iE))))).
 Proof. unfold chain_dx. sums. Qed.
 Lemma P_y : (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (dy iN iT iE) * (y' iN iT iE))))) = (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (chain_dturned iN iT iE) * (turned' iN iT iE))))) + (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (y_to_x iN iT iE) * (x' iN iT iE))))).
-Proof. unfold y', chain_dturned, y_to_x. sums. Qed.
+Proof. unfold y', chain_dturned, y_to_x. passing ltac:(unfold Claim.y). Qed.
 Lemma P_turned : (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (chain_dturned iN iT iE) * (turned' iN iT iE))))) = (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (turned_to_x iN iT iE) * (x' iN iT iE))))).
-Proof. unfold turned', turned_to_x. sums. Qed.
+Proof. unfold turned', turned_to_x. passing ltac:(unfold Claim.turned). Qed.
 Lemma chain : (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (dy iN iT iE) * (y' iN iT iE))))) = (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (chain_dx iN iT iE) * (x' iN iT iE))))).
 Proof. pose proof A_x. pose proof P_y. pose proof P_turned. lra. Qed.
 
 (* closed form *)
 Lemma C_turned : forall iN iT iE, (iN < N)%nat -> (iT < T)%nat -> (iE < E)%nat -> (chain_dturned iN iT iE) = (dturned t iN iT iE).
-Proof. intros. closing ltac:(unfold chain_dx, turned_to_x, y_to_x, chain_dturned, Claim.dx, Claim.dturned) ltac:(unfold Claim.y, Claim.turned) ltac:(unfold Claim.y, Claim.turned). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, turned_to_x, y_to_x, chain_dturned, Claim.dx, Claim.dturned) ltac:(unfold Claim.y, Claim.turned) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.turned). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dturned _ _ _ = _ => eapply eq_trans; [apply C_turned; within|] end.
 Lemma C_x : forall iN iT iE, (iN < N)%nat -> (iT < T)%nat -> (iE < E)%nat -> (chain_dx iN iT iE) = (dx t iN iT iE).
-Proof. intros. closing ltac:(unfold chain_dx, turned_to_x, y_to_x, Claim.dx) ltac:(unfold Claim.y, Claim.turned) ltac:(unfold Claim.y, Claim.turned). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, turned_to_x, y_to_x, Claim.dx) ltac:(unfold Claim.y, Claim.turned) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.turned). Qed.
 Lemma E_x : (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (chain_dx iN iT iE) * (x' iN iT iE))))) = (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (dx t iN iT iE) * (x' iN iT iE))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (dy iN iT iE) * (y t iN iT iE)))))) t ((Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (dx t iN iT iE) * (x' iN iT iE)))))).

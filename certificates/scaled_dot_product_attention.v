@@ -96,32 +96,32 @@ Proof. pose proof T_probs. intros; unfold y', Claim.y. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dprobs (iB : nat) (iT : nat) (iS : nat) : R := (Sum F (fun iF => ((dy iB iT iF) * (value t iB iS iF)))).
-Definition chain_dscores (iB : nat) (iT : nat) (iS : nat) : R := (((chain_dprobs iB iT iS) * (probs t iB iT iS)) + (- ((Sum S_ (fun iS => ((chain_dprobs iB iT iS) * (probs t iB iT iS) / (Sum S_ (fun jiS => (exp (scores t iB iT jiS))))))) * (exp (scores t iB iT iS))))).
+Definition chain_dscores (iB : nat) (iT : nat) (iS : nat) : R := (((chain_dprobs iB iT iS) * (probs t iB iT iS)) + (- ((Sum S_ (fun iS => ((chain_dprobs iB iT iS) * (probs t iB iT iS)))) * (probs t iB iT iS)))).
 Definition chain_dquery (iB : nat) (iT : nat) (iE : nat) : R := (Sum S_ (fun iS => ((chain_dscores iB iT iS) * (key t iB iS iE) * scale))).
 Definition chain_dkey (iB : nat) (iS : nat) (iE : nat) : R := (Sum T (fun iT => ((chain_dscores iB iT iS) * (query t iB iT iE) * scale))).
 Definition chain_dvalue (iB : nat) (iS : nat) (iF : nat) : R := (Sum T (fun iT => ((dy iB iT iF) * (probs t iB iT iS)))).
 Lemma P_y : (Sum B (fun iB => Sum T (fun iT => Sum F (fun iF => (dy iB iT iF) * (y' iB iT iF))))) = (Sum B (fun iB => Sum T (fun iT => Sum S_ (fun iS => (chain_dprobs iB iT iS) * (probs' iB iT iS))))) + (Sum B (fun iB => Sum S_ (fun iS => Sum F (fun iF => (chain_dvalue iB iS iF) * (value' iB iS iF))))).
-Proof. unfold y', chain_dprobs, chain_dvalue. sums. Qed.
+Proof. unfold y', chain_dprobs, chain_dvalue. passing ltac:(unfold Claim.y). Qed.
 Lemma P_probs : (Sum B (fun iB => Sum T (fun iT => Sum S_ (fun iS => (chain_dprobs iB iT iS) * (probs' iB iT iS))))) = (Sum B (fun iB => Sum T (fun iT => Sum S_ (fun iS => (chain_dscores iB iT iS) * (scores' iB iT iS))))).
-Proof. unfold probs', chain_dscores. sums. Qed.
+Proof. unfold probs', chain_dscores. passing ltac:(unfold Claim.probs). Qed.
 Lemma P_scores : (Sum B (fun iB => Sum T (fun iT => Sum S_ (fun iS => (chain_dscores iB iT iS) * (scores' iB iT iS))))) = (Sum B (fun iB => Sum T (fun iT => Sum E (fun iE => (chain_dquery iB iT iE) * (query' iB iT iE))))) + (Sum B (fun iB => Sum E (fun iE => Sum S_ (fun iS => (chain_dkey iB iS iE) * (key' iB iS iE))))).
-Proof. unfold scores', chain_dquery, chain_dkey. sums. Qed.
+Proof. unfold scores', chain_dquery, chain_dkey. passing ltac:(unfold Claim.scores). Qed.
 Lemma chain : (Sum B (fun iB => Sum T (fun iT => Sum F (fun iF => (dy iB iT iF) * (y' iB iT iF))))) = (Sum B (fun iB => Sum T (fun iT => Sum E (fun iE => (chain_dquery iB iT iE) * (query' iB iT iE))))) + (Sum B (fun iB => Sum E (fun iE => Sum S_ (fun iS => (chain_dkey iB iS iE) * (key' iB iS iE))))) + (Sum B (fun iB => Sum S_ (fun iS => Sum F (fun iF => (chain_dvalue iB iS iF) * (value' iB iS iF))))).
 Proof. pose proof P_y. pose proof P_probs. pose proof P_scores. lra. Qed.
 
 (* closed form *)
 Lemma C_probs : forall iB iT iS, (iB < B)%nat -> (iT < T)%nat -> (iS < S_)%nat -> (chain_dprobs iB iT iS) = (dprobs t iB iT iS).
-Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, chain_dprobs, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue, Claim.dprobs) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
+Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, chain_dprobs, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue, Claim.dprobs) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dprobs _ _ _ = _ => eapply eq_trans; [apply C_probs; within|] end.
 Lemma C_value : forall iB iS iF, (iB < B)%nat -> (iS < S_)%nat -> (iF < F)%nat -> (chain_dvalue iB iS iF) = (dvalue t iB iS iF).
-Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
+Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
 Lemma C_scores : forall iB iT iS, (iB < B)%nat -> (iT < T)%nat -> (iS < S_)%nat -> (chain_dscores iB iT iS) = (dscores t iB iT iS).
-Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
+Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dprobs _ _ _ = _ => eapply eq_trans; [apply C_probs; within|] | |- chain_dscores _ _ _ = _ => eapply eq_trans; [apply C_scores; within|] end.
 Lemma C_query : forall iB iT iE, (iB < B)%nat -> (iT < T)%nat -> (iE < E)%nat -> (chain_dquery iB iT iE) = (dquery t iB iT iE).
-Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
+Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
 Lemma C_key : forall iB iS iE, (iB < B)%nat -> (iS < S_)%nat -> (iE < E)%nat -> (chain_dkey iB iS iE) = (dkey t iB iS iE).
-Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
+Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dvalue) ltac:(unfold Claim.y, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.scores). Qed.
 Lemma E_query : (Sum B (fun iB => Sum T (fun iT => Sum E (fun iE => (chain_dquery iB iT iE) * (query' iB iT iE))))) = (Sum B (fun iB => Sum T (fun iT => Sum E (fun iE => (dquery t iB iT iE) * (query' iB iT iE))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_query by assumption. reflexivity. Qed.
 Lemma E_key : (Sum B (fun iB => Sum E (fun iE => Sum S_ (fun iS => (chain_dkey iB iS iE) * (key' iB iS iE))))) = (Sum B (fun iB => Sum E (fun iE => Sum S_ (fun iS => (dkey t iB iS iE) * (key' iB iS iE))))).

@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* SmoothL1: what is claimed *)
+(* SmoothL1 with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N : nat.
@@ -78,21 +78,21 @@ Proof. unfold chain_derror. sums. Qed.
 Definition chain_dx (iN : nat) : R := (chain_derror iN).
 Definition chain_dtarget (iN : nat) : R := (- (chain_derror iN)).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))) = (Sum N (fun iN => (chain_dsize iN) * (size' iN))) + (Sum N (fun iN => (losses_to_error iN) * (error' iN))).
-Proof. unfold losses', chain_dsize, losses_to_error. sums. Qed.
+Proof. unfold losses', chain_dsize, losses_to_error. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_size : (Sum N (fun iN => (chain_dsize iN) * (size' iN))) = (Sum N (fun iN => (size_to_error iN) * (error' iN))).
-Proof. unfold size', size_to_error. sums. Qed.
+Proof. unfold size', size_to_error. passing ltac:(unfold Claim.size). Qed.
 Lemma P_error : (Sum N (fun iN => (chain_derror iN) * (error' iN))) = (Sum N (fun iN => (chain_dx iN) * (x' iN))) + (Sum N (fun iN => (chain_dtarget iN) * (target' iN))).
-Proof. unfold error', chain_dx, chain_dtarget. sums. Qed.
+Proof. unfold error', chain_dx, chain_dtarget. passing ltac:(unfold Claim.error). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => (chain_dx iN) * (x' iN))) + (Sum N (fun iN => (chain_dtarget iN) * (target' iN))).
 Proof. pose proof A_error. pose proof P_loss. pose proof P_losses. pose proof P_size. pose proof P_error. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
 Lemma C_target : forall iN, (iN < N)%nat -> (chain_dtarget iN) = (dtarget t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => (chain_dtarget iN) * (target' iN))) = (Sum N (fun iN => (dtarget t iN) * (target' iN))).
@@ -102,7 +102,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of SmoothL1. *)
+(* The theorem: dx and all others are the gradients of SmoothL1 with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (t : R) (x : R -> nat -> R) (x' : nat -> R) (target : R -> nat -> R) (target' : nat -> R) (beta : R) (dloss : R),
   ((0 < N)%nat) ->

@@ -50,15 +50,15 @@ Lemma T_y : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> is_derive (fun t => (y
 Proof. intros; unfold y', Claim.y. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
-Definition chain_dx (iN : nat) (iC : nat) : R := (((dy iN iC) * (y t iN iC)) + (- ((Sum C (fun iC => ((dy iN iC) * (y t iN iC) / (Sum C (fun jiC => (exp (x t iN jiC))))))) * (exp (x t iN iC))))).
+Definition chain_dx (iN : nat) (iC : nat) : R := (((dy iN iC) * (y t iN iC)) + (- ((Sum C (fun iC => ((dy iN iC) * (y t iN iC)))) * (y t iN iC)))).
 Lemma P_y : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
-Proof. unfold y', chain_dx. sums. Qed.
+Proof. unfold y', chain_dx. passing ltac:(unfold Claim.y). Qed.
 Lemma chain : (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
 Proof. pose proof P_y. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dx, Claim.dx) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, Claim.dx) ltac:(unfold Rdiv) ltac:(unfold Rdiv) ltac:(unfold Claim.y). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => Sum C (fun iC => (dy iN iC) * (y t iN iC))))) t ((Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC))))).

@@ -120,27 +120,27 @@ Definition chain_dlogits (iN : nat) (iC : nat) : R := (norm_logits_to_logits iN 
 Lemma A_logits : (Sum N (fun iN => Sum C (fun iC => (chain_dlogits iN iC) * (logits' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (norm_logits_to_logits iN iC) * (logits' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (logit_maxes_to_logits iN iC) * (logits' iN iC)))).
 Proof. unfold chain_dlogits. sums. Qed.
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => (chain_dlogprobs iN iC) * (logprobs' iN iC)))).
-Proof. unfold loss', chain_dlogprobs. sums. Qed.
+Proof. unfold loss', chain_dlogprobs. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_logprobs : (Sum N (fun iN => Sum C (fun iC => (chain_dlogprobs iN iC) * (logprobs' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))).
-Proof. unfold logprobs', chain_dprobs. sums. Qed.
+Proof. unfold logprobs', chain_dprobs. passing ltac:(unfold Claim.logprobs). Qed.
 Lemma P_probs : (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))) = (Sum N (fun iN => (chain_dcounts_sum_inv iN) * (counts_sum_inv' iN))) + (Sum N (fun iN => Sum C (fun iC => (probs_to_counts iN iC) * (counts' iN iC)))).
-Proof. unfold probs', chain_dcounts_sum_inv, probs_to_counts. sums. Qed.
+Proof. unfold probs', chain_dcounts_sum_inv, probs_to_counts. passing ltac:(unfold Claim.probs). Qed.
 Lemma P_counts_sum_inv : (Sum N (fun iN => (chain_dcounts_sum_inv iN) * (counts_sum_inv' iN))) = (Sum N (fun iN => (chain_dcounts_sum iN) * (counts_sum' iN))).
-Proof. unfold counts_sum_inv', chain_dcounts_sum. sums. Qed.
+Proof. unfold counts_sum_inv', chain_dcounts_sum. passing ltac:(unfold Claim.counts_sum_inv). Qed.
 Lemma P_counts_sum : (Sum N (fun iN => (chain_dcounts_sum iN) * (counts_sum' iN))) = (Sum N (fun iN => Sum C (fun iC => (counts_sum_to_counts iN iC) * (counts' iN iC)))).
-Proof. unfold counts_sum', counts_sum_to_counts. sums. Qed.
+Proof. unfold counts_sum', counts_sum_to_counts. passing ltac:(unfold Claim.counts_sum). Qed.
 Lemma P_counts : (Sum N (fun iN => Sum C (fun iC => (chain_dcounts iN iC) * (counts' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (chain_dnorm_logits iN iC) * (norm_logits' iN iC)))).
-Proof. unfold counts', chain_dnorm_logits. sums. Qed.
+Proof. unfold counts', chain_dnorm_logits. passing ltac:(unfold Claim.counts). Qed.
 Lemma P_norm_logits : (Sum N (fun iN => Sum C (fun iC => (chain_dnorm_logits iN iC) * (norm_logits' iN iC)))) = (Sum N (fun iN => (chain_dlogit_maxes iN) * (logit_maxes' iN))) + (Sum N (fun iN => Sum C (fun iC => (norm_logits_to_logits iN iC) * (logits' iN iC)))).
-Proof. unfold norm_logits', chain_dlogit_maxes, norm_logits_to_logits. sums. Qed.
+Proof. unfold norm_logits', chain_dlogit_maxes, norm_logits_to_logits. passing ltac:(unfold Claim.norm_logits). Qed.
 Lemma P_logit_maxes : (Sum N (fun iN => (chain_dlogit_maxes iN) * (logit_maxes' iN))) = (Sum N (fun iN => Sum C (fun iC => (logit_maxes_to_logits iN iC) * (logits' iN iC)))).
-Proof. unfold logit_maxes', logit_maxes_to_logits. sums. Qed.
+Proof. unfold logit_maxes', logit_maxes_to_logits. passing ltac:(unfold Claim.logit_maxes). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => (chain_dlogits iN iC) * (logits' iN iC)))).
 Proof. pose proof A_counts. pose proof A_logits. pose proof P_loss. pose proof P_logprobs. pose proof P_probs. pose proof P_counts_sum_inv. pose proof P_counts_sum. pose proof P_counts. pose proof P_norm_logits. pose proof P_logit_maxes. lra. Qed.
 
 (* closed form *)
 Lemma C_logits : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dlogits iN iC) = (dlogits t iN iC).
-Proof. intros. closing ltac:(unfold chain_dlogits, logit_maxes_to_logits, norm_logits_to_logits, chain_dlogit_maxes, chain_dnorm_logits, chain_dcounts, counts_sum_to_counts, probs_to_counts, chain_dcounts_sum, chain_dcounts_sum_inv, chain_dprobs, chain_dlogprobs, Claim.dlogits) ltac:(unfold Claim.loss, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.norm_logits) ltac:(unfold Claim.loss, Claim.logprobs, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.counts, Claim.norm_logits, Claim.logit_maxes). Qed.
+Proof. intros. closing ltac:(unfold chain_dlogits, logit_maxes_to_logits, norm_logits_to_logits, chain_dlogit_maxes, chain_dnorm_logits, chain_dcounts, counts_sum_to_counts, probs_to_counts, chain_dcounts_sum, chain_dcounts_sum_inv, chain_dprobs, chain_dlogprobs, Claim.dlogits) ltac:(unfold Claim.loss, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.norm_logits) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.logprobs, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.counts, Claim.norm_logits, Claim.logit_maxes). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => (chain_dlogits iN iC) * (logits' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC))))).

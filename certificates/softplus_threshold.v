@@ -62,15 +62,15 @@ Definition chain_dx (iN : nat) : R := (y_to_x iN) + (inside_to_x iN).
 Lemma A_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (y_to_x iN) * (x' iN))) + (Sum N (fun iN => (inside_to_x iN) * (x' iN))).
 Proof. unfold chain_dx. sums. Qed.
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dinside iN) * (inside' iN))) + (Sum N (fun iN => (y_to_x iN) * (x' iN))).
-Proof. unfold y', chain_dinside, y_to_x. sums. Qed.
+Proof. unfold y', chain_dinside, y_to_x. passing ltac:(unfold Claim.y). Qed.
 Lemma P_inside : (Sum N (fun iN => (chain_dinside iN) * (inside' iN))) = (Sum N (fun iN => (inside_to_x iN) * (x' iN))).
-Proof. unfold inside', inside_to_x. sums. Qed.
+Proof. unfold inside', inside_to_x. passing ltac:(unfold Claim.inside). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dx iN) * (x' iN))).
 Proof. pose proof A_x. pose proof P_y. pose proof P_inside. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, inside_to_x, y_to_x, chain_dinside, Claim.dx) ltac:(unfold Claim.inside) ltac:(unfold Claim.y, Claim.inside). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, inside_to_x, y_to_x, chain_dinside, Claim.dx) ltac:(unfold Claim.inside) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.inside). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => (dy iN) * (y t iN)))) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).

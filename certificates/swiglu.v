@@ -72,19 +72,19 @@ Lemma A_gate : (Sum N (fun iN => (chain_dgate iN) * (gate' iN))) = (Sum N (fun i
 Proof. unfold chain_dgate. sums. Qed.
 Definition chain_dx (iN : nat) : R := ((dy iN) * (opened t iN)).
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dopened iN) * (opened' iN))) + (Sum N (fun iN => (chain_dx iN) * (x' iN))).
-Proof. unfold y', chain_dopened, chain_dx. sums. Qed.
+Proof. unfold y', chain_dopened, chain_dx. passing ltac:(unfold Claim.y). Qed.
 Lemma P_opened : (Sum N (fun iN => (chain_dopened iN) * (opened' iN))) = (Sum N (fun iN => (chain_ds iN) * (s' iN))) + (Sum N (fun iN => (opened_to_gate iN) * (gate' iN))).
-Proof. unfold opened', chain_ds, opened_to_gate. sums. Qed.
+Proof. unfold opened', chain_ds, opened_to_gate. passing ltac:(unfold Claim.opened). Qed.
 Lemma P_s : (Sum N (fun iN => (chain_ds iN) * (s' iN))) = (Sum N (fun iN => (s_to_gate iN) * (gate' iN))).
-Proof. unfold s', s_to_gate. sums. Qed.
+Proof. unfold s', s_to_gate. passing ltac:(unfold Claim.s). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => (chain_dgate iN) * (gate' iN))) + (Sum N (fun iN => (chain_dx iN) * (x' iN))).
 Proof. pose proof A_gate. pose proof P_y. pose proof P_opened. pose proof P_s. lra. Qed.
 
 (* closed form *)
 Lemma C_gate : forall iN, (iN < N)%nat -> (chain_dgate iN) = (dgate t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, s_to_gate, opened_to_gate, chain_ds, chain_dopened, Claim.dx, Claim.dgate, Claim.s_again) ltac:(unfold Claim.y, Claim.opened) ltac:(unfold Claim.y, Claim.opened, Claim.s). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, s_to_gate, opened_to_gate, chain_ds, chain_dopened, Claim.dx, Claim.dgate, Claim.s_again) ltac:(unfold Claim.y, Claim.opened) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.opened, Claim.s). Qed.
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, s_to_gate, opened_to_gate, chain_ds, chain_dopened, Claim.dx, Claim.dgate, Claim.s_again) ltac:(unfold Claim.y, Claim.opened) ltac:(unfold Claim.y, Claim.opened, Claim.s). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dgate, s_to_gate, opened_to_gate, chain_ds, chain_dopened, Claim.dx, Claim.dgate, Claim.s_again) ltac:(unfold Claim.y, Claim.opened) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.opened, Claim.s). Qed.
 Lemma E_gate : (Sum N (fun iN => (chain_dgate iN) * (gate' iN))) = (Sum N (fun iN => (dgate t iN) * (gate' iN))).
 Proof. apply Sum_ext; intros. rewrite C_gate by assumption. reflexivity. Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).

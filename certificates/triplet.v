@@ -4,7 +4,7 @@ From Coquelicot Require Import Coquelicot.
 Require Import Grad.
 Open Scope R_scope.
 
-(* Triplet: what is claimed *)
+(* Triplet with reduction="mean": what is claimed *)
 Module Claim.
 Section Claim.
 Variables N C : nat.
@@ -110,28 +110,28 @@ Proof. unfold chain_danchor. sums. Qed.
 Definition chain_dpositive (iN : nat) (iC : nat) : R := ((1 / 2) * (((- 2) * (anchor t iN iC)) + ((- 2) * eps) + (2 * (positive t iN iC))) * (chain_dnear iN) / (near t iN)).
 Definition chain_dnegative (iN : nat) (iC : nat) : R := ((1 / 2) * (((- 2) * (anchor t iN iC)) + ((- 2) * eps) + (2 * (negative t iN iC))) * (chain_dfar iN) / (far t iN)).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))).
-Proof. unfold loss', chain_dlosses. sums. Qed.
+Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
 Lemma P_losses : (Sum N (fun iN => (chain_dlosses iN) * (losses' iN))) = (Sum N (fun iN => (chain_dmissing iN) * (missing' iN))).
-Proof. unfold losses', chain_dmissing. sums. Qed.
+Proof. unfold losses', chain_dmissing. passing ltac:(unfold Claim.losses). Qed.
 Lemma P_missing : (Sum N (fun iN => (chain_dmissing iN) * (missing' iN))) = (Sum N (fun iN => (chain_dfar iN) * (far' iN))) + (Sum N (fun iN => (chain_dnear iN) * (near' iN))).
-Proof. unfold missing', chain_dfar, chain_dnear. sums. Qed.
+Proof. unfold missing', chain_dfar, chain_dnear. passing ltac:(unfold Claim.missing). Qed.
 Lemma P_far : (Sum N (fun iN => (chain_dfar iN) * (far' iN))) = (Sum N (fun iN => Sum C (fun iC => (far_to_anchor iN iC) * (anchor' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (chain_dnegative iN iC) * (negative' iN iC)))).
-Proof. unfold far', far_to_anchor, chain_dnegative. sums. Qed.
+Proof. unfold far', far_to_anchor, chain_dnegative. passing ltac:(unfold Claim.far). Qed.
 Lemma P_near : (Sum N (fun iN => (chain_dnear iN) * (near' iN))) = (Sum N (fun iN => Sum C (fun iC => (near_to_anchor iN iC) * (anchor' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (chain_dpositive iN iC) * (positive' iN iC)))).
-Proof. unfold near', near_to_anchor, chain_dpositive. sums. Qed.
+Proof. unfold near', near_to_anchor, chain_dpositive. passing ltac:(unfold Claim.near). Qed.
 Lemma chain : (dloss * loss') = (Sum N (fun iN => Sum C (fun iC => (chain_danchor iN iC) * (anchor' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (chain_dpositive iN iC) * (positive' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (chain_dnegative iN iC) * (negative' iN iC)))).
 Proof. pose proof A_anchor. pose proof P_loss. pose proof P_losses. pose proof P_missing. pose proof P_far. pose proof P_near. lra. Qed.
 
 (* closed form *)
 Lemma C_missing : forall iN, (iN < N)%nat -> (chain_dmissing iN) = (dmissing t iN).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dmissing, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.dmissing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dmissing, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.dmissing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dmissing _ = _ => eapply eq_trans; [apply C_missing; within|] end.
 Lemma C_anchor : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_danchor iN iC) = (danchor t iN iC).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma C_positive : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dpositive iN iC) = (dpositive t iN iC).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma C_negative : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dnegative iN iC) = (dnegative t iN iC).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma E_anchor : (Sum N (fun iN => Sum C (fun iC => (chain_danchor iN iC) * (anchor' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (danchor t iN iC) * (anchor' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_anchor by assumption. reflexivity. Qed.
 Lemma E_positive : (Sum N (fun iN => Sum C (fun iC => (chain_dpositive iN iC) * (positive' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dpositive t iN iC) * (positive' iN iC)))).
@@ -143,7 +143,7 @@ Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss'));
   rewrite chain, E_anchor, E_positive, E_negative. reflexivity. Qed.
 End Proof.
 
-(* The theorem: dx and all others are the gradients of Triplet. *)
+(* The theorem: dx and all others are the gradients of Triplet with reduction="mean". *)
 Theorem gradient :
   forall (N : nat) (C : nat) (t : R) (anchor : R -> nat -> nat -> R) (anchor' : nat -> nat -> R) (positive : R -> nat -> nat -> R) (positive' : nat -> nat -> R) (negative : R -> nat -> nat -> R) (negative' : nat -> nat -> R) (margin : R) (eps : R) (dloss : R),
   ((0 < N)%nat) ->

@@ -66,17 +66,17 @@ Definition chain_dx (iN : nat) (iC : nat) : R := (diff_to_x iN iC) + (mean_to_x 
 Lemma A_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (diff_to_x iN iC) * (x' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (mean_to_x iN iC) * (x' iN iC)))).
 Proof. unfold chain_dx. sums. Qed.
 Lemma P_y : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_ddiff iN iC) * (diff' iN iC)))).
-Proof. unfold y', chain_ddiff. sums. Qed.
+Proof. unfold y', chain_ddiff. passing ltac:(unfold Claim.y). Qed.
 Lemma P_diff : (Sum N (fun iN => Sum C (fun iC => (chain_ddiff iN iC) * (diff' iN iC)))) = (Sum N (fun iN => (chain_dmean iN) * (mean' iN))) + (Sum N (fun iN => Sum C (fun iC => (diff_to_x iN iC) * (x' iN iC)))).
-Proof. unfold diff', chain_dmean, diff_to_x. sums. Qed.
+Proof. unfold diff', chain_dmean, diff_to_x. passing ltac:(unfold Claim.diff). Qed.
 Lemma P_mean : (Sum N (fun iN => (chain_dmean iN) * (mean' iN))) = (Sum N (fun iN => Sum C (fun iC => (mean_to_x iN iC) * (x' iN iC)))).
-Proof. unfold mean', mean_to_x. sums. Qed.
+Proof. unfold mean', mean_to_x. passing ltac:(unfold Claim.mean). Qed.
 Lemma chain : (Sum N (fun iN => (dy iN) * (y' iN))) = (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))).
 Proof. pose proof A_x. pose proof P_y. pose proof P_diff. pose proof P_mean. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
-Proof. intros. closing ltac:(unfold chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, Claim.dx) ltac:(unfold Claim.y, Claim.diff, Claim.mean) ltac:(unfold Claim.y, Claim.diff, Claim.mean). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, Claim.dx) ltac:(unfold Claim.y, Claim.diff, Claim.mean) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.diff, Claim.mean). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (Sum N (fun iN => (dy iN) * (y t iN)))) t ((Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC))))).

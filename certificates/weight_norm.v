@@ -70,17 +70,17 @@ Lemma A_v : (Sum H (fun iH => Sum K (fun iK => (chain_dv iH iK) * (v' iH iK)))) 
 Proof. unfold chain_dv. sums. Qed.
 Definition chain_dg (iH : nat) : R := (Sum K (fun iK => ((dw iH iK) * (v t iH iK) / (norm t iH)))).
 Lemma P_w : (Sum H (fun iH => Sum K (fun iK => (dw iH iK) * (w' iH iK)))) = (Sum H (fun iH => (chain_dnorm iH) * (norm' iH))) + (Sum H (fun iH => Sum K (fun iK => (w_to_v iH iK) * (v' iH iK)))) + (Sum H (fun iH => (chain_dg iH) * (g' iH))).
-Proof. unfold w', chain_dnorm, w_to_v, chain_dg. sums. Qed.
+Proof. unfold w', chain_dnorm, w_to_v, chain_dg. passing ltac:(unfold Claim.w). Qed.
 Lemma P_norm : (Sum H (fun iH => (chain_dnorm iH) * (norm' iH))) = (Sum H (fun iH => Sum K (fun iK => (norm_to_v iH iK) * (v' iH iK)))).
-Proof. unfold norm', norm_to_v. sums. Qed.
+Proof. unfold norm', norm_to_v. passing ltac:(unfold Claim.norm). Qed.
 Lemma chain : (Sum H (fun iH => Sum K (fun iK => (dw iH iK) * (w' iH iK)))) = (Sum H (fun iH => Sum K (fun iK => (chain_dv iH iK) * (v' iH iK)))) + (Sum H (fun iH => (chain_dg iH) * (g' iH))).
 Proof. pose proof A_v. pose proof P_w. pose proof P_norm. lra. Qed.
 
 (* closed form *)
 Lemma C_g : forall iH, (iH < H)%nat -> (chain_dg iH) = (dg t iH).
-Proof. intros. closing ltac:(unfold chain_dg, chain_dv, norm_to_v, w_to_v, chain_dnorm, Claim.dv, Claim.dg) ltac:(unfold Claim.w) ltac:(unfold Claim.w, Claim.norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dg, chain_dv, norm_to_v, w_to_v, chain_dnorm, Claim.dv, Claim.dg) ltac:(unfold Claim.w) ltac:(unfold Rdiv) ltac:(unfold Claim.w, Claim.norm). Qed.
 Lemma C_v : forall iH iK, (iH < H)%nat -> (iK < K)%nat -> (chain_dv iH iK) = (dv t iH iK).
-Proof. intros. closing ltac:(unfold chain_dg, chain_dv, norm_to_v, w_to_v, chain_dnorm, Claim.dv, Claim.dg) ltac:(unfold Claim.w) ltac:(unfold Claim.w, Claim.norm). Qed.
+Proof. intros. closing ltac:(unfold chain_dg, chain_dv, norm_to_v, w_to_v, chain_dnorm, Claim.dv, Claim.dg) ltac:(unfold Claim.w) ltac:(unfold Rdiv) ltac:(unfold Claim.w, Claim.norm). Qed.
 Lemma E_v : (Sum H (fun iH => Sum K (fun iK => (chain_dv iH iK) * (v' iH iK)))) = (Sum H (fun iH => Sum K (fun iK => (dv t iH iK) * (v' iH iK)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_v by assumption. reflexivity. Qed.
 Lemma E_g : (Sum H (fun iH => (chain_dg iH) * (g' iH))) = (Sum H (fun iH => (dg t iH) * (g' iH))).

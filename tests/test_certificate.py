@@ -22,21 +22,33 @@ def needs_coq(test):
     return pytest.mark.coq(absent(test))
 
 
-RESIDUAL = """
-from sympy import Rational
-from derive import Axis, Forward, Input, Scalar, Sum
+OF_ONES_OWN = """
+from sympy import exp, log, sqrt
+from derive import Axis, Forward, Input, Label, OneHot, Scalar, Sum
 
 N, C = Axis("N"), Axis("C")
 
 
-class NormOfResidual(Forward):
+class NormBesideResidual(Forward):
     x, z, gain = Input(N, C), Input(N, C), Input(C)
     eps = Scalar(1e-5)
 
-    whole = x + z
-    square = Sum(whole**2, C) / C
-    scale = (square + eps) ** Rational(-1, 2)
-    y = x + gain * (whole * scale)
+    y = z + gain * x / sqrt(Sum(x**2, C) / C + eps)
+
+
+class OwnFocal(Forward):
+    x, labels = Input(N, C), Label(N)
+
+    probs = exp(x) / Sum(exp(x), C)
+    p = Sum(OneHot(labels, C) * probs, C)
+    loss = -Sum((1 - p) ** 2 * log(p), N) / N
+
+
+class OwnFocalOfLogits(Forward):
+    x, labels = Input(N, C), Label(N)
+
+    logp = Sum(OneHot(labels, C) * x, C) - log(Sum(exp(x), C))
+    loss = -Sum((1 - exp(logp)) ** 2 * logp, N) / N
 """
 
 
@@ -101,6 +113,11 @@ def test_nothing_is_assumed_outside_the_theorem():
             assert len(re.findall(r"\) ->$", theorem, re.M)) == text.count("\nHypothesis ")
 
 
+def test_the_theorem_says_of_which_reduction_it_is():
+    text = (CERTIFICATES / "mse.v").read_text()
+    assert text.count('MSE with reduction="mean"') == 2
+
+
 def test_a_refusal_names_the_node():
     with pytest.raises(NotationError, match=r"RecurrenceBefore .* CumProd"):
         Certificate(form_named("alpha_compositing")).text()
@@ -113,11 +130,18 @@ def test_coq_accepts_a_sample(name):
 
 
 @needs_coq
-def test_coq_accepts_a_forward_of_ones_own(tmp_path):
-    file = tmp_path / "norm_of_residual.py"
-    file.write_text(RESIDUAL)
-    (forward,) = forwards_from(file)
+@pytest.mark.parametrize("k", range(3))
+def test_coq_accepts_a_forward_of_ones_own(tmp_path, k):
+    """In one line, with a root in it; with probabilities, and with logits, at labels."""
+    file = tmp_path / "own.py"
+    file.write_text(OF_ONES_OWN)
+    forward = list(forwards_from(file))[k]
     assert checked(certificate_of(form_of(forward))).said == ""
+
+
+@needs_coq
+def test_the_limit_is_of_the_processor():
+    assert checked(certificate_of(form_named("linear")), 1).said == "undecided after 1 seconds"
 
 
 @needs_coq

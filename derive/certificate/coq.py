@@ -1,4 +1,4 @@
-"""Coq on a certificate, under a time limit, beside the library of all certificates.
+"""Coq on a certificate, under a limit of processor time, beside the library of all certificates.
 
 In: the text of a certificate. Out: `Checked`: accepted or not, what Coq says, and after how long.
 It is accepted only if the theorem rests on the axioms of Coq's real numbers and on no other.
@@ -6,21 +6,23 @@ It is accepted only if the theorem rests on the axioms of Coq's real numbers and
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
-from time import monotonic
 
 from derive.language.errors import QuestionError
 
 LIBRARY = Path(__file__).with_name("Grad.v")
 PARTIAL = Path(__file__).with_name("Partial.v")  # of the theorem: one entry moves
 INSTALL = "apt-get install coq libcoq-coquelicot"
-SECONDS = 120.0  # of Coq, for one certificate
+SECONDS = 120.0  # of the processor, for one certificate: a busy machine decides as an idle one
+WAIT = 20  # times as long by the clock
 SAID = 300  # characters of a message of Coq
 QUIET = ("-q", "-w", "-all")
 # Coq's real numbers are built on these, and Coquelicot on them.
@@ -59,9 +61,15 @@ def checked(text: str, limit: float = SECONDS) -> Checked:
     with tempfile.TemporaryDirectory() as folder:
         for part in ("Grad.v", "Grad.vo"):
             shutil.copy(Path(_library().name) / part, folder)
-        began = monotonic()
+        began = _used()
         said = _run(folder, "certificate.v", text, limit)
-        return Checked(_rests_on(said) if isinstance(said, set) else said, monotonic() - began)
+        return Checked(_rests_on(said) if isinstance(said, set) else said, _used() - began)
+
+
+def _used() -> float:
+    """Seconds of the processor, of all programs that this process ran."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 @lru_cache(maxsize=1)
@@ -77,11 +85,14 @@ def _library() -> tempfile.TemporaryDirectory:
 def _run(folder: str, name: str, text: str, limit: float) -> str | set[str]:
     """Coq's error, or the axioms that the theorem rests on."""
     (Path(folder) / name).write_text(text, encoding="utf-8")
+    limited = ["sh", "-c", f'ulimit -t {ceil(limit)}; exec coqc "$@"', "coqc", *QUIET, name]
     try:
         done = subprocess.run(
-            ["coqc", *QUIET, name], cwd=folder, capture_output=True, text=True, timeout=limit
+            limited, cwd=folder, capture_output=True, text=True, timeout=WAIT * limit
         )
     except subprocess.TimeoutExpired:
+        return f"undecided after {WAIT * limit:g} seconds by the clock"
+    if done.returncode < 0:  # by a signal
         return f"undecided after {limit:g} seconds"
     if done.returncode == 0:
         return set(AXIOM.findall(done.stdout.partition("Axioms:")[2]))

@@ -21,7 +21,7 @@ from derive.gradient.chain.chain import Adjoint, Contribution
 from derive.gradient.closing.closed_form import ClosedForm
 from derive.language.nodes import OneHot, Position, Reindexing, Sum
 from derive.language.notation.definition import Definition
-from derive.language.symbols import Axis, Tensor, tensors_in
+from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 
 HEAD = """\
 From Coq Require Import Reals Lra Lia Arith.
@@ -95,6 +95,26 @@ class Certificate:
         return tuple(Claimed(tensor, e) for tensor, e in self.form.with_parts)
 
     @cached_property
+    def parts(self) -> tuple[Claimed, ...]:
+        """Parts of the forward that the closed form names. Tangents and chain are written in them:
+        what stands under a root, say, is no longer seen there.
+        """
+        return tuple(c for c in self.backward if c not in self.gradients)
+
+    @cached_property
+    def gradients(self) -> tuple[Claimed, ...]:
+        return tuple(Claimed(s.tensor, s.expression) for s in self.form.statements)
+
+    def folded(self, e: Expr, via: str) -> Expr:
+        """``e`` in terms of the parts, and of the statement that it is the derivative of."""
+        for part in self.parts:
+            e = _in_terms_of(e, part)
+        statement = self.definition.by_name[via]
+        pulled = _pulled(e)
+        found = _in_terms_of(pulled, Claimed(statement.tensor, statement.expression))
+        return e if found == pulled else found
+
+    @cached_property
     def given(self) -> dict[str, Tensor]:
         """All that a definition may stand on: inputs, scalars, upstream gradients."""
         scalars = [t for t, _ in self.definition.scalars]
@@ -103,6 +123,12 @@ class Certificate:
     @cached_property
     def signs(self) -> Signs:
         return Signs(self.definition)
+
+    @property
+    def called_as(self) -> str:
+        """With the reduction that this is the mathematics of."""
+        d = self.definition
+        return f'{d.name} with reduction="{d.reduction}"' if d.reduction else d.name
 
     # How it is written
 
@@ -241,7 +267,7 @@ class Certificate:
     def text(self) -> str:
         parts = [
             HEAD,
-            f"(* {self.definition.name}: what is claimed *)",
+            f"(* {self.called_as}: what is claimed *)",
             *self.claim(),
             "",
             "Section Proof.",
@@ -318,7 +344,7 @@ class Certificate:
                 continue
             name, statement = name_of(s.tensor.name), self.definition.by_name[s.tensor.name]
             moved = self.at(f"{name}'", s.tensor.home)
-            text = terms.text(tangent(statement, self.moving))
+            text = terms.text(self.folded(tangent(statement, self.moving), s.tensor.name))
             out.append(f"Definition {name}'{self.binders(s.tensor)} : R := {text}.")
             at = self.at(f"{name} t", s.tensor.home)
             out.append(
@@ -328,7 +354,8 @@ class Certificate:
             poses = "".join(
                 f"pose proof T_{name_of(r)}. " for r in read if r in self.definition.by_name
             )
-            out.append(f"Proof. {poses}intros; unfold {name}', Claim.{name}. tangent. Qed.")
+            opened = _unfold(self.parts, [f"{name}'", f"Claim.{name}"])
+            out.append(f"Proof. {poses}intros; {opened}. tangent. Qed.")
         return out
 
     def passed(self, adjoint: Adjoint) -> list[tuple[str, list[Contribution]]]:
@@ -348,6 +375,7 @@ class Certificate:
             passed = self.passed(a)
             for name, contributions in passed:
                 whole = Add(*(c.expression for c in contributions))
+                whole = self.folded(whole, contributions[0].via)
                 out.append(f"Definition {name}{self.binders(a.of)} : R := {terms.text(whole)}.")
                 given.setdefault(contributions[0].via, []).append((name, a, whole))
             if len(passed) != 1:
@@ -372,7 +400,8 @@ class Certificate:
             )
             unfolded = [f"{name_of(name)}'", *(n for n, _, _ in terms_given)]
             out.append(f"Lemma P_{name_of(name)} : {self.paired(own, s.tensor)} = {right}.")
-            out.append(f"Proof. unfold {', '.join(unfolded)}. sums. Qed.")
+            own = f"ltac:(unfold Claim.{name_of(name)})"
+            out.append(f"Proof. unfold {', '.join(unfolded)}. passing {own}. Qed.")
             facts.append(f"P_{name_of(name)}")
         poses = " ".join(f"pose proof {f}." for f in facts)
         out.append(f"Lemma chain : {self.arriving()} = {self.total('chain_d{}')}.")
@@ -397,11 +426,9 @@ class Certificate:
         the chain does not read them.
         """
         adjoints = {a.name: a for a in self.form.chain.adjoints if a.of.name in self.moving}
-        forward = [
-            (f"Claim.{name_of(s.tensor.name)}", s.expression) for s in reversed(self.forward)
-        ]
-        algebra = ", ".join(name for name, e in forward if _is_algebra(e)) or "Rdiv"
-        whole = ", ".join(name for name, _ in forward)
+        known = (*self.forward, *self.parts)
+        algebra = _unfold([c for c in known if _is_algebra(c.expression)])
+        parts, whole = _unfold(self.parts), _unfold(self.forward)
         out, settled = [], []
         for s in self.backward:
             adjoint = adjoints.get(s.tensor.name)
@@ -415,14 +442,15 @@ class Certificate:
                     dict.fromkeys([*(n for n, _ in self.passed(a)), f"chain_{a.name}"])
                 )
             ]
-            own = [n for n in reversed(self.backward) if n.tensor.name not in settled]
-            opened = ", ".join([*chain, *(f"Claim.{name_of(n.tensor.name)}" for n in own)])
+            own = [p for p in self.parts if _is_real_power(p.expression)]
+            own += [c for c in self.gradients if c.tensor.name not in settled]
+            opened = _unfold(own, chain)
             t = adjoint.of
             names = (f"chain_{adjoint.name}", f"{name_of(adjoint.name)} t")
             left, right = (self.at(n, t.home) for n in names)
             lemma = f"C_{name_of(t.name)}"
             out.append(f"Lemma {lemma} : {self.bounds(t.home)}{left} = {right}.")
-            ways = " ".join(f"ltac:(unfold {names})" for names in (opened, algebra, whole))
+            ways = " ".join(f"ltac:({way})" for way in (opened, algebra, parts, whole))
             out.append(f"Proof. intros. closing {ways}. Qed.")
             if t not in self.moving_inputs:
                 settled.append(adjoint.name)
@@ -463,7 +491,7 @@ class Certificate:
             f"  rewrite chain, {rewritten}. reflexivity. Qed.",
             "End Proof.",
             "",
-            f"(* The theorem: dx and all others are the gradients of {self.definition.name}. *)",
+            f"(* The theorem: dx and all others are the gradients of {self.called_as}. *)",
             "Theorem gradient :",
             "  forall " + " ".join(f"({name} : {kind})" for name, kind in self.variables()) + ",",
         ]
@@ -491,6 +519,52 @@ def _positive(terms: Terms, need: object) -> str:
     """A condition on the sizes."""
     low, high = terms.text(need.lts), terms.text(need.gts)
     return f"{low} {'<' if isinstance(need, (Gt, Lt)) else '<='} {high}"
+
+
+def _unfold(claims: Sequence[Claimed], names: Sequence[str] = ()) -> str:
+    """The tactic that opens ``names`` and then the definitions, those first that read others."""
+    opened = [*names, *(f"Claim.{name_of(c.tensor.name)}" for c in reversed(claims))]
+    return f"unfold {', '.join(opened) or 'Rdiv'}"
+
+
+def _in_terms_of(e: Expr, part: Claimed) -> Expr:
+    """``e`` with a part, its powers and what it is a factor of written by its name."""
+    of, named = part.expression, {part.expression: part.tensor}
+    if isinstance(of, Pow):
+        for power in e.atoms(Pow):
+            times = power.exp / of.exp
+            if power.base == of.base and times.is_Integer:
+                named[power] = part.tensor**times
+    if isinstance(of, Add):
+        own = of.as_coefficients_dict()
+        for total in e.atoms(Add):
+            terms = total.as_coefficients_dict()
+            times = {terms[k] / own[k] for k in own} if terms.keys() == own.keys() else {}
+            if len(times) == 1:
+                named[total] = part.tensor * next(iter(times))
+    if isinstance(of, Mul):
+        for product in e.atoms(Mul):
+            if set(of.args) <= set(product.args):
+                others = (f for f in product.args if f not in of.args)
+                named[product] = Mul(part.tensor, *others)
+    return e.xreplace(named)
+
+
+def _is_real_power(e: Expr) -> bool:
+    """Whether its exponent is one that another may be added to."""
+    return isinstance(e, Pow) and not e.exp.is_number
+
+
+def _pulled(e: Expr) -> Expr:
+    """``e`` with what does not vary along a sum before it."""
+    if not e.args or not isinstance(e, (Add, Mul, Pow, Sum)):
+        return e
+    if not isinstance(e, Sum):
+        return e.func(*map(_pulled, e.args))
+    before, after = [], []
+    for f in Mul.make_args(_pulled(e.operand)):
+        (after if axes_of(f) & set(e.axes) else before).append(f)
+    return Mul(*before, Sum.over(Mul(*after), e.axes))
 
 
 def _is_algebra(e: Expr) -> bool:

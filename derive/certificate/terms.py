@@ -22,66 +22,12 @@ from derive.language.symbols import Axis, Tensor, axes_of, tensors_in
 
 REMEDY = "add its row to ROWS in derive/certificate/terms.py, with its lemma in Grad.v"
 # Words that a name must not be: Coq's, and those that the table prints.
-TAKEN = frozenset(
-    [
-        "Prop",
-        "Set",
-        "Type",
-        "R",
-        "nat",
-        "as",
-        "at",
-        "cofix",
-        "do",
-        "else",
-        "end",
-        "exists",
-        "exists2",
-        "fix",
-        "for",
-        "forall",
-        "fun",
-        "if",
-        "in",
-        "let",
-        "match",
-        "mod",
-        "return",
-        "then",
-        "using",
-        "where",
-        "with",
-        "by",
-        "t",
-        "Sum",
-        "ind",
-        "choice",
-        "leR",
-        "ltR",
-        "eqR",
-        "exp",
-        "ln",
-        "sqrt",
-        "tanh",
-        "cosh",
-        "sinh",
-        "Rabs",
-        "sgn",
-        "INR",
-        "Rpower",
-        "PI",
-        "erf",
-        "Largest",
-        "First",
-        "negb",
-        "andb",
-        "orb",
-        "Claim",
-        "is_derive",
-        "O",
-        "S",
-    ]
-)
+WORDS = """
+    Prop Set Type R nat as at cofix do else end exists exists2 fix for forall fun if in let
+    match mod return then using where with by t Sum ind choice leR ltR eqR exp ln sqrt tanh
+    cosh sinh Rabs sgn INR Rpower PI erf Largest First negb andb orb Claim is_derive O S
+    """
+TAKEN = frozenset(WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -331,11 +277,8 @@ def _whole(terms: Terms, e: Expr) -> str:
     if e.is_Integer:
         return str(e) if e >= 0 else f"({e})"
     if isinstance(e, (Add, Mul)):
-        return (
-            "("
-            + (" + " if isinstance(e, Add) else " * ").join(_whole(terms, a) for a in e.args)
-            + ")"
-        )
+        sign = " + " if isinstance(e, Add) else " * "
+        return f"({sign.join(_whole(terms, a) for a in e.args)})"
     raise NotationError(f"the index {e} has no certificate", REMEDY)
 
 
@@ -352,30 +295,18 @@ def _read(terms: Terms, e: Expr) -> str:
 
 
 ROWS: dict[type, Row] = {
-    Tensor: Row(
-        lambda terms, e: terms.value(e, terms.index),
-        lambda terms, e: iter(()),
-    ),
+    Tensor: _fixed(lambda terms, e: terms.value(e, terms.index)),
     Axis: _fixed(lambda terms, e: f"INR {terms.size(e)}"),
     sympy.Rational: _fixed(lambda terms, e: _rational(e)),
     type(sympy.pi): _fixed(lambda terms, e: "PI"),
     type(sympy.E): _fixed(lambda terms, e: "(exp 1)"),
     Position: _fixed(lambda terms, e: f"(INR {terms.index(e.axis)})"),
     OneHot: _fixed(_one_hot),
-    Add: Row(
-        lambda terms, e: "(" + " + ".join(map(terms.text, e.args)) + ")",
-        _of_operands,
-    ),
+    Add: Row(lambda terms, e: f"({' + '.join(map(terms.text, e.args))})", _of_operands),
     Mul: Row(_product, _of_operands),
     Pow: Row(_power, _power_needs),
-    Sum: Row(
-        lambda terms, e: terms.total(e.operand, e.axes),
-        _of_operands,
-    ),
-    Piecewise: Row(
-        _choice,
-        _choice_needs,
-    ),
+    Sum: Row(lambda terms, e: terms.total(e.operand, e.axes), _of_operands),
+    Piecewise: Row(_choice, _choice_needs),
     Max: Row(lambda terms, e: f"(Largest {_row_of(terms, e)})", _largest_needs),
     Flatten: Row(_flatten, _of_operands),
     Unflatten: Row(_unflatten, _of_operands),

@@ -39,7 +39,7 @@ def certificate_parser(program: str) -> Parser:
         type=float,
         default=SECONDS,
         metavar="SECONDS",
-        help=f"wall-clock seconds for Coq on each certificate ({SECONDS:g})",
+        help=f"seconds of the processor for Coq on each certificate ({SECONDS:g})",
     )
     add_force(parser)
     return parser
