@@ -370,12 +370,12 @@ class KernelChunkWriter(ChunkWriter):
 
     # -- lines -------------------------------------------------------------------------------
 
-    def _assigned(self, step: Assign, dead: set[str]) -> tuple[list[str], str]:
+    def _assigned(self, node: ChunkNode, step: Assign, dead: set[str]) -> tuple[list[str], str]:
         if step.name in self.stored and isinstance(step.value, Contract):
             value = self._named_own(step.value)
             left, right = self.printer.product(value)
             return [in_loop(broken(f"{step.name} = {left} @ {right}", DEEP))], ""
-        return super()._assigned(step, dead)
+        return super()._assigned(node, step, dead)
 
     def in_loops(self, step: InLoops, dead: set[str]) -> tuple[list[str], list[Made]]:
         """Allocations and launches; a result is written over a value that nothing reads behind."""

@@ -72,11 +72,27 @@ def in_chunks(loops: LoopsOfChunks, chunk: int | None, *inner):
         by_lines = is_moved and not is_transformed
     if by_lines:
         found = loops.forward(inner)
+        if any(needs) and not torch.compiler.is_compiling():
+            found = without_backward(found)
     elif is_moved:
         found = ForwardMode.apply(loops, (False,) * len(inner), *inner)
     else:
         found = InChunks.apply(loops, needs, *inner)
     return found[0] if loops.outputs == 1 else tuple(found[: loops.outputs])
+
+
+def without_backward(found):
+    """What lines computed that write over what autograd records."""
+
+    def refused(_):
+        raise NotImplementedError(
+            "no backward in a level of torch.autograd.forward_ad: take torch.func.jvp of"
+            " torch.func.grad"
+        )
+
+    for t in found:
+        t.register_hook(refused)
+    return found
 
 
 def in_one_batch(inner):
