@@ -414,6 +414,16 @@ def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words(
         masked(x, p=0)
 
 
+def test_a_shape_of_any_rank_that_does_not_fit_is_said_in_sizes():
+    class Weighted(Forward):
+        x = Input(S)
+        w = Given(S)
+        y = w * x
+
+    with pytest.raises(ValueError, match=r"w must be \(\*S,\), here \(5, 4\), got \(4,\)"):
+        function(Weighted)(x, x[0])
+
+
 def test_a_size_that_only_what_is_kept_shows_is_read_off_it():
     class Joined(Forward):
         x = Input(N, C)

@@ -37,7 +37,7 @@ INVENTED = (
 WRONG = {
     "a loss": (
         "x: N C, t: N C", "x, t", "return ((x - t) ** 2).mean()", "arrives",
-        "return 2 * (x - t) * arrives, None", ["arrives*(x - t)", "upstream gradient arrives"],
+        "return 2 * (x - t) * arrives, None", ["arrives*(x - t)", "the term -2*arrives*(x - t)"],
     ),
     "without the upstream": (
         "x: N", "x", "return x.square().sum()", "arrives", "return 2 * x",

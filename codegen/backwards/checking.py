@@ -247,7 +247,7 @@ def _warnings(backward: Backward, subject: FunctionSubject):
     if backward.between and not subject.is_once_differentiable:
         *first, last = backward.between
         names = f"{', '.join(first)} and {last} are" if first else f"{last} is"
-        what = "neither inputs nor outputs" if first else "neither an input nor an output"
+        what = "are neither inputs nor outputs" if first else "is neither an input nor an output"
         as_constant = "them as constants" if first else "it as a constant"
         yield (
             f"{names} saved but {what}: second derivatives through {subject.name} treat "

@@ -235,7 +235,10 @@ class LeanPage(AutogradFunction):
         if steps[0].optional:
             also = f"({' or '.join(wrong)})" if len(wrong) > 1 else wrong[0]
             wrong = [f"{name} is not None and {also}"]
-        words = f"{shown} must be {written(printer, steps[0].dims)}"
+        dims, known = steps[0].dims, steps[0].known
+        words = f"{shown} must be {written(printer, dims)}"
+        if all(known) and any(isinstance(dim.axis, Axes) for dim in dims):
+            words += f", here {{{expected(printer, dims, known)}}}"
         said = f'f"{self.name}: {words}, got {{tuple({name}.shape)}}"'
         return self._for_each(names, name, condition(wrong), f"raise ValueError({said})")
 

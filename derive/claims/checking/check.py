@@ -218,7 +218,8 @@ def _with_names_guessed(read_with: Read, ground: Ground, settled: set[str]) -> R
 
 def _shared_values(ground: Ground, names: Collection[str]) -> dict[str, TextValue] | None:
     """The values that the closed form computes under ``names``, if it does all of them."""
-    form, values = ground.form, {}
+    form = ground.form
+    values: dict[Tensor, Expr] = {}
     for tensor, e in form.with_parts:
         values[tensor] = written_out(e, {t.name: value for t, value in values.items()})
     shown = {form.parts_shown.get(t, t).name: (t, e) for t, e in values.items()}
