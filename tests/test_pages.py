@@ -13,6 +13,7 @@ from sympy import Abs, And, Function, Ne, Or, Piecewise, Rational, cbrt, exp, lo
 
 from derive import Axis, Flatten, Max, OneHot, Sum
 from derive.language.formulas.mathml import mathml
+from derive.language.formulas.mathml_elements import BROKEN
 from derive.language.nodes import ArgMax, Unflatten
 from derive.language.symbols import Tensor, tensors_in
 from derive.show.document import (
@@ -335,3 +336,11 @@ SYMBOLS = {
 def test_a_name_is_a_symbol(name):
     assert SYMBOLS[name] in mathml(name)
     assert mathml("eps") != mathml("epsilon")
+
+
+def test_brackets_between_which_a_line_may_be_broken_are_of_one_size():
+    """On two lines each would grow with its own neighbours."""
+    a, b, c = (Tensor(f"a_long_name_{k}", (N,)) for k in "abc")
+    shown = ElementTree.fromstring(mathml((a - b * Sum(a * c, N)) / c))
+    sizes = [(e.get("minsize"), e.get("maxsize")) for e in shown.iter() if e.text in ("(", ")")]
+    assert len(shown) > 1 and sizes == [(BROKEN, BROKEN)] * 2

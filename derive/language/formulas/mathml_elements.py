@@ -11,6 +11,7 @@ from derive.language.formulas.latex_names import GREEK, symbol_of
 DOT, INVISIBLE_TIMES, APPLY, MINUS, ARROW = "\u22c5", "\u2062", "\u2061", "\u2212", "\u2192"
 HAT = "\N{COMBINING CIRCUMFLEX ACCENT}"
 LONG, WIDE = 36, 24  # characters of a formula, and of a part of a fraction, from which it is broken
+BROKEN = "2.2em"  # the height of brackets between which a line may be broken
 INFIX = frozenset(f"+/{MINUS}{DOT}{INVISIBLE_TIMES}=")
 TALL = frozenset({"mfrac", "munder", "mtable", "mroot", "msqrt"})
 
@@ -145,6 +146,7 @@ def _is_long(element: Element) -> bool:
 
 def _flat(element: Element) -> Iterable[Element]:
     """The elements of a row, with those of every long row in it; a long fraction on one line."""
+    _of_one_size(element)
     for child in element if element.tag == "mrow" else (element,):
         if child.tag == "mrow" and _is_long(child):
             yield from _flat(child)
@@ -154,3 +156,12 @@ def _flat(element: Element) -> Iterable[Element]:
             yield from (operator("/"), brackets(below) if below.tag == "mrow" else below)
         else:
             yield child
+
+
+def _of_one_size(element: Element) -> None:
+    """Give brackets that grow one size: on two lines each would grow with its own neighbours."""
+    ends = [element[0], element[-1]] if element.tag == "mrow" else []
+    if [end.text for end in ends if end.tag == "mo"] == ["(", ")"]:
+        for bracket in ends:
+            if "stretchy" not in bracket.attrib:
+                bracket.attrib |= {"minsize": BROKEN, "maxsize": BROKEN}
