@@ -43,7 +43,7 @@ def check_every_use_of_chunks(
     def load(text: str) -> SimpleNamespace:
         module = loaded(text, name)
         function = partial(getattr(module, called), chunk=2)
-        return SimpleNamespace(module=module, in_chunks=True, **{program.name: function})
+        return SimpleNamespace(module=module, **{program.name: function})
 
     infinite_in_use(text, definition, program, load, most=1)
 

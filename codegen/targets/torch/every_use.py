@@ -249,7 +249,7 @@ class _Uses:
                 self._tangents,
                 lambda _, second: _summed(second, names, ()),
             )
-            if getattr(self.module, "in_chunks", False):
+            if hasattr(self.module, "_in_chunks"):
                 return  # refused: its lines write over what autograd recorded
             yield (
                 "forward mode over the gradient",
