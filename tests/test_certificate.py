@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from codegen.commands.cli import main
 from codegen.files.dependencies import machinery_files
 from derive.certificate import LIBRARY, PARTIAL, Certificate, checked, installed
 from derive.commands.certifying import certificate_of, form_of, library
@@ -13,6 +14,7 @@ from derive.derivation import derive
 from derive.language.errors import CERTIFICATES, NotationError
 from derive.language.notation.library import forward_from, forwards_from
 from derive.proof.proving.certified import ACCEPTED, certified, committed, recorded
+from derive.running.command import NOT_UNDERSTOOD
 
 SAMPLE = ["linear", "rms_norm", "hinge"]
 
@@ -99,7 +101,7 @@ def test_a_record_of_something_else_says_nothing(tmp_path, file):
 
 def test_what_is_shown_of_a_proof_says_it():
     assert {CERTIFICATES / "record.txt", CERTIFICATES / "linear.v"} <= {*machinery_files()}
-    assert derive("linear").summary.endswith(". Certified by Coq: certificates/linear.v")
+    assert derive("linear").summary.endswith(". Certified by Coq: certificates/linear.v of gradform")
 
 
 def test_nothing_is_assumed_outside_the_theorem():
@@ -116,6 +118,11 @@ def test_nothing_is_assumed_outside_the_theorem():
 def test_the_theorem_says_of_which_reduction_it_is():
     text = (CERTIFICATES / "mse.v").read_text()
     assert text.count('MSE with reduction="mean"') == 2
+
+
+def test_a_folder_of_ones_own_is_compared_by_name(tmp_path, capsys):
+    assert main(["certificate", "--check", "--out", str(tmp_path)]) == NOT_UNDERSTOOD
+    assert "my_norm.py --check" in capsys.readouterr().err
 
 
 def test_a_refusal_names_the_node():

@@ -41,7 +41,7 @@ def certify(options: argparse.Namespace) -> int:
     names = options.names
     forwards = [f for name in names for f in forwards_from(name)] if names else list_forwards()
     if options.check:
-        return _compared(forwards, options.out)
+        return _compared(forwards, options.out, names)
     statuses = [_certified(forward, options) for forward in forwards]
     return max(statuses) if names else DONE
 
@@ -104,9 +104,14 @@ def library(file: Path = LIBRARY) -> str:
     return FIRST + file.read_text("utf-8")
 
 
-def _compared(forwards: list[type[Forward]], folder: Path) -> int:
+def _compared(forwards: list[type[Forward]], folder: Path, names: list[str]) -> int:
     """Name the certificates that are not what would be written and was accepted."""
     record, stale = recorded(folder), []
+    if not names and record.keys().isdisjoint(f.definition.snake for f in forwards):
+        raise QuestionError(
+            f"{folder} has no certificate of the gallery",
+            "name the file that it is of: gradform certificate my_norm.py --check",
+        )
     stale += [f.name for f in (LIBRARY, PARTIAL) if current(folder / f.name) != library(f)]
     for forward in forwards:
         own = record.get(name := forward.definition.snake)
@@ -116,9 +121,8 @@ def _compared(forwards: list[type[Forward]], folder: Path) -> int:
         elif own is None:
             stale.append(name)
     if stale:
-        raise QuestionError(
-            f"{folder} is out of date: {', '.join(stale)}", "run gradform certificate"
-        )
+        _say(f"{folder} is out of date: {', '.join(stale)}; run gradform certificate")
+        return WRONG
     count = sum(entry.kind == ACCEPTED for entry in record.values())
     _say(f"{folder} is up to date: {count} certificates that Coq accepted")
     return DONE

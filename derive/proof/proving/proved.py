@@ -51,7 +51,7 @@ class Proved:
         only = ", ".join(str(g.tensor) for g in self.adjoints if not g.every_size)
         steps = "every step of the chain rule as well"
         steps += f", but {only} only at those sizes" if only and self.every_size else ""
-        coq = f". Certified by Coq: {self.certificate}" if self.certificate else ""
+        coq = f". Certified by Coq: {self.certificate} of gradform" if self.certificate else ""
         return f"{in_words(self.gradients)}; {steps}{_from_place_to_place(self.definition)}{coq}"
 
 
