@@ -101,7 +101,8 @@ def test_a_record_of_something_else_says_nothing(tmp_path, file):
 
 def test_what_is_shown_of_a_proof_says_it():
     assert {CERTIFICATES / "record.txt", CERTIFICATES / "linear.v"} <= {*machinery_files()}
-    assert derive("linear").summary.endswith(". Certified by Coq: certificates/linear.v of gradform")
+    words = ". Certified by Coq: certificates/linear.v of gradform"
+    assert derive("linear").summary.endswith(words)
 
 
 def test_nothing_is_assumed_outside_the_theorem():
