@@ -30,7 +30,7 @@ Backward where gain is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/add_rms_norm.v.
+Certified by Coq: certificates/add_rms_norm.v of gradform.
 
 - float32: y, dgain may be inaccurate for x, residual beyond 1e19.
 """
@@ -50,7 +50,9 @@ def add_rms_norm(
         raise ValueError(f"add_rms_norm: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     if residual.shape != (*N_dims, C):
-        raise ValueError(f"add_rms_norm: residual must be (*N, C), got {tuple(residual.shape)}")
+        raise ValueError(
+            f"add_rms_norm: residual must be (*N, C), here {(*N_dims, C)}, got {tuple(residual.shape)}"
+        )
     if gain is not None and gain.shape != (C,):
         raise ValueError(f"add_rms_norm: gain must be (C,), got {tuple(gain.shape)}")
     N = math.prod(N_dims)
@@ -200,4 +202,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a5c47eec0c345755372b696b77b1af6e8650b65dca9691734040669792e6d611
+# text sha256: 0f3730b92d626e0a9581b05a8cf3729375d39d3dbd7a76b28e9582f4fbaa9d2d

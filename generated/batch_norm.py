@@ -25,7 +25,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/batch_norm.v.
+Certified by Coq: certificates/batch_norm.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -133,4 +133,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b305e6afb10f0fcde1744c2003c708460f6183e14a92e75469b38cbbc995062c
+# text sha256: 301387e24e8d706b97fb7dfd5df65f0b3b575ecc6d97ae2005a44a873044fcf1

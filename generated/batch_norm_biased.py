@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/batch_norm_biased.v.
+as well. Certified by Coq: certificates/batch_norm_biased.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e18.
 """
@@ -145,4 +145,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ef0325f9fed1c546bd96feeb0bd211bdd0530a21e55fd18d51be2ec7057bb917
+# text sha256: 4ceaa9c571d414091f5ba64e442883b944d602bb4c93c7ccce844200e0ea7985

@@ -24,7 +24,7 @@ Backward where gain is omitted and bias is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/batch_norm_evaluation.v.
+as well. Certified by Coq: certificates/batch_norm_evaluation.v of gradform.
 
 - running_mean, running_var get no gradient.
 """
@@ -211,4 +211,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d06bc1e1b01564171ecc3b17a836831974d611f876aa18ac638509e413024d41
+# text sha256: 5586a33ce845310f88c58fb4f739096a4d401c9f07bce4e10bb1aab3bd3ab750

@@ -54,7 +54,9 @@ def bce_with_logits(
         raise ValueError(f"bce_with_logits: logits must be (*N, C), got {tuple(logits.shape)}")
     *N_dims, C = logits.shape
     if target.shape != (*N_dims, C):
-        raise ValueError(f"bce_with_logits: target must be (*N, C), got {tuple(target.shape)}")
+        raise ValueError(
+            f"bce_with_logits: target must be (*N, C), here {(*N_dims, C)}, got {tuple(target.shape)}"
+        )
     if weight is not None:
         weight = _spread(
                 "bce_with_logits: weight must be broadcast to (*N, C)", weight, (*N_dims, C),
@@ -249,4 +251,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2da2a8755a8d17a8b46520a10f394f685b28498990cb6fed98a456b0523ae7db
+# text sha256: 7f8d0ad26e04bd2fdbbd4fe7a936209fbbb754592fe24aebdede4c6669aa0906

@@ -22,7 +22,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well. Certified by Coq: certificates/bilinear.v.
+chain rule as well. Certified by Coq: certificates/bilinear.v of gradform.
 """
 
 import functools
@@ -142,4 +142,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 04b0b9ae1e2722dc9f3c7e1537a33ffdf4b165706c7bea164c46eb4aed7a9a82
+# text sha256: 6ba605815d2af913e0d18775d579878cb6edd48a9ee1a3bacb57b2d001f3965e

@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/causal_attention.v.
+of the chain rule as well. Certified by Coq: certificates/causal_attention.v of gradform.
 
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 """
@@ -168,4 +168,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 23fa8eb430e1f44656e65e7324c379902721d27b7fb89ec3c33c22ce2da07a49
+# text sha256: e6e15ee0b4723d7306159b479fd809dc80b3988dabe387cd31034c5cb1fc3c63

@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxTxDxK =
 2x3x4x2x3, 3x4x3x3x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/conv1d.v.
+of the chain rule as well. Certified by Coq: certificates/conv1d.v of gradform.
 """
 
 import functools
@@ -123,4 +123,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c77e55c1d45a44cd1e335ed539f077bbbcbc233d23ac22b5d9eff28bbbfb507b
+# text sha256: 8723afdd96c2aa43afd82ccb86979a78849a3131e13861ad3f87ea3460579525

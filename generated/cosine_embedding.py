@@ -55,9 +55,13 @@ def cosine_embedding(
         raise ValueError(f"cosine_embedding: x1 must be (*N, C), got {tuple(x1.shape)}")
     *N_dims, C = x1.shape
     if x2.shape != (*N_dims, C):
-        raise ValueError(f"cosine_embedding: x2 must be (*N, C), got {tuple(x2.shape)}")
+        raise ValueError(
+            f"cosine_embedding: x2 must be (*N, C), here {(*N_dims, C)}, got {tuple(x2.shape)}"
+        )
     if target.shape != (*N_dims,):
-        raise ValueError(f"cosine_embedding: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"cosine_embedding: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     N = math.prod(N_dims)
     if len(N_dims) != 1:
         x1, x2, target = x1.reshape(N, C), x2.reshape(N, C), target.reshape(N)
@@ -187,4 +191,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1918f10f5e2cb91f8501464a25308f23f1e768a74cfbfe64f0642e30f341c002
+# text sha256: eeffcc0c3524bd0e49883c20f0d1ae41b77b42557fe5efd2118737dcdc8571cf

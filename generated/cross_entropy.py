@@ -61,7 +61,9 @@ def cross_entropy(
         raise ValueError(f"cross_entropy: logits must be (N, C, *S), got {tuple(logits.shape)}")
     N, C, *S_dims = logits.shape
     if labels.shape != (N, *S_dims):
-        raise ValueError(f"cross_entropy: labels must be (N, *S), got {tuple(labels.shape)}")
+        raise ValueError(
+            f"cross_entropy: labels must be (N, *S), here {(N, *S_dims)}, got {tuple(labels.shape)}"
+        )
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"cross_entropy: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
@@ -279,4 +281,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1f19e4045686ed65958ca298b10883b429a9c919857a344ae4880d79cbe29fd5
+# text sha256: 0fa49b0616702af8d0a8086f2a6cf73c61712eb8679ac670ac3c29a4eb997acd

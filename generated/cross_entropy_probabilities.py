@@ -55,7 +55,7 @@ def cross_entropy_probabilities(
     N, C, *S_dims = logits.shape
     if target.shape != (N, C, *S_dims):
         raise ValueError(
-            f"cross_entropy_probabilities: target must be (N, C, *S), got {tuple(target.shape)}"
+            f"cross_entropy_probabilities: target must be (N, C, *S), here {(N, C, *S_dims)}, got {tuple(target.shape)}"
         )
     if weight is not None and weight.shape != (C,):
         raise ValueError(
@@ -288,4 +288,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 347e29e5f59c5bf8da522e95291dd9c798facac80aea8e08a9231047477d263c
+# text sha256: 11d01f735d5958f5865971e4b4d41f8898723f61bd5a17cb7c1d40a9a399efb0

@@ -63,7 +63,7 @@ def cross_entropy_softcap(
     N, C, *S_dims = logits.shape
     if labels.shape != (N, *S_dims):
         raise ValueError(
-            f"cross_entropy_softcap: labels must be (N, *S), got {tuple(labels.shape)}"
+            f"cross_entropy_softcap: labels must be (N, *S), here {(N, *S_dims)}, got {tuple(labels.shape)}"
         )
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"cross_entropy_softcap: weight must be (C,), got {tuple(weight.shape)}")
@@ -242,4 +242,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 03ab8a726844ae0851cb656844a63b17b4474186f7d32ae93b2806052a3912c8
+# text sha256: 47180277d8e780258c7516fb4f1e1fb4cd3f36d19d0234409b021f5aad20d81c

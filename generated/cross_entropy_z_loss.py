@@ -37,7 +37,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/cross_entropy_z_loss.v.
+as well. Certified by Coq: certificates/cross_entropy_z_loss.v of gradform.
 
 - float32: loss may be infinite or NaN for logits beyond 1e18.
 - loss may be infinite or NaN where every entry of labels is ignored.
@@ -65,7 +65,9 @@ def cross_entropy_z_loss(
         )
     N, C, *S_dims = logits.shape
     if labels.shape != (N, *S_dims):
-        raise ValueError(f"cross_entropy_z_loss: labels must be (N, *S), got {tuple(labels.shape)}")
+        raise ValueError(
+            f"cross_entropy_z_loss: labels must be (N, *S), here {(N, *S_dims)}, got {tuple(labels.shape)}"
+        )
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"cross_entropy_z_loss: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
@@ -260,4 +262,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: faf92f343ee6c9b6cd0fda41b57f262c3eeb82feee92dc92c91f5bf9dc5d6190
+# text sha256: 028e4abd04b3541e45f9c9c9ab5d741e94233c3cf50ab1bf36b1a8f64d849051

@@ -43,7 +43,7 @@ def dpo(
         ("reference_rejected", reference_rejected),
     ):
         if t.shape != (*N_dims,):
-            raise ValueError(f"dpo: {name} must be (*N,), got {tuple(t.shape)}")
+            raise ValueError(f"dpo: {name} must be (*N,), here {(*N_dims,)}, got {tuple(t.shape)}")
     if isinstance(beta, Tensor):
         raise TypeError("dpo: beta must be a number, not a tensor")
     for name, t in (("chosen", chosen), ("rejected", rejected)):
@@ -150,4 +150,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a459ec9389c93baa0dd83cfe5acd33a9f9326bc558b4e10e308671b75402c741
+# text sha256: c6091b22bf8bfa463cb1ee7375ac03d9fae37eb5c4a9feec733a172cb5e86db1

@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/elu.v.
+by Coq: certificates/elu.v of gradform.
 """
 
 import torch
@@ -93,4 +93,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ec357d89e16a5d4c06b21b7c0fb33d9ee0e5c1b1910228c522622cb86281599e
+# text sha256: 6f83811d73e30ae6898b9b3761819369d391aa15026eab2e18958d611086d0b5

@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/embedding.v.
+as well. Certified by Coq: certificates/embedding.v of gradform.
 """
 
 import math
@@ -102,4 +102,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 97e6bde249f9d434b0c432adf28c7207f4cef4796b5bd27683c4229fe0870fe0
+# text sha256: 202978cfacb9f38b34163a7d4c33f05fbd4b74e3b907ce0dfdca8e0d8646db9b

@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/entropy.v.
+Certified by Coq: certificates/entropy.v of gradform.
 
 - uncertainty, dprobs may be infinite or NaN where all entries of probs are -1.
 """
@@ -111,4 +111,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0b02a9fd5887b50c2586a3e08908110cf026f71a8de2bb9989bf0b95027525d8
+# text sha256: 0c2ee4d1bdb045a43a3417d6534baa3dbf9c35696017e5b963457b37241cce54

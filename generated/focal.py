@@ -61,7 +61,9 @@ def focal(
     """Returns loss (*N,), or its sum or mean. Shapes: logits (*N,), target (*N,)."""
     *N_dims, = logits.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"focal: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"focal: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     N = math.prod(N_dims)
     if len(N_dims) != 1:
         logits, target = logits.reshape(N), target.reshape(N)
@@ -188,4 +190,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 148027ab8a28b04298233f761819dd32e014244a529d480bc7b85aaa91cdc157
+# text sha256: 3ef1495c26b4ca4e3f72774dedd96dfa7bc20c098fab5b80d1b4e4b091946d80

@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/focal_tversky.v.
+Certified by Coq: certificates/focal_tversky.v of gradform.
 
 - share may be 0 or underflow: then dshare may be infinite or NaN.
 - target gets no gradient.
@@ -138,4 +138,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2d7b4d2afe4a29d03a25c67ac739ffdf34b39f4fe1cb831a4ff87c351e45ca4f
+# text sha256: 7992ba87b71123f103de089248e88c31a2386fd65f3c067d79937a009a2f4836

@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/geglu.v.
+by Coq: certificates/geglu.v of gradform.
 
 - float32: dx, y may be infinite or NaN for gate beyond 1e38 or gate, x beyond 1e19.
 """
@@ -34,7 +34,7 @@ def geglu(gate: Tensor, x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: gate (*N,), x (*N,)."""
     *N_dims, = gate.shape
     if x.shape != (*N_dims,):
-        raise ValueError(f"geglu: x must be (*N,), got {tuple(x.shape)}")
+        raise ValueError(f"geglu: x must be (*N,), here {(*N_dims,)}, got {tuple(x.shape)}")
     for name, t in (("gate", gate), ("x", x)):
         if not t.is_floating_point():
             raise TypeError(f"geglu: {name} must be floating point, got {t.dtype}")
@@ -100,4 +100,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9fe42b5df2b1c0b255c74c7e7dd54d1bbe63079615494d99a0f243848a2a9f0f
+# text sha256: 9b4cc0f37d8e1eddebe89f847444808fbb05aa8caa01161dc5c33bd547b721a0

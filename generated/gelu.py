@@ -16,7 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/gelu.v.
+by Coq: certificates/gelu.v of gradform.
 """
 
 import math
@@ -84,4 +84,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4c12245958a5de0ebcf43e9e0f4ed2a9362af4b975040f4702c113eb391580c1
+# text sha256: ac1034ce77115d6d3c82a8e2ccded4f29066fdba3635850ef32ac6a0a2560331

@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/gelu_tanh.v.
+by Coq: certificates/gelu_tanh.v of gradform.
 
 - float32: dx may be infinite or NaN for x beyond 1e13.
 """
@@ -89,4 +89,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5087afbec46fcfb6526c0a2ebb827efa5e3cb2c163978b84cac0006de4cb7b15
+# text sha256: f01fd5c26575762b0f40856ae3677ddb89f9e1d22aa7be952be34c2ebd52ec94

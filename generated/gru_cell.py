@@ -49,7 +49,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/gru_cell.v.
+as well. Certified by Coq: certificates/gru_cell.v of gradform.
 
 - float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
@@ -235,4 +235,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ffc5c4bf6fb107d82f3d3e899c5e032972c3ef37ee863fd6425d573210f43a11
+# text sha256: d07bb1f36aabd37a3a32ae32f8326d94a3c105caf87ab332a8778608cba0b7c8

@@ -33,7 +33,9 @@ def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"hinge: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"hinge: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     if not x.is_floating_point():
         raise TypeError(f"hinge: x must be floating point, got {x.dtype}")
     if target.requires_grad and torch.is_grad_enabled():
@@ -115,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4285a950bd8638784368735b4e625f9e0b400875e26a4bb9162f5098186748d3
+# text sha256: 4f985073e7c6c94dc1dc383961138eab892eb9d9ce907616a9613af14a9c7ff3

@@ -41,7 +41,9 @@ def hinge_embedding(
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"hinge_embedding: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"hinge_embedding: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     if isinstance(margin, Tensor):
         raise TypeError("hinge_embedding: margin must be a number, not a tensor")
     if not x.is_floating_point():
@@ -139,4 +141,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: eca2fe6b86ed6a308255b23521c7d8f570758b312580e6bb1db3d1e803e7262b
+# text sha256: ab3143de64b63057c935dc6ad545a22a88e6feb45e0715c7cc5fadabe31d44c9

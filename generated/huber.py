@@ -34,7 +34,9 @@ def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") 
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"huber: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"huber: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     if isinstance(delta, Tensor) or not delta > 0:
         raise ValueError(f"huber: delta must be a number above 0, got {delta}")
     for name, t in (("x", x), ("target", target)):
@@ -115,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ca85278b2448c634a403b1f8d5110267aba96f56ba6fc19067d3e5cee868aada
+# text sha256: 3ff8d3b56673a734b4f44736d9058b78869c4e570c1b769db10804ad7ff6e3fb

@@ -38,7 +38,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/info_nce.v.
+Certified by Coq: certificates/info_nce.v of gradform.
 
 - float32: loss, dqueries, dkeys may be inaccurate for queries, keys beyond 1e19.
 - loss is NaN if N is 0.
@@ -225,4 +225,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3aadc6765ffbdcda62ee99828886dc01f660972a43979576dc168d48cc82bad8
+# text sha256: 587d79a2a72b2778c0351f4754b5b02ae4f2f9ac654f0c86f88f6b148ca1539d

@@ -26,7 +26,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/instance_norm.v.
+as well. Certified by Coq: certificates/instance_norm.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -152,4 +152,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a7da2de281bf081e491eb9fb6d02de0dc1adee81b9e33ba1cc1619582f9f3fbd
+# text sha256: 2c16e5de545afa2aa3ff128964a188f608b693c072e5cf8c7691e575cd83a42e

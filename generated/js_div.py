@@ -45,7 +45,7 @@ def js_div(p: Tensor, q: Tensor) -> Tensor:
         raise ValueError(f"js_div: p must be (*N, C), got {tuple(p.shape)}")
     *N_dims, C = p.shape
     if q.shape != (*N_dims, C):
-        raise ValueError(f"js_div: q must be (*N, C), got {tuple(q.shape)}")
+        raise ValueError(f"js_div: q must be (*N, C), here {(*N_dims, C)}, got {tuple(q.shape)}")
     N = math.prod(N_dims)
     if len(N_dims) != 1:
         p, q = p.reshape(N, C), q.reshape(N, C)
@@ -173,4 +173,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d33c4041e82ac12fcdf61d7a1262784dc350dfef1123e59c8e9cf6f1d84f8d67
+# text sha256: 5e0e411b80faf618ee43770e9389cae2fc01dbaca036ecd7f6e4a5b315d8a32c

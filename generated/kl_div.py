@@ -39,7 +39,9 @@ def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
         raise ValueError(f"kl_div: x must be (B, *D), got {tuple(x.shape)}")
     B, *D_dims = x.shape
     if target.shape != (B, *D_dims):
-        raise ValueError(f"kl_div: target must be (B, *D), got {tuple(target.shape)}")
+        raise ValueError(
+            f"kl_div: target must be (B, *D), here {(B, *D_dims)}, got {tuple(target.shape)}"
+        )
     D = math.prod(D_dims)
     if len(D_dims) != 1:
         x, target = x.reshape(B, D), target.reshape(B, D)
@@ -149,4 +151,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ca510e92fb926c1ab9500ba3274e3572ef3faf061cf9ada137da36b77f5bd7ce
+# text sha256: 447f2db33c442a408e87d572761dc96ac124b979f9d9db972e3dea33bc278a24

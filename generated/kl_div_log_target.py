@@ -37,7 +37,9 @@ def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Ten
         raise ValueError(f"kl_div_log_target: x must be (B, *D), got {tuple(x.shape)}")
     B, *D_dims = x.shape
     if target.shape != (B, *D_dims):
-        raise ValueError(f"kl_div_log_target: target must be (B, *D), got {tuple(target.shape)}")
+        raise ValueError(
+            f"kl_div_log_target: target must be (B, *D), here {(B, *D_dims)}, got {tuple(target.shape)}"
+        )
     D = math.prod(D_dims)
     if len(D_dims) != 1:
         x, target = x.reshape(B, D), target.reshape(B, D)
@@ -124,4 +126,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 55bd33ecf639a18353ea1d3e7267e67b424663c12c594d54c9adeea0b8475685
+# text sha256: 491c8b3361ac8105fdb3c170894728138fe6aeeba406dcd41b20ad6bbe122913

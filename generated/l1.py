@@ -32,7 +32,7 @@ def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"l1: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(f"l1: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}")
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"l1: {name} must be floating point, got {t.dtype}")
@@ -104,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8c604651a492705f49f9aad632ae66eed17b86d91510485cb5b0a2a874a2c666
+# text sha256: d2ea65d421b79f0c0e428f25e0998decd6c8d826585edce0188671415817bd7a

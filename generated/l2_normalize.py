@@ -20,7 +20,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/l2_normalize.v.
+Certified by Coq: certificates/l2_normalize.v of gradform.
 
 - float32: y, dx may be inaccurate for x beyond 1e19.
 """
@@ -117,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 71023bba88adb4dd11a0077e12cfc9d0ca780457538654d5c57182e9134480ca
+# text sha256: ad5939e75645f1b678cbad19d0f3385bec53e673814bcc6c2bc123f1d64f0f66

@@ -28,7 +28,7 @@ Backward where gain is omitted and bias is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/layer_norm.v.
+Certified by Coq: certificates/layer_norm.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -212,4 +212,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e903e3d4022e731c2581e0f8ed9a4211ccdeb6368bdc40748af35ce558b30033
+# text sha256: 52635fe3d50faed4daa958a309e4b8382f7f4c5e041cc88dbbd0d107ce287739

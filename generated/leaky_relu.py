@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/leaky_relu.v.
+by Coq: certificates/leaky_relu.v of gradform.
 """
 
 import torch
@@ -92,4 +92,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4bf1c2cf49a1296e4172fa259cf31e79cfb24f2fe2db519d0e0814721ffe4d48
+# text sha256: 60cab8f9d2ab6116fd7948a535c6fe18d0111504fdea0bdc7afdce1708e03eda

@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/linear.v.
+as well. Certified by Coq: certificates/linear.v of gradform.
 """
 
 import functools
@@ -119,4 +119,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ef4e147c99c4484206b3a0ed200c12b02470b50849d777c021bb6f07a7aa9317
+# text sha256: cdf921ee51fb86e2e7c0082f917339bb99f5a8153729061c3dd7e11c93b6d24c

@@ -53,7 +53,9 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         raise ValueError(f"linear_attention: query must be (*B, T, E), got {tuple(query.shape)}")
     *B_dims, T, E = query.shape
     if key.shape != (*B_dims, T, E):
-        raise ValueError(f"linear_attention: key must be (*B, T, E), got {tuple(key.shape)}")
+        raise ValueError(
+            f"linear_attention: key must be (*B, T, E), here {(*B_dims, T, E)}, got {tuple(key.shape)}"
+        )
     if value.dim() != 2 + len(B_dims) or value.shape[:-2] != (*B_dims,) or value.shape[-2] != T:
         raise ValueError(f"linear_attention: value must be (*B, T, F), got {tuple(value.shape)}")
     *_, _, F = value.shape
@@ -179,4 +181,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 81cd3a2829b816d23b55b214996c04c6871d33fe5d71d9d6980e18363930de96
+# text sha256: 1fee7aa799bef5759d84fc07f62ce4e61a07a069e43957751eea10b7265abf8a

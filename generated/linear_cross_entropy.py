@@ -458,11 +458,27 @@ def _in_chunks(loops: _LoopsOfChunks, chunk: int | None, *inner):
         by_lines = is_moved and not is_transformed
     if by_lines:
         found = loops.forward(inner)
+        if any(needs) and not torch.compiler.is_compiling():
+            found = _without_backward(found)
     elif is_moved:
         found = _ForwardMode.apply(loops, (False,) * len(inner), *inner)
     else:
         found = _InChunks.apply(loops, needs, *inner)
     return found[0] if loops.outputs == 1 else tuple(found[: loops.outputs])
+
+
+def _without_backward(found):
+    """What lines computed that write over what autograd records."""
+
+    def refused(_):
+        raise NotImplementedError(
+            "no backward in a level of torch.autograd.forward_ad: take torch.func.jvp of"
+            " torch.func.grad"
+        )
+
+    for t in found:
+        t.register_hook(refused)
+    return found
 
 
 def _in_one_batch(inner):
@@ -747,4 +763,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 1e017214c78a1620cde22719e6b9b7dbc939ccebf3c59eda81cb6abf340dca15
+# text sha256: f86c893689c329bed310f615a882c55d61fed7134570afbe60bdd56b46ff0c07

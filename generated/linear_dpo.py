@@ -29,7 +29,7 @@ The closed form:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxDxV =
 2x3x4x2, 3x4x2x2, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well. Certified by Coq: certificates/linear_dpo.v.
+chain rule as well. Certified by Coq: certificates/linear_dpo.v of gradform.
 
 Proved for any chunks, of any lengths:
 - a sum is the sum of the parts' sums
@@ -341,11 +341,27 @@ def _in_chunks(loops: _LoopsOfChunks, chunk: int | None, *inner):
         by_lines = is_moved and not is_transformed
     if by_lines:
         found = loops.forward(inner)
+        if any(needs) and not torch.compiler.is_compiling():
+            found = _without_backward(found)
     elif is_moved:
         found = _ForwardMode.apply(loops, (False,) * len(inner), *inner)
     else:
         found = _InChunks.apply(loops, needs, *inner)
     return found[0] if loops.outputs == 1 else tuple(found[: loops.outputs])
+
+
+def _without_backward(found):
+    """What lines computed that write over what autograd records."""
+
+    def refused(_):
+        raise NotImplementedError(
+            "no backward in a level of torch.autograd.forward_ad: take torch.func.jvp of"
+            " torch.func.grad"
+        )
+
+    for t in found:
+        t.register_hook(refused)
+    return found
 
 
 def _in_one_batch(inner):
@@ -620,4 +636,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 39f7737bc7fcb2f7ae745f9b80285d0218169d98f84aa62cb146b6b73d9eed79
+# text sha256: 58d5621a3c4a4cdc385ad1b0fe751f7f2ef4d4e4540e6d8c588c8546ef938fe2

@@ -305,11 +305,27 @@ def _in_chunks(loops: _LoopsOfChunks, chunk: int | None, *inner):
         by_lines = is_moved and not is_transformed
     if by_lines:
         found = loops.forward(inner)
+        if any(needs) and not torch.compiler.is_compiling():
+            found = _without_backward(found)
     elif is_moved:
         found = _ForwardMode.apply(loops, (False,) * len(inner), *inner)
     else:
         found = _InChunks.apply(loops, needs, *inner)
     return found[0] if loops.outputs == 1 else tuple(found[: loops.outputs])
+
+
+def _without_backward(found):
+    """What lines computed that write over what autograd records."""
+
+    def refused(_):
+        raise NotImplementedError(
+            "no backward in a level of torch.autograd.forward_ad: take torch.func.jvp of"
+            " torch.func.grad"
+        )
+
+    for t in found:
+        t.register_hook(refused)
+    return found
 
 
 def _in_one_batch(inner):
@@ -594,4 +610,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 438454c987c102ecc8493ecf2ba6f18f94544f3c4cfbf5b32265c1d602e5ef94
+# text sha256: cccae6edfa1a52f58c9e49d5595af31fbb1340feb99d6226c67069e2173d414a

@@ -20,7 +20,7 @@ The closed form:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxDxVxE =
 2x3x4x2, 3x4x2x3, 4x2x3x4, and for every size by differentiating indexed sums; every step of the
-chain rule as well.
+chain rule as well. Certified by Coq: certificates/linear_kl.v of gradform.
 
 Proved for any chunks, of any lengths:
 - a sum is the sum of the parts' sums
@@ -233,11 +233,27 @@ def _in_chunks(loops: _LoopsOfChunks, chunk: int | None, *inner):
         by_lines = is_moved and not is_transformed
     if by_lines:
         found = loops.forward(inner)
+        if any(needs) and not torch.compiler.is_compiling():
+            found = _without_backward(found)
     elif is_moved:
         found = _ForwardMode.apply(loops, (False,) * len(inner), *inner)
     else:
         found = _InChunks.apply(loops, needs, *inner)
     return found[0] if loops.outputs == 1 else tuple(found[: loops.outputs])
+
+
+def _without_backward(found):
+    """What lines computed that write over what autograd records."""
+
+    def refused(_):
+        raise NotImplementedError(
+            "no backward in a level of torch.autograd.forward_ad: take torch.func.jvp of"
+            " torch.func.grad"
+        )
+
+    for t in found:
+        t.register_hook(refused)
+    return found
 
 
 def _in_one_batch(inner):
@@ -522,4 +538,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 306fc13122435cad290960f85dac8d6d57722f54f51ecb33f4daad6569eea5ff
+# text sha256: 9b8a703fef8f76005fc6e6f50ca49f9119a5f8e3793d22bb966fa498cc7c5b46

@@ -34,7 +34,9 @@ def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"log_cosh: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"log_cosh: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"log_cosh: {name} must be floating point, got {t.dtype}")
@@ -120,4 +122,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8dead947f2ee7f27a70ea4762fdbf41670518702e31b6fcadb529a6134f16fe3
+# text sha256: 5193545072aae54f4d60d92b363bffed626ef6539e40dbaf7f6dafe622f814a4

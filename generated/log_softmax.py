@@ -16,6 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/log_softmax.v of gradform.
 """
 
 import math
@@ -104,4 +105,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 40fd49db7abffb41fcf27e00e0fbc362f4ce1b525e44790ec4cdcf383df9b7dc
+# text sha256: 4f717605dd78529669a0372e023ec2576cbab13077f6ba8d34dc907e535134cc

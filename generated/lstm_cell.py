@@ -74,7 +74,7 @@ def lstm_cell(
         raise ValueError(f"lstm_cell: h must be (*N, H), got {tuple(h.shape)}")
     *_, H = h.shape
     if c.shape != (*N_dims, H):
-        raise ValueError(f"lstm_cell: c must be (*N, H), got {tuple(c.shape)}")
+        raise ValueError(f"lstm_cell: c must be (*N, H), here {(*N_dims, H)}, got {tuple(c.shape)}")
     if weight_ih.dim() != 2 or weight_ih.shape[1] != K:
         raise ValueError(f"lstm_cell: weight_ih must be (P, K), got {tuple(weight_ih.shape)}")
     P = weight_ih.shape[0]
@@ -238,4 +238,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b14aa9e8c3668971074748c5c087ca31acdb1515cbe35d3ac7f17e225399edaf
+# text sha256: 69771425092b4d814b0c929e780c681f398624a38e787f854304c513deb48b73

@@ -27,7 +27,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/masked_attention.v.
+of the chain rule as well. Certified by Coq: certificates/masked_attention.v of gradform.
 
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 - mask gets no gradient.
@@ -199,4 +199,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2ef3658fce05fae971098f37bbbfd1b825151fcb3171159ec8c9ac66191f9e8e
+# text sha256: e32f8c9b0dc1c7c05243a32f208874f13a5ecf3a4924b85795ce1fa4e17cc39b

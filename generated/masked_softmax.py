@@ -20,7 +20,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/masked_softmax.v.
+Certified by Coq: certificates/masked_softmax.v of gradform.
 
 - mask gets no gradient.
 """
@@ -38,7 +38,9 @@ def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
         raise ValueError(f"masked_softmax: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
     if mask.shape != (*N_dims, C):
-        raise ValueError(f"masked_softmax: mask must be (*N, C), got {tuple(mask.shape)}")
+        raise ValueError(
+            f"masked_softmax: mask must be (*N, C), here {(*N_dims, C)}, got {tuple(mask.shape)}"
+        )
     N = math.prod(N_dims)
     if len(N_dims) != 1:
         x, mask = x.reshape(N, C), mask.reshape(N, C)
@@ -118,4 +120,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c5d5a1caf07d1655b5ec538c691fb595c32181a26d337ce9fcafac75b5f00b6f
+# text sha256: c198bfc2267a5e0cb3a6cfa2db854605ad8fdc4ee3ade2dc0293c8acb787df98

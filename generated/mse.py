@@ -32,7 +32,7 @@ def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"mse: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(f"mse: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}")
     for name, t in (("x", x), ("target", target)):
         if not t.is_floating_point():
             raise TypeError(f"mse: {name} must be floating point, got {t.dtype}")
@@ -106,4 +106,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7c4ec2cabf3f4a5473adbf62daeab41760f5dcb53df6a4b03fde62d2274ae57f
+# text sha256: 89104f77f3e0b096befb9812a0ada68779c1d617aa3645f8bf26d22ea7e14dba

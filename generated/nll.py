@@ -44,7 +44,9 @@ def nll(
         raise ValueError(f"nll: logprobs must be (N, C, *S), got {tuple(logprobs.shape)}")
     N, C, *S_dims = logprobs.shape
     if labels.shape != (N, *S_dims):
-        raise ValueError(f"nll: labels must be (N, *S), got {tuple(labels.shape)}")
+        raise ValueError(
+            f"nll: labels must be (N, *S), here {(N, *S_dims)}, got {tuple(labels.shape)}"
+        )
     if weight is not None and weight.shape != (C,):
         raise ValueError(f"nll: weight must be (C,), got {tuple(weight.shape)}")
     S = math.prod(S_dims)
@@ -141,4 +143,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2ba632ca29b480bf90a98c450b5accbf13ee2032b7b02c2ad1b4dc751cdcb2c9
+# text sha256: c32b34c135f7d6a711ae16866504aab5771f171a96809b2508f00bb5558a9481

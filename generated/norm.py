@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/norm.v.
+Certified by Coq: certificates/norm.v of gradform.
 
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-21.
 """
@@ -101,4 +101,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 83c9b1b951f8c45f0bc5ca35c0736fef924df6211c0466adde177abbfc11ab03
+# text sha256: b15882481184131df8edc1f74299682563728fb63081858731b1165ad365e3a4

@@ -16,7 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/norm1.v.
+Certified by Coq: certificates/norm1.v of gradform.
 """
 
 import math
@@ -89,4 +89,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d3cc699d87d3be181da1a12a99caa5ce26af2776885761a51769242317b02532
+# text sha256: ed11f9a3b78a7c4479f1fc64963b7b98b102e75e4de356ec303ba9050e54855a

@@ -16,7 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/norm_inf.v.
+Certified by Coq: certificates/norm_inf.v of gradform.
 
 - The first of equal largest entries of Abs(x) has the gradient, as with torch.max; torch.amax
   divides it. In bfloat16 many entries are equal.
@@ -102,4 +102,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: da610c8ec225204db637cea519f59dc4a41f81ef587c8a24540282badaad8c93
+# text sha256: 132e9ebe0b91ee853eb6513abc20b88ed609200ce7b0a8b1a5f1764c70ca421c

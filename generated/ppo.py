@@ -49,7 +49,7 @@ def ppo(
     *N_dims, = logp.shape
     for name, t in (("logp_old", logp_old), ("advantage", advantage)):
         if t.shape != (*N_dims,):
-            raise ValueError(f"ppo: {name} must be (*N,), got {tuple(t.shape)}")
+            raise ValueError(f"ppo: {name} must be (*N,), here {(*N_dims,)}, got {tuple(t.shape)}")
     if isinstance(beta, Tensor):
         raise TypeError("ppo: beta must be a number, not a tensor")
     if isinstance(clip, Tensor) or not clip > 0:
@@ -182,4 +182,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1a9b7d1a89f122331b1a68cb7d6f285436a36d040057953f457b0e499e14fe3e
+# text sha256: c899b7d9a412fad3b57f41a6694a1170aa5eb9d3ffa70b3c750b7ed34793c607

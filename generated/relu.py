@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/relu.v.
+by Coq: certificates/relu.v of gradform.
 """
 
 import torch
@@ -89,4 +89,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b06b34b9b8cc34424668ce79442c819c7c87b49c1ce0976bb4ed6231f7202527
+# text sha256: 8bdc761b5ee654d8992a250049bb116e8e4f2887bbae2ca8904f0bd3d340efc8

@@ -25,7 +25,7 @@ Backward where gain is omitted:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/rms_norm.v.
+Certified by Coq: certificates/rms_norm.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
 """
@@ -183,4 +183,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e614303b15a506c4dc8b27567899600c61b1322d5a4dceb1df2014a34a8283c1
+# text sha256: 4bae70daa3c43c80b930a01e29ad3a777b702ae3e94211c64e1cc167c5cf1db1

@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/rnn_cell.v.
+as well. Certified by Coq: certificates/rnn_cell.v of gradform.
 
 - float32: y, dx, dh, dweight_ih, dweight_hh, dbias_ih, dbias_hh may be infinite or NaN for x, h,
   weight_ih, weight_hh, bias_ih, bias_hh beyond 1e19.
@@ -154,4 +154,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f56a030e8aa003e15331d5b1d2a43a80559b6b0c4fdb2ea8105e4f8d8a840acf
+# text sha256: 26fe9cc71047420e7dad1ee70963db20de375e08a6b7bfe83eebdedeab54ce98

@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxE = 2x3x4,
 3x4x4, 4x2x4, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/rotary_embedding.v.
+as well. Certified by Coq: certificates/rotary_embedding.v of gradform.
 
 - cosine, sine get no gradient.
 """
@@ -121,4 +121,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8c807cf0d3a8e74c9f6783dfefa1a791baa5e43d0ea6539e7f9b2df7afaf2569
+# text sha256: 5d33311c55d3d4aae69cd61a7bc378d1cbc9a83a99bfd1641aa49cc707ec7c2c

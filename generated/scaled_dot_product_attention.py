@@ -24,7 +24,8 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/scaled_dot_product_attention.v.
+of the chain rule as well. Certified by Coq: certificates/scaled_dot_product_attention.v of
+gradform.
 
 - float32: y, dquery, dkey, dvalue may be infinite or NaN for query, key, value beyond 1e19.
 """
@@ -170,4 +171,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f42566c4d103d4e69009512fe19c6789eff45e166850a00157e790669b77764f
+# text sha256: 0cfecd3d863315d87c9c3d8da9cba369d1e347116d7ceb3aead00805ec222469

@@ -16,7 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/sigmoid.v.
+by Coq: certificates/sigmoid.v of gradform.
 """
 
 import torch
@@ -79,4 +79,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d0138b7fe1cc7600f9c71438f54f934066e2e973d3b850b80baee6bb33241e98
+# text sha256: a74a76193648dbf9d01207b3af2ff6606f59d0223f66fd57feac7eab21c6649e

@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/silu.v.
+by Coq: certificates/silu.v of gradform.
 """
 
 import torch
@@ -82,4 +82,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d50cba46975679d3e8f84064c164ec8198bca798da1aac974dba763e092541ac
+# text sha256: d7158791bfa8fdbddefd08a3e6c8b7713a4abfa9c08790644634474fc66c727c

@@ -34,7 +34,9 @@ def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
-        raise ValueError(f"smooth_l1: target must be (*N,), got {tuple(target.shape)}")
+        raise ValueError(
+            f"smooth_l1: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}"
+        )
     if isinstance(beta, Tensor) or not beta >= 0:
         raise ValueError(f"smooth_l1: beta must be a number at least 0, got {beta}")
     for name, t in (("x", x), ("target", target)):
@@ -142,4 +144,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 268c0f293749b62748142dc0f252be0a542dd15ec01795c188d3c1423f236ae1
+# text sha256: 78a73295fa654488d3cc4365137d3d50dbf9724063bef0ce945a661566aa6d8e

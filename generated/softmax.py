@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/softmax.v.
+Certified by Coq: certificates/softmax.v of gradform.
 """
 
 import math
@@ -105,4 +105,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f2f488acb2c56297843c989f8a293848bc516a9bc996f00d5d298fee01b4b13a
+# text sha256: f1e0bec61f428b18c32f03346bdb9f0bc0061a4dbddbe47866b8903a57103ff1

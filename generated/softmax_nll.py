@@ -24,7 +24,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/softmax_nll.v.
+Certified by Coq: certificates/softmax_nll.v of gradform.
 
 - loss is NaN if N is 0.
 """
@@ -117,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a24a5e1b0b2ef102969f51b8355bc79295f5d2be55d120fe9e604f98b8b1b0ba
+# text sha256: 28d79eec5929ce5d3dbfd2e59585a240b4a3a2c792b55edee35e05d6c9307eaa

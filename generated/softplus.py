@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/softplus.v.
+by Coq: certificates/softplus.v of gradform.
 """
 
 import torch
@@ -83,4 +83,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 55116213b39a077611ca36c62141823113b2f41b36f52bf890a2c655cb3e9a7d
+# text sha256: 3bcb78847c4893be11759829f2aebd7a8d0b21b396b9c3b1ec4ca423d9beb4c8

@@ -17,7 +17,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/softplus_threshold.v.
+by Coq: certificates/softplus_threshold.v of gradform.
 """
 
 import torch
@@ -89,4 +89,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4a35fc37d37a90cbec29b7d2202ff8c95bedadb4ecbecb084b6a92b41a4b49ad
+# text sha256: b15e4d66546715ca4f30c405fa27b4f248a1a00bc6d0b4543b5365021233f5ad

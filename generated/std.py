@@ -20,7 +20,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/std.v.
+Certified by Coq: certificates/std.v of gradform.
 
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-20.
 """
@@ -138,4 +138,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 17488e94767f4584ecaf61c376057857612b73317199626e3617a516f1ac65b2
+# text sha256: 2dc35372b63ad08949406c66758bab9a3362a3acd16356157313ce823cdb936b

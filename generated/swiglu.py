@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/swiglu.v.
+by Coq: certificates/swiglu.v of gradform.
 """
 
 import torch
@@ -30,7 +30,7 @@ def swiglu(gate: Tensor, x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: gate (*N,), x (*N,)."""
     *N_dims, = gate.shape
     if x.shape != (*N_dims,):
-        raise ValueError(f"swiglu: x must be (*N,), got {tuple(x.shape)}")
+        raise ValueError(f"swiglu: x must be (*N,), here {(*N_dims,)}, got {tuple(x.shape)}")
     for name, t in (("gate", gate), ("x", x)):
         if not t.is_floating_point():
             raise TypeError(f"swiglu: {name} must be floating point, got {t.dtype}")
@@ -94,4 +94,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e861683e71b6cc9376fc295a01b88c4f0bdefc6b8a9187ca7a12160bac8fde10
+# text sha256: c9a18137efb40cb3a72cc67d8c8619cf6503b735a2cc7bb798a83c229beeb87d

@@ -16,7 +16,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/tanh.v.
+by Coq: certificates/tanh.v of gradform.
 """
 
 import torch
@@ -79,4 +79,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b0b115c9af2a98915d5d4fe573014bb4e459ab6110a163400e1015dbfd03871f
+# text sha256: ab2cfa61e71153cbabf93c70aa11fa5cc13401c5399eb1ae45e253de9d2a7db5

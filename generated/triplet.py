@@ -55,7 +55,9 @@ def triplet(
     *N_dims, C = anchor.shape
     for name, t in (("positive", positive), ("negative", negative)):
         if t.shape != (*N_dims, C):
-            raise ValueError(f"triplet: {name} must be (*N, C), got {tuple(t.shape)}")
+            raise ValueError(
+                f"triplet: {name} must be (*N, C), here {(*N_dims, C)}, got {tuple(t.shape)}"
+            )
     N = math.prod(N_dims)
     if len(N_dims) != 1:
         anchor = anchor.reshape(N, C)
@@ -171,4 +173,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5f2dfd2ccedfa0f6a01e93341555fc2f395115c8320be4b1e7f11a6451c440e2
+# text sha256: 374f234e8780b514f2c1847e1c78bfe08b4a836234efb330e64ebce74e76d975

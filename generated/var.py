@@ -19,7 +19,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/var.v.
+Certified by Coq: certificates/var.v of gradform.
 
 - float32: y may be infinite or NaN for x beyond 1e19.
 """
@@ -113,4 +113,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8a1916c52a757fc5650e43b07a714ae325cbf9f4196d93777cd3f93ca9a33a50
+# text sha256: 8aa0d8035209a602ab9d93858a2352d39c04f829171cf176aac4e5267148b0d3

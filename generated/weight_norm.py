@@ -18,7 +18,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/weight_norm.v.
+Certified by Coq: certificates/weight_norm.v of gradform.
 
 - float32: w, dv, dg may be infinite, NaN or inaccurate for v beyond 1e19 or v below 1e-21.
 - w, dv, dg may be infinite or NaN where all entries of v are 0.
@@ -109,4 +109,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e7f9880fb03da053aa86296ae85505f272594cf90bd8fc7df21ed204c909d80c
+# text sha256: dc2a43688e4c5d10579055896ef03227e3eee24245fc2054d1daa03d9be80811

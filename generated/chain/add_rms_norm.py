@@ -19,7 +19,7 @@ arguments are those of add_rms_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/add_rms_norm.v.
+Certified by Coq: certificates/add_rms_norm.v of gradform.
 """
 
 import functools
@@ -85,4 +85,4 @@ def add_rms_norm_chain(
     dresidual = dh_inner
     dgain = (dy * xhat).sum(0)
     return AddRMSNormChain(dh_inner, dsquare, dinv_rms, dxhat, dy, dh, dx, dresidual, dgain)
-# text sha256: d2b54eb4cffc1b05eb6af767410b9ba3fed6bf45784c1e14a10848119fd9ad84
+# text sha256: 8fe2b87f97ff55986b8e7e56c9348312f9fa12b55d87d4081aa3fce38ecc6c46

@@ -17,7 +17,7 @@ arguments are those of batch_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/batch_norm.v.
+Certified by Coq: certificates/batch_norm.v of gradform.
 """
 
 import functools
@@ -83,4 +83,4 @@ def batch_norm_chain(
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     return BatchNormChain(dmean, ddiff, ddiff2, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: 2bf213f8037edd30af0f1bd483210e645b44e281120c22d589cec5663a14833d
+# text sha256: 86c3f3a1a8f77c64e7349b8faa2598e40b6e0c53618a2449d4292911b11f395f

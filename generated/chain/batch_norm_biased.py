@@ -17,7 +17,7 @@ arguments are those of batch_norm_biased_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/batch_norm_biased.v.
+as well. Certified by Coq: certificates/batch_norm_biased.v of gradform.
 """
 
 import functools
@@ -83,4 +83,4 @@ def batch_norm_biased_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return BatchNormBiasedChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: 0fc40510b28485ea01913574185c03a3811e165462d5f4eab4177bbcd4dbd625
+# text sha256: 40ade580375a6a35e560357181ad27ada75a7f5d0f98ab2cc6f815304bfc7340

@@ -17,7 +17,7 @@ The arguments are those of batch_norm_evaluation_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/batch_norm_evaluation.v.
+as well. Certified by Coq: certificates/batch_norm_evaluation.v of gradform.
 """
 
 import functools
@@ -74,4 +74,4 @@ def batch_norm_evaluation_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return BatchNormEvaluationChain(dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: 6cde6c5f824027c0250cdf80c384ce72252a5b7047da77d5d9f27287b6191b9c
+# text sha256: a31a1142383222379ec24f4d4776ed3a35369d4720be0555536beed035e93cc1

@@ -17,7 +17,7 @@ are those of bilinear_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxLxH =
 2x3x4x2, 3x4x2x3, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well. Certified by Coq: certificates/bilinear.v.
+chain rule as well. Certified by Coq: certificates/bilinear.v of gradform.
 """
 
 import functools
@@ -76,4 +76,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: fec526a91169202b31a8d2208aab5002b3c154e303becf07e5802122d822689c
+# text sha256: 2d50db272d00faa042b3fd040af2d8b65e32a3f3df440206c43fdfa2732cca1f

@@ -16,7 +16,7 @@ arguments are those of causal_attention_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/causal_attention.v.
+of the chain rule as well. Certified by Coq: certificates/causal_attention.v of gradform.
 """
 
 import functools
@@ -93,4 +93,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 9382c56ac318d14f58ffb210e1b18c54c957aca8141c4684cd5c9cea5b30d6d1
+# text sha256: bab3c2512079ffc5684ef1b0361e738a26418c0b45983255c27327dc89f43fe9

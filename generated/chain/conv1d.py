@@ -16,7 +16,7 @@ are those of conv1d_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxTxDxK =
 2x3x4x2x3, 3x4x3x3x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/conv1d.v.
+of the chain rule as well. Certified by Coq: certificates/conv1d.v of gradform.
 """
 
 import functools
@@ -111,4 +111,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
-# text sha256: 55fc03bb58be6447af932e123e3db0edd2435277dae149fd4525a0f89e65bdcf
+# text sha256: 5fbe37eebc0b65b8ad7b8083c669d1d9bb98bb5e7192825fc7fa4bdf536a6946

@@ -19,7 +19,7 @@ The arguments are those of cross_entropy_z_loss_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/cross_entropy_z_loss.v.
+as well. Certified by Coq: certificates/cross_entropy_z_loss.v of gradform.
 """
 
 import functools
@@ -144,4 +144,4 @@ def cross_entropy_z_loss_chain(
         dprobs, dlogprobs, dcounted, dpicked, dsmoothing, dlosses, dentropy, dlog_z, dexcess, dloss,
         dlogits,
     )
-# text sha256: 51e12653674c769f9085281b7fe839c0e1c240b76a97105aca017aa0661ad4c0
+# text sha256: a214cda5021a2481b46524a36446df54c354806fa5a00ac6b4953225885349ed

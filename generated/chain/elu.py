@@ -18,7 +18,7 @@ those of elu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/elu.v.
+by Coq: certificates/elu.v of gradform.
 """
 
 from typing import NamedTuple
@@ -50,4 +50,4 @@ def elu_chain(dy: Tensor, x: Tensor, alpha: float, atoms: EluAtoms) -> EluChain:
     dy, x = dy.to(wide), x.to(wide)
     dx = dy * torch.where(x <= 0, alpha * torch.exp(x), 1)
     return EluChain(dy, dx)
-# text sha256: dc8ea6f7dd6a5457c840f5d85324b211e1a4c5e9b84e663fb8ad7700da6fe04e
+# text sha256: e311634d72bfeaae8b6a855100791df2bb9585f3651929b5b0055eab547ff134

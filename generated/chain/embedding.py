@@ -17,7 +17,7 @@ are those of embedding_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxVxE = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/embedding.v.
+as well. Certified by Coq: certificates/embedding.v of gradform.
 """
 
 from typing import NamedTuple
@@ -58,4 +58,4 @@ def embedding_chain(
 def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     """``tensor`` with the rows of ``source`` added."""
     return tensor.index_add(0, index, source)
-# text sha256: bdcaed71631d85968bafc8860b83b995aa1b33cc1d1b739860d0c0c7c4cfc835
+# text sha256: 922b440f9a1f4b7105899a2d39e46b8017e5b0f9f25804ef0f98fd6160c1b36e

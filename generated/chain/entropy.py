@@ -17,7 +17,7 @@ are those of entropy_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/entropy.v.
+Certified by Coq: certificates/entropy.v of gradform.
 """
 
 from typing import NamedTuple
@@ -55,4 +55,4 @@ def entropy_chain(duncertainty: Tensor, probs: Tensor, atoms: EntropyAtoms) -> E
     dinformation = (-duncertainty[:, None]).expand(N, C)
     dprobs = torch.where(probs == 0, 0, dinformation * (torch.log(probs) + 1))
     return EntropyChain(dinformation, duncertainty, dprobs)
-# text sha256: 545a0d4193b1011ae427e4748bb90c84486a8649225911c74120abdf59244c60
+# text sha256: 1cf266de0b29c5c13d29788bc8c06245e5c1aa9f43463c1471b0d5e2f308b975

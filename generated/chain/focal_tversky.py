@@ -18,7 +18,7 @@ arguments are those of focal_tversky_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/focal_tversky.v.
+Certified by Coq: certificates/focal_tversky.v of gradform.
 """
 
 import functools
@@ -69,4 +69,4 @@ def focal_tversky_chain(
     dfound = -dshare * share / (found + wrong)
     dprobs = beta * dwrong * (1 - target) - alpha * dwrong * target + dfound * target
     return FocalTverskyChain(dfound, dwrong, dshare, dloss, dprobs)
-# text sha256: ea104b7064315ed686f60ccd2b9c904ca0401fdd130826110c3855e6c57c0043
+# text sha256: 80a5988acc7708b940c78b9f62bd907a2675aae93e62121ac200927027d6dea9

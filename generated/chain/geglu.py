@@ -16,7 +16,7 @@ those of geglu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/geglu.v.
+by Coq: certificates/geglu.v of gradform.
 """
 
 import functools
@@ -61,4 +61,4 @@ def geglu_chain(dy: Tensor, gate: Tensor, x: Tensor, atoms: GEGLUAtoms) -> GEGLU
     )
     dx = dy * opened
     return GEGLUChain(dopened, dy, dgate, dx)
-# text sha256: e130713be59b62db46c2d431404b39cd3c93d1c0231101da4c989166a16807ec
+# text sha256: 92aa4ced91252cc977108aa313af66e89b8365b0e574e082e34f40b9f14f32ad

@@ -16,7 +16,7 @@ those of gelu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/gelu.v.
+by Coq: certificates/gelu.v of gradform.
 """
 
 import math
@@ -53,4 +53,4 @@ def gelu_chain(dy: Tensor, x: Tensor, atoms: GELUAtoms) -> GELUChain:
         + math.sqrt(2 / math.pi) / 2 * (torch.exp(-1 / 2 * x ** 2) * x)
     )
     return GELUChain(dy, dx)
-# text sha256: 5b47a8f53eab7b7d11fddeb035ef6a7d7eabd239fcfe8ccec087a90971eec1be
+# text sha256: c045a9e78fea73a045f44578a471df760fb5348e785a264d7bb7c2082fc8e985

@@ -16,7 +16,7 @@ are those of gelu_tanh_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/gelu_tanh.v.
+by Coq: certificates/gelu_tanh.v of gradform.
 """
 
 import math
@@ -57,4 +57,4 @@ def gelu_tanh_chain(dy: Tensor, x: Tensor, atoms: GELUTanhAtoms) -> GELUTanhChai
         + math.sqrt(2 / math.pi) * (torch.ops.aten.tanh_backward(dt, t) * (0.134145 * x ** 2 + 1))
     )
     return GELUTanhChain(dt, dy, dx)
-# text sha256: 4f2911fb9f231417dd78c1df5c987672ba1cdffbf1c0c2437ab7a580af8b549f
+# text sha256: eec751896d3eb380bd573f4e08192472173bf4b4700afe29e87e71e6667ff789

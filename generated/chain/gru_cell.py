@@ -18,7 +18,7 @@ are those of gru_cell_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x2,
 3x4x2, 4x2x2, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/gru_cell.v.
+as well. Certified by Coq: certificates/gru_cell.v of gradform.
 """
 
 import functools
@@ -144,4 +144,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 536429cdfac999781e96a4072ec62739086e58dfd5c4b494abba67c6ba798182
+# text sha256: f2a995b0ee47d0e9e199c478384e631ef1a13f7e70eac9765937b280d3f1f412

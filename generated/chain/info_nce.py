@@ -18,7 +18,7 @@ are those of info_nce_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/info_nce.v.
+Certified by Coq: certificates/info_nce.v of gradform.
 """
 
 import functools
@@ -108,4 +108,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 0bd350f9bbf8053421db68c0d050338560ea6007739330297b5b24268880a403
+# text sha256: e74e1ff112399285fc5d4a308a57619449c6d8a9939dbb5d6a7c063e87c5ed88

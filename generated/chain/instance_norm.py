@@ -17,7 +17,7 @@ arguments are those of instance_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxCxS = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/instance_norm.v.
+as well. Certified by Coq: certificates/instance_norm.v of gradform.
 """
 
 import functools
@@ -79,4 +79,4 @@ def instance_norm_chain(
     dgain = (dy * xhat).sum((0, 2))
     dbias = dy.sum((0, 2))
     return InstanceNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: 2ee9601335d8129031e363f55ed914019206fed1769c671b2149dbc749d496af
+# text sha256: b3bd200f102022a53ded436c29c13e363e72476cdcfc95a67b571f16529b021d

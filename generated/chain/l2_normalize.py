@@ -18,7 +18,7 @@ arguments are those of l2_normalize_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/l2_normalize.v.
+Certified by Coq: certificates/l2_normalize.v of gradform.
 """
 
 from typing import NamedTuple
@@ -61,4 +61,4 @@ def l2_normalize_chain(
     dnorm = torch.where(eps <= norm, dlength, 0)
     dx = dy / length + 2 * (dnorm / (2 * norm)) * x
     return L2NormalizeChain(dnorm, dlength, dy, dx)
-# text sha256: ac6c8e4ad148a27ca25705c1e37b2d685645579cfdcdf96cba07eb43bc5b1146
+# text sha256: 421cfd8cbb73929040ba0d8b8335b58edd0f863554561241c8ad48dff155db93

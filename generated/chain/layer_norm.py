@@ -17,7 +17,7 @@ arguments are those of layer_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/layer_norm.v.
+Certified by Coq: certificates/layer_norm.v of gradform.
 """
 
 import functools
@@ -79,4 +79,4 @@ def layer_norm_chain(
     dgain = (dy * xhat).sum(0)
     dbias = dy.sum(0)
     return LayerNormChain(dmean, ddiff, dvar, dinv_std, dxhat, dy, dx, dgain, dbias)
-# text sha256: eb6727f4e1160673508f15a844f173016fd213beb4537a7e7eca022f89710e05
+# text sha256: cd6175170c853077bebeb2e70d449c4a990e853a0a2b351bb3a3fed6d4e5020d

@@ -17,7 +17,7 @@ arguments are those of leaky_relu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/leaky_relu.v.
+by Coq: certificates/leaky_relu.v of gradform.
 """
 
 from typing import NamedTuple
@@ -51,4 +51,4 @@ def leaky_relu_chain(
     dy, x = dy.to(wide), x.to(wide)
     dx = dy * torch.where(x > 0, dy.new_full((), 1), negative_slope)
     return LeakyReluChain(dy, dx)
-# text sha256: 9c3e35c664283bf71b6430b55be4145cbb65682298db9321cb08297bf69636fd
+# text sha256: 14e316c92ab20d0dc63af0b36d469e41627b8f56701a8582ca09c1d24fd204d9

@@ -17,7 +17,7 @@ are those of linear_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/linear.v.
+as well. Certified by Coq: certificates/linear.v of gradform.
 """
 
 import functools
@@ -69,4 +69,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: cb7d5977917787872cdb1072717f82cc41a425c05f1707222f949126a20330a8
+# text sha256: 8e3f863dd65ab0b2a926e60cf7714a4cd36bd147b30bd4ffe5035ab7be44d1ce

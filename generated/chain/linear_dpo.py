@@ -23,7 +23,7 @@ arguments are those of linear_dpo_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxDxV =
 2x3x4x2, 3x4x2x2, 4x2x3x2, and for every size by differentiating indexed sums; every step of the
-chain rule as well. Certified by Coq: certificates/linear_dpo.v.
+chain rule as well. Certified by Coq: certificates/linear_dpo.v of gradform.
 """
 
 import functools
@@ -135,4 +135,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 4cae9e6ac55f92bfe5cd65198ee10de7d9e9f0c800dcc8ecd1922eab3500321a
+# text sha256: f3fd333a96dbde08c7222331906fd504082dee5d477944dbda7b9daaa5b34e29

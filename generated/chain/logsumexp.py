@@ -16,6 +16,7 @@ are those of logsumexp_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/logsumexp.v of gradform.
 """
 
 from typing import NamedTuple
@@ -47,4 +48,4 @@ def logsumexp_chain(dy: Tensor, x: Tensor, atoms: LogsumexpAtoms) -> LogsumexpCh
     dy, x = dy.to(wide), x.to(wide)
     dx = (dy / torch.exp(x).sum(1))[:, None] * torch.exp(x)
     return LogsumexpChain(dy, dx)
-# text sha256: 1477a8429356f55aa3bdcb8aa5ddf7718c70df8c435eb89be75f1644e51586be
+# text sha256: ee5a73ada53296edb3f7ba5aa60d8c0d4e8146554f324c7d68c1b063bdb93590

@@ -17,7 +17,7 @@ arguments are those of masked_attention_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/masked_attention.v.
+of the chain rule as well. Certified by Coq: certificates/masked_attention.v of gradform.
 """
 
 import functools
@@ -98,4 +98,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 4f73a0930a57dd5de87c39edfca5d3f799097e85a5746a5d7f51c625a0602b73
+# text sha256: 6ba609145874f1861ee2ed6903f61f0ae0b07e09a0c9273143c60b094cda9227

@@ -17,7 +17,7 @@ arguments are those of masked_softmax_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/masked_softmax.v.
+Certified by Coq: certificates/masked_softmax.v of gradform.
 """
 
 import functools
@@ -69,4 +69,4 @@ def masked_softmax_chain(
     )
     dx = dcounts * counts
     return MaskedSoftmaxChain(dcounts, dkept, dnothing, dy, dx)
-# text sha256: 60887703f3e0ed41a6a9fb3a6bde125e7ad9e2dc76d2ce90b060049a119c53dc
+# text sha256: 2b5af40cd781e6b771fa12db74f0c8b6a13a9439db54ecac2cce402c36951f17

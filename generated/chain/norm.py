@@ -16,7 +16,7 @@ those of norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/norm.v.
+Certified by Coq: certificates/norm.v of gradform.
 """
 
 from typing import NamedTuple
@@ -53,4 +53,4 @@ def norm_chain(dy: Tensor, x: Tensor, atoms: NormAtoms) -> NormChain:
     dsquares = torch.where(squares == 0, 0, 1 / 2 * dy / torch.sqrt(squares))
     dx = 2 * dsquares[:, None] * x
     return NormChain(dsquares, dy, dx)
-# text sha256: c53147ca0d2993b17af4ef76411408f7fcb50c6fe642ba817b3d823af26f28a0
+# text sha256: f7c0e81fe46ea33545181bc7d9357445183bf8ca3215d63bfcc2b4c809827e18

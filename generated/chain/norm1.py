@@ -16,7 +16,7 @@ those of norm1_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/norm1.v.
+Certified by Coq: certificates/norm1.v of gradform.
 """
 
 from typing import NamedTuple
@@ -48,4 +48,4 @@ def norm1_chain(dy: Tensor, x: Tensor, atoms: Norm1Atoms) -> Norm1Chain:
     dy, x = dy.to(wide), x.to(wide)
     dx = dy[:, None] * torch.sign(x)
     return Norm1Chain(dy, dx)
-# text sha256: b536d9425e7ca83133c53f4ba6ea5c0a566645163e8b4fe33367e808ae0d568d
+# text sha256: ebe600768e28a0f4e42a80b8caf8fbcd220df7b93bc5d5a4737ef8fb650c8f0d

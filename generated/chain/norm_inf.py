@@ -16,7 +16,7 @@ are those of norm_inf_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/norm_inf.v.
+Certified by Coq: certificates/norm_inf.v of gradform.
 """
 
 from typing import NamedTuple
@@ -55,4 +55,4 @@ def norm_inf_chain(dy: Tensor, x: Tensor, atoms: NormInfAtoms) -> NormInfChain:
         (dy * torch.sign(x.gather(1, torch.abs(x).argmax(1).unsqueeze(1)).squeeze(1))).unsqueeze(1),
     )
     return NormInfChain(dy, dx)
-# text sha256: 0ee5c84681113dd205a23520fd121068696ac22907227429fde8b2f02147c5fb
+# text sha256: 9f7c363102e165d46976b51ae7585075f708acb2490be16a339633c2efbc3743

@@ -17,7 +17,7 @@ those of relu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/relu.v.
+by Coq: certificates/relu.v of gradform.
 """
 
 from typing import NamedTuple
@@ -49,4 +49,4 @@ def relu_chain(dy: Tensor, x: Tensor, atoms: ReluAtoms) -> ReluChain:
     dy, x = dy.to(wide), x.to(wide)
     dx = torch.where(x <= 0, 0, dy)
     return ReluChain(dy, dx)
-# text sha256: f79468c23e9161889e434e616ad1c7e2e8f41ad488429a8000208a6b8c7564a2
+# text sha256: 3e7576ec272dfb3fff0c434538eca951ac9bbc218fdee1dc04f3c6fa00179d81

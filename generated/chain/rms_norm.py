@@ -17,7 +17,7 @@ are those of rms_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/rms_norm.v.
+Certified by Coq: certificates/rms_norm.v of gradform.
 """
 
 import functools
@@ -69,4 +69,4 @@ def rms_norm_chain(
     dx = inv_rms * dxhat + 2 / C * dsquare * x
     dgain = (dy * xhat).sum(0)
     return RMSNormChain(dsquare, dinv_rms, dxhat, dy, dx, dgain)
-# text sha256: 16334756c0550063b4ca9cb04231690ce87bbb97dbd11a4a2c4c4038227b0444
+# text sha256: f7856158e177feb3c7533876e06e44c5ea1c27d5dd96ef4a621db74e25c4f37d

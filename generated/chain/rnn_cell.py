@@ -17,7 +17,7 @@ are those of rnn_cell_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxKxH = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/rnn_cell.v.
+as well. Certified by Coq: certificates/rnn_cell.v of gradform.
 """
 
 import functools
@@ -85,4 +85,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: bf0530f8eed06333df5470abe9df1a710a7fed7ebf41baa00818cdb945f7b455
+# text sha256: c6e849189189227f32bbf0c23813fd025a6592e0683e198d75d71e31800e25c7

@@ -17,7 +17,7 @@ arguments are those of rotary_embedding_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxTxE = 2x3x4,
 3x4x4, 4x2x4, and for every size by differentiating indexed sums; every step of the chain rule
-as well. Certified by Coq: certificates/rotary_embedding.v.
+as well. Certified by Coq: certificates/rotary_embedding.v of gradform.
 """
 
 import functools
@@ -86,4 +86,4 @@ def _padded(tensor: Tensor, along: int, before: int, after: int, fill: float = 0
     places = (0, 0) * (tensor.dim() - 1 - along)
     ends = (before, whole - before - kept.shape[along])
     return torch.nn.functional.pad(kept, (*places, *ends), value=fill)
-# text sha256: 947c1bd6163314a092fdb183cfd29d3879117b2044f639097dd41fb4077c5690
+# text sha256: 654f07b59b5e6f71d9806732f40b62fe54fa6097d2d5ca30d7c8badcaa566908

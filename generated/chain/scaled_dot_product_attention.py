@@ -17,7 +17,8 @@ with. The arguments are those of scaled_dot_product_attention_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at BxTxExSxF =
 2x3x4x2x3, 3x4x2x2x2, 4x2x3x2x2, and for every size by differentiating indexed sums; every step
-of the chain rule as well. Certified by Coq: certificates/scaled_dot_product_attention.v.
+of the chain rule as well. Certified by Coq: certificates/scaled_dot_product_attention.v of
+gradform.
 """
 
 import functools
@@ -86,4 +87,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 4da9f01392981638a2957e6c546a5c136ef4dd396fcbb9d443bf144a59bfdf5c
+# text sha256: affbb005fef5f8ad47f6ca667e3d5cc8789b124fa29cddaa276097a7a34dd543

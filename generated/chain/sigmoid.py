@@ -16,7 +16,7 @@ are those of sigmoid_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/sigmoid.v.
+by Coq: certificates/sigmoid.v of gradform.
 """
 
 from typing import NamedTuple
@@ -48,4 +48,4 @@ def sigmoid_chain(dy: Tensor, x: Tensor, atoms: SigmoidAtoms) -> SigmoidChain:
     dy, x = dy.to(wide), x.to(wide)
     dx = -dy * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
     return SigmoidChain(dy, dx)
-# text sha256: 8c23b52d567944de932f813e1fc059f5bb0d949e9a5fad7f09aa90df741a7ecf
+# text sha256: 6e1c344d532cff6be2f2ae3d47f830cd26834889c2de03ef224967c506687411

@@ -17,7 +17,7 @@ those of silu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/silu.v.
+by Coq: certificates/silu.v of gradform.
 """
 
 from typing import NamedTuple
@@ -54,4 +54,4 @@ def silu_chain(dy: Tensor, x: Tensor, atoms: SiluAtoms) -> SiluChain:
     ds = dy * x
     dx = dy * s - ds * -(torch.exp(-x) + 1) ** -2 * torch.exp(-x)
     return SiluChain(ds, dy, dx)
-# text sha256: 5826f70d14fe5ec1b82ccfe5946aa1d025a2b44586f25cdfe107b7bebbcd01d3
+# text sha256: a08b833f4cd9d7d666ab2a2b8b530d546adbee054d56de86023b0463b12731e1

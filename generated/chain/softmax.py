@@ -17,7 +17,7 @@ are those of softmax_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/softmax.v.
+Certified by Coq: certificates/softmax.v of gradform.
 """
 
 from typing import NamedTuple
@@ -50,4 +50,4 @@ def softmax_chain(dy: Tensor, x: Tensor, atoms: SoftmaxAtoms) -> SoftmaxChain:
     y, = atoms
     dx = dy * y - (dy * y / torch.exp(x).sum(1, keepdim=True)).sum(1, keepdim=True) * torch.exp(x)
     return SoftmaxChain(dy, dx)
-# text sha256: fd23a558fec34ac8620845ec6eb89ca796c025191e4574375372631e46063b9b
+# text sha256: 79908ae9a1455ed72ddd1e8a70356f3665f439878533e9eb0da6a336897aff0c

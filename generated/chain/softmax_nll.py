@@ -17,7 +17,7 @@ arguments are those of softmax_nll_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/softmax_nll.v.
+Certified by Coq: certificates/softmax_nll.v of gradform.
 """
 
 from typing import NamedTuple
@@ -89,4 +89,4 @@ def softmax_nll_chain(
         dlogit_maxes, dnorm_logits, dcounts, dcounts_sum, dcounts_sum_inv, dprobs, dlogprobs, dloss,
         dlogits,
     )
-# text sha256: 9c8c3acd0653b2a062c91523c8795c4adbec87cfa5316a085b12d82d71dcabcc
+# text sha256: 8f8a0c319cd0f329377796ba20aff9e863a85ad5b6d23d52a2ba85f659373fd0

@@ -18,7 +18,7 @@ are those of softplus_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/softplus.v.
+by Coq: certificates/softplus.v of gradform.
 """
 
 from typing import NamedTuple
@@ -50,4 +50,4 @@ def softplus_chain(dy: Tensor, x: Tensor, beta: float, atoms: SoftplusAtoms) -> 
     dy, x = dy.to(wide), x.to(wide)
     dx = dy * torch.exp(beta * x) / (torch.exp(beta * x) + 1)
     return SoftplusChain(dy, dx)
-# text sha256: c8089f048c1d71d2a082cceee5ec6e7deb67c8ffb605a42d95d97123f5ebdc13
+# text sha256: 4e884abf5866193e35319bbe1ee0436ab177df320caffd4ea14a8cc4768b9e9e

@@ -16,7 +16,7 @@ arguments are those of softplus_threshold_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/softplus_threshold.v.
+by Coq: certificates/softplus_threshold.v of gradform.
 """
 
 from typing import NamedTuple
@@ -59,4 +59,4 @@ def softplus_threshold_chain(
     )
     dx = beta * dinside + torch.where(inside > threshold, dy, 0)
     return SoftplusThresholdChain(dinside, dy, dx)
-# text sha256: d1c60371685293cdf135ea6ec74f9ab0ffdedaa9c54696f5415aabe0a229591f
+# text sha256: 65e72c4d3a97793d3f38939ab202ae9738b65914e5ff4aebcd44f47ee1f428fb

@@ -17,7 +17,7 @@ those of std_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/std.v.
+Certified by Coq: certificates/std.v of gradform.
 """
 
 from typing import NamedTuple
@@ -64,4 +64,4 @@ def std_chain(dy: Tensor, x: Tensor, correction: float, atoms: StdAtoms) -> StdC
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
     return StdChain(dmean, ddiff, dvar, dy, dx)
-# text sha256: df04bea871b3b69823b05819b6f5d4ad1747affae2892031596dbc4f9f7d0116
+# text sha256: 9adcb1b3138dfe5192c1a5a904d74c9d31f39bc8c589553e128baf0358093e15

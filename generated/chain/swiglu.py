@@ -16,7 +16,7 @@ are those of swiglu_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/swiglu.v.
+by Coq: certificates/swiglu.v of gradform.
 """
 
 import functools
@@ -60,4 +60,4 @@ def swiglu_chain(dy: Tensor, gate: Tensor, x: Tensor, atoms: SwigluAtoms) -> Swi
     dgate = dopened * s - ds * -(torch.exp(-gate) + 1) ** -2 * torch.exp(-gate)
     dx = dy * opened
     return SwigluChain(ds, dopened, dy, dgate, dx)
-# text sha256: 840cdca75d949c6042f2f2bf60ba37a2bb79f558265c5c9a96b6ac598da8a489
+# text sha256: f4f1561a1335ffb01df91afe88eb444617631914b0005c49efd7b51db132146d

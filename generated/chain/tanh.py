@@ -16,7 +16,7 @@ those of tanh_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at N = 2, 3, 4, and
 for every size by differentiating indexed sums; every step of the chain rule as well. Certified
-by Coq: certificates/tanh.v.
+by Coq: certificates/tanh.v of gradform.
 """
 
 from typing import NamedTuple
@@ -49,4 +49,4 @@ def tanh_chain(dy: Tensor, x: Tensor, atoms: TanhAtoms) -> TanhChain:
     y, = atoms
     dx = torch.ops.aten.tanh_backward(dy, y)
     return TanhChain(dy, dx)
-# text sha256: 0d2cc54c2bf3daf536dc8f7418ea31462c8591dcf49d52961bdd2aaef59e9a06
+# text sha256: 3eb37cb28d8e9ea547c8994d40217317494a81105300b1075ab5ae8a56356510

@@ -17,7 +17,7 @@ those of var_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/var.v.
+Certified by Coq: certificates/var.v of gradform.
 """
 
 from typing import NamedTuple
@@ -60,4 +60,4 @@ def var_chain(dy: Tensor, x: Tensor, correction: float, atoms: VarAtoms) -> VarC
     dmean = (-ddiff).sum(1, keepdim=True)
     dx = ddiff + 1 / C * dmean
     return VarChain(dmean, ddiff, dy, dx)
-# text sha256: cd3379d2ae41c7f98da9e4118e0f995d79f3c79e7b5456db5b964d6e9359ed76
+# text sha256: 028ea0b74cf971c3c37a2e0686f2cec856bcce6cdd5c244c1b4aecc64e8452b7

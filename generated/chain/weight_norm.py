@@ -16,7 +16,7 @@ arguments are those of weight_norm_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at HxK = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
-Certified by Coq: certificates/weight_norm.v.
+Certified by Coq: certificates/weight_norm.v of gradform.
 """
 
 import functools
@@ -56,4 +56,4 @@ def weight_norm_chain(dw: Tensor, v: Tensor, g: Tensor, atoms: WeightNormAtoms) 
     dv = 2 * (dnorm / (2 * norm)) * v + g[:, None] / norm * dw
     dg = (dw * v / norm).sum(1)
     return WeightNormChain(dnorm, dw, dv, dg)
-# text sha256: d2f839dcba6f5fc5916b1db53089a9b999017487fa568e218659571cd010fdd5
+# text sha256: 457dd39ecbc7490ca87cd4f1da4962eb06ff74e22fa83631020cf0efa7964ef2

@@ -23,6 +23,8 @@ from ._serving import OnKernels, or_lines, tell, where_served
 
 __all__ = ["use"]
 TARGETS = ("torch", TARGET)
+# Ends of the names of plain functions, of whole modules and of those in chunks.
+PLAIN = ("_forward", "_backward", "_output", "_both", "_gradients")
 SEAL = re.compile(r"# text sha256: \w+\n$")  # last line of a generated file
 
 _lock = threading.RLock()
@@ -103,7 +105,7 @@ class Served:
                     if at_once := not self.behind and getattr(kernels, at_once_of(name), None):
                         own = LossOnKernels(own, at_once, kernels, target)
                     self.places[called] = own, value
-            elif called.endswith(("_forward", "_backward")) and hasattr(kernels, called):
+            elif called.endswith(PLAIN) and hasattr(kernels, called):
                 own = where_served(getattr(kernels, called), value, serves)
                 self.places[called] = own, value
             elif called.endswith(BEHIND) and hasattr(kernels, at_once_of(called)):

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import add_rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "a5c47eec0c345755372b696b77b1af6e8650b65dca9691734040669792e6d611"
+MODULE, DIGEST = lines, "0f3730b92d626e0a9581b05a8cf3729375d39d3dbd7a76b28e9582f4fbaa9d2d"
 kernels = Kernels(__file__)
 
 

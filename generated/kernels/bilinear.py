@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "04b0b9ae1e2722dc9f3c7e1537a33ffdf4b165706c7bea164c46eb4aed7a9a82"
+MODULE, DIGEST = lines, "6ba605815d2af913e0d18775d579878cb6edd48a9ee1a3bacb57b2d001f3965e"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "23fa8eb430e1f44656e65e7324c379902721d27b7fb89ec3c33c22ce2da07a49"
+MODULE, DIGEST = lines, "e6e15ee0b4723d7306159b479fd809dc80b3988dabe387cd31034c5cb1fc3c63"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import conv1d as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c77e55c1d45a44cd1e335ed539f077bbbcbc233d23ac22b5d9eff28bbbfb507b"
+MODULE, DIGEST = lines, "8723afdd96c2aa43afd82ccb86979a78849a3131e13861ad3f87ea3460579525"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_softcap as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "03ab8a726844ae0851cb656844a63b17b4474186f7d32ae93b2806052a3912c8"
+MODULE, DIGEST = lines, "47180277d8e780258c7516fb4f1e1fb4cd3f36d19d0234409b021f5aad20d81c"
 kernels = Kernels(__file__)
 
 

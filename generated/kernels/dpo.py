@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import dpo as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "a459ec9389c93baa0dd83cfe5acd33a9f9326bc558b4e10e308671b75402c741"
+MODULE, DIGEST = lines, "c6091b22bf8bfa463cb1ee7375ac03d9fae37eb5c4a9feec733a172cb5e86db1"
 REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import focal as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "148027ab8a28b04298233f761819dd32e014244a529d480bc7b85aaa91cdc157"
+MODULE, DIGEST = lines, "3ef1495c26b4ca4e3f72774dedd96dfa7bc20c098fab5b80d1b4e4b091946d80"
 REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 

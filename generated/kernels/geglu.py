@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import geglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9fe42b5df2b1c0b255c74c7e7dd54d1bbe63079615494d99a0f243848a2a9f0f"
+MODULE, DIGEST = lines, "9b4cc0f37d8e1eddebe89f847444808fbb05aa8caa01161dc5c33bd547b721a0"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ef4e147c99c4484206b3a0ed200c12b02470b50849d777c021bb6f07a7aa9317"
+MODULE, DIGEST = lines, "cdf921ee51fb86e2e7c0082f917339bb99f5a8153729061c3dd7e11c93b6d24c"
 kernels = Kernels(__file__)
 
 

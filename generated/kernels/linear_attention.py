@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "81cd3a2829b816d23b55b214996c04c6871d33fe5d71d9d6980e18363930de96"
+MODULE, DIGEST = lines, "1fee7aa799bef5759d84fc07f62ce4e61a07a069e43957751eea10b7265abf8a"
 kernels = Kernels(__file__)
 
 

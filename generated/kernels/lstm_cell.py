@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import lstm_cell as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "b14aa9e8c3668971074748c5c087ca31acdb1515cbe35d3ac7f17e225399edaf"
+MODULE, DIGEST = lines, "69771425092b4d814b0c929e780c681f398624a38e787f854304c513deb48b73"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "83c9b1b951f8c45f0bc5ca35c0736fef924df6211c0466adde177abbfc11ab03"
+MODULE, DIGEST = lines, "b15882481184131df8edc1f74299682563728fb63081858731b1165ad365e3a4"
 kernels = Kernels(__file__)
 
 

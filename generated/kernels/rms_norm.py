@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e614303b15a506c4dc8b27567899600c61b1322d5a4dceb1df2014a34a8283c1"
+MODULE, DIGEST = lines, "4bae70daa3c43c80b930a01e29ad3a777b702ae3e94211c64e1cc167c5cf1db1"
 kernels = Kernels(__file__)
 
 

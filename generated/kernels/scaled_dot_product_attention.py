@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f42566c4d103d4e69009512fe19c6789eff45e166850a00157e790669b77764f"
+MODULE, DIGEST = lines, "0cfecd3d863315d87c9c3d8da9cba369d1e347116d7ceb3aead00805ec222469"
 kernels = Kernels(__file__)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import silu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "d50cba46975679d3e8f84064c164ec8198bca798da1aac974dba763e092541ac"
+MODULE, DIGEST = lines, "d7158791bfa8fdbddefd08a3e6c8b7713a4abfa9c08790644634474fc66c727c"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import var as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "8a1916c52a757fc5650e43b07a714ae325cbf9f4196d93777cd3f93ca9a33a50"
+MODULE, DIGEST = lines, "8aa0d8035209a602ab9d93858a2352d39c04f829171cf176aac4e5267148b0d3"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import weight_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e7f9880fb03da053aa86296ae85505f272594cf90bd8fc7df21ed204c909d80c"
+MODULE, DIGEST = lines, "dc2a43688e4c5d10579055896ef03227e3eee24245fc2054d1daa03d9be80811"
 kernels = Kernels(__file__)
 
 

@@ -17,7 +17,7 @@ from .. import add_rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "a5c47eec0c345755372b696b77b1af6e8650b65dca9691734040669792e6d611"
+MODULE, DIGEST = lines, "0f3730b92d626e0a9581b05a8cf3729375d39d3dbd7a76b28e9582f4fbaa9d2d"
 
 
 @kernel("N | C", alive=2, makes="h inv_rms y")

@@ -17,7 +17,7 @@ from .. import batch_norm_evaluation as lines
 from ._functions import aligned, load
 from ._launching import floating, kernel
 
-MODULE, DIGEST = lines, "d06bc1e1b01564171ecc3b17a836831974d611f876aa18ac638509e413024d41"
+MODULE, DIGEST = lines, "5586a33ce845310f88c58fb4f739096a4d401c9f07bce4e10bb1aab3bd3ab750"
 
 
 @kernel("N C | S in tiles", makes="inv_std y")

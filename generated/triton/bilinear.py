@@ -17,7 +17,7 @@ from .. import bilinear as lines
 from ._functions import added, aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "04b0b9ae1e2722dc9f3c7e1537a33ffdf4b165706c7bea164c46eb4aed7a9a82"
+MODULE, DIGEST = lines, "6ba605815d2af913e0d18775d579878cb6edd48a9ee1a3bacb57b2d001f3965e"
 
 
 @kernel("L in parts for N | H in tiles", alive=2, sums="sum_1: N H", left="sum_1", makes="sum_1")

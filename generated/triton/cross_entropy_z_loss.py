@@ -31,7 +31,7 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "faf92f343ee6c9b6cd0fda41b57f262c3eeb82feee92dc92c91f5bf9dc5d6190"
+MODULE, DIGEST = lines, "028e4abd04b3541e45f9c9c9ab5d741e94233c3cf50ab1bf36b1a8f64d849051"
 
 
 @kernel(

@@ -14,7 +14,7 @@ from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "97e6bde249f9d434b0c432adf28c7207f4cef4796b5bd27683c4229fe0870fe0"
+MODULE, DIGEST = lines, "202978cfacb9f38b34163a7d4c33f05fbd4b74e3b907ce0dfdca8e0d8646db9b"
 
 
 @kernel("N | E in tiles", makes="y")

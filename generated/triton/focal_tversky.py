@@ -17,7 +17,7 @@ from .. import focal_tversky as lines
 from ._functions import added, aligned, load, power
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "2d7b4d2afe4a29d03a25c67ac739ffdf34b39f4fe1cb831a4ff87c351e45ca4f"
+MODULE, DIGEST = lines, "7992ba87b71123f103de089248e88c31a2386fd65f3c067d79937a009a2f4836"
 
 
 @kernel(

@@ -17,7 +17,7 @@ from .. import hinge_embedding as lines
 from ._functions import added, larger, load, sign
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "eca2fe6b86ed6a308255b23521c7d8f570758b312580e6bb1db3d1e803e7262b"
+MODULE, DIGEST = lines, "ab3143de64b63057c935dc6ad545a22a88e6feb45e0715c7cc5fadabe31d44c9"
 REDUCTIONS = ["sum", "mean"]
 
 

@@ -15,7 +15,7 @@ from .. import l2_normalize as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "71023bba88adb4dd11a0077e12cfc9d0ca780457538654d5c57182e9134480ca"
+MODULE, DIGEST = lines, "ad5939e75645f1b678cbad19d0f3385bec53e673814bcc6c2bc123f1d64f0f66"
 
 
 @kernel("N | C", alive=2, makes="norm length y")

@@ -17,7 +17,7 @@ from .. import linear as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ef4e147c99c4484206b3a0ed200c12b02470b50849d777c021bb6f07a7aa9317"
+MODULE, DIGEST = lines, "cdf921ee51fb86e2e7c0082f917339bb99f5a8153729061c3dd7e11c93b6d24c"
 
 
 @kernel("N | H in tiles", alive=2, makes="y")

@@ -17,7 +17,7 @@ from .. import lstm_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b14aa9e8c3668971074748c5c087ca31acdb1515cbe35d3ac7f17e225399edaf"
+MODULE, DIGEST = lines, "69771425092b4d814b0c929e780c681f398624a38e787f854304c513deb48b73"
 
 
 @kernel("State N | H in tiles", alive=5, makes="i f g o shown y")

@@ -17,7 +17,7 @@ from .. import masked_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "2ef3658fce05fae971098f37bbbfd1b825151fcb3171159ec8c9ac66191f9e8e"
+MODULE, DIGEST = lines, "e32f8c9b0dc1c7c05243a32f208874f13a5ecf3a4924b85795ce1fa4e17cc39b"
 
 
 @kernel("B T | S", alive=2, makes="probs")

@@ -17,7 +17,7 @@ from .. import nll as lines
 from ._functions import added, aligned, counted_label, is_counted, load, load_at, placed, within
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "2ba632ca29b480bf90a98c450b5accbf13ee2032b7b02c2ad1b4dc751cdcb2c9"
+MODULE, DIGEST = lines, "c32b34c135f7d6a711ae16866504aab5771f171a96809b2508f00bb5558a9481"
 REDUCTIONS = ["sum", "mean"]
 
 

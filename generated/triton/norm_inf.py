@@ -15,7 +15,7 @@ from .. import norm_inf as lines
 from ._functions import aligned, larger, largest, load, load_at, placed, sign, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "da610c8ec225204db637cea519f59dc4a41f81ef587c8a24540282badaad8c93"
+MODULE, DIGEST = lines, "132e9ebe0b91ee853eb6513abc20b88ed609200ce7b0a8b1a5f1764c70ca421c"
 
 
 @kernel("N | C", makes="y")

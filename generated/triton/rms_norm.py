@@ -17,7 +17,7 @@ from .. import rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "e614303b15a506c4dc8b27567899600c61b1322d5a4dceb1df2014a34a8283c1"
+MODULE, DIGEST = lines, "4bae70daa3c43c80b930a01e29ad3a777b702ae3e94211c64e1cc167c5cf1db1"
 
 
 @kernel("N | C", alive=2, makes="inv_rms y")

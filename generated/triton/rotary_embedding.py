@@ -17,7 +17,7 @@ from .. import rotary_embedding as lines
 from ._functions import aligned, load
 from ._launching import floating, kernel
 
-MODULE, DIGEST = lines, "8c807cf0d3a8e74c9f6783dfefa1a791baa5e43d0ea6539e7f9b2df7afaf2569"
+MODULE, DIGEST = lines, "5d33311c55d3d4aae69cd61a7bc378d1cbc9a83a99bfd1641aa49cc707ec7c2c"
 
 
 @kernel("N T | E in tiles", alive=5, makes="y")

@@ -17,7 +17,7 @@ from .. import scaled_dot_product_attention as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f42566c4d103d4e69009512fe19c6789eff45e166850a00157e790669b77764f"
+MODULE, DIGEST = lines, "0cfecd3d863315d87c9c3d8da9cba369d1e347116d7ceb3aead00805ec222469"
 
 
 @kernel("B T | S", makes="probs")

@@ -14,7 +14,7 @@ from .. import silu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "d50cba46975679d3e8f84064c164ec8198bca798da1aac974dba763e092541ac"
+MODULE, DIGEST = lines, "d7158791bfa8fdbddefd08a3e6c8b7713a4abfa9c08790644634474fc66c727c"
 
 
 @kernel("| N in tiles", alive=2, makes="y")

@@ -17,7 +17,7 @@ from .. import smooth_l1 as lines
 from ._functions import added, larger, load, sign, smaller, square
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "268c0f293749b62748142dc0f252be0a542dd15ec01795c188d3c1423f236ae1"
+MODULE, DIGEST = lines, "78a73295fa654488d3cc4365137d3d50dbf9724063bef0ce945a661566aa6d8e"
 REDUCTIONS = ["sum", "mean"]
 
 

@@ -26,7 +26,7 @@ from ._functions import (
 )
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "a24a5e1b0b2ef102969f51b8355bc79295f5d2be55d120fe9e604f98b8b1b0ba"
+MODULE, DIGEST = lines, "28d79eec5929ce5d3dbfd2e59585a240b4a3a2c792b55edee35e05d6c9307eaa"
 
 
 @kernel("N in parts | C", sums="sum_1:", left="sum_1", makes="logit_maxes counts_sum sum_1")

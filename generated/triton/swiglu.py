@@ -15,7 +15,7 @@ from .. import swiglu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "e861683e71b6cc9376fc295a01b88c4f0bdefc6b8a9187ca7a12160bac8fde10"
+MODULE, DIGEST = lines, "c9a18137efb40cb3a72cc67d8c8619cf6503b735a2cc7bb798a83c229beeb87d"
 
 
 @kernel("| N in tiles", alive=2, makes="y")

@@ -15,7 +15,7 @@ from .. import var as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "8a1916c52a757fc5650e43b07a714ae325cbf9f4196d93777cd3f93ca9a33a50"
+MODULE, DIGEST = lines, "8aa0d8035209a602ab9d93858a2352d39c04f829171cf176aac4e5267148b0d3"
 
 
 @kernel("N | C", makes="mean sum_diff y")

@@ -17,7 +17,7 @@ from .. import weight_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "e7f9880fb03da053aa86296ae85505f272594cf90bd8fc7df21ed204c909d80c"
+MODULE, DIGEST = lines, "dc2a43688e4c5d10579055896ef03227e3eee24245fc2054d1daa03d9be80811"
 
 
 @kernel("H | K", alive=2, makes="norm w")
