@@ -531,7 +531,6 @@ WRONG = {
         "eps outside of the root": "Sum(dy*x/(sqrt(square) + eps), N)",
     },
     ("SoftmaxNLL", "logits"): {
-        "upstream ignored": "(probs - F.one_hot(labels, C))/n",
         "upstream squared": "dloss**2*(probs - F.one_hot(labels, C))/n",
         "upstream on one term": "(dloss*probs - F.one_hot(labels, C))/n",
         "1/n missing": "dloss*(probs - F.one_hot(labels, C))",
@@ -599,7 +598,6 @@ WRONG = {
         "spread over the rows": "dloss/n*(probs - (1 - smoothing)*F.one_hot(labels, C)"
         " - smoothing/n)",
         "probs smoothed": "dloss/n*((1 - smoothing)*probs + smoothing/C - F.one_hot(labels, C))",
-        "upstream ignored": "(probs - target)/n",
         "1/n missing": "dloss*(probs - target)",
         "sign of the spread": "dloss/N*(probs - (1 - smoothing)*OneHot(labels, C) + smoothing/C)",
         "smoothing squared": "dloss/N*(probs - (1 - smoothing**2)*OneHot(labels, C)"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from codegen.commands.cli import main
+from codegen.commands.cli import gradform
 from codegen.files.dependencies import machinery_files
 from derive.certificate import LIBRARY, PARTIAL, Certificate, checked, installed
 from derive.commands.certifying import certificate_of, form_of, library
@@ -122,7 +122,7 @@ def test_the_theorem_says_of_which_reduction_it_is():
 
 
 def test_a_folder_of_ones_own_is_compared_by_name(tmp_path, capsys):
-    assert main(["certificate", "--check", "--out", str(tmp_path)]) == NOT_UNDERSTOOD
+    assert gradform(["certificate", "--check", "--out", str(tmp_path)]) == NOT_UNDERSTOOD
     assert "my_norm.py --check" in capsys.readouterr().err
 
 

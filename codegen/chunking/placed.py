@@ -29,7 +29,7 @@ LARGE = 2  # dimensions of a value that is computed in memory of its own
 RUNNING = (Cumulate, Scanned, Stepped)
 
 
-class OneByOne(RankWriter):
+class PlacedWriter(RankWriter):
     """Nothing is sent here, so nothing is gained by moments of parts: a mean is a sum of its own,
     and what is measured from it is measured from the whole one.
     """
@@ -137,7 +137,7 @@ def _is_of_row(value: Pick) -> bool:
 
 def placed(program: Program, function: Function, groups: Groups):
     """The writer, every value as a node, the last names of those that had several, the checks."""
-    writer = OneByOne(program, function, groups)
+    writer = PlacedWriter(program, function, groups)
     splits = writer.placing.splits
     steps = writer.steps()
     mapped = {n for n, split in splits.items() if any(groups.in_time(split))}

@@ -53,6 +53,8 @@ def in_chunks(
     functions of their own. With the ``kernels`` of a language.
 
     Raises `QuestionError` where kernels are asked for, and no loop of a chunk is one.
+
+    Long: what the module is of, and what it is asked to have.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
     from codegen.targets.torch import shard_check
@@ -158,6 +160,10 @@ def _part(
     progress: Callable[[str], None],
     ranks: Sequence[str] = (),
 ) -> ChunkedPart:
+    """One public function, called ``name``.
+
+    Long: what the module is of, and what it is called.
+    """
     found = chunked(program, axis, name, title, ranks)
     plain = _without_options(forward, axis, name, title, progress, ranks)
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]

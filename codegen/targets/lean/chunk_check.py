@@ -30,7 +30,7 @@ def largest_difference_of_chunks(
     the function ``called`` so in the module ``name``.
     """
     function = getattr(loaded(text, name), called)
-    return largest_of(InChunks(function, definition, program, chunks), definition)
+    return largest_of(ComparedInChunks(function, definition, program, chunks), definition)
 
 
 def check_every_use_of_chunks(
@@ -48,7 +48,7 @@ def check_every_use_of_chunks(
     infinite_in_use(text, definition, program, load, most=1)
 
 
-class InChunks:
+class ComparedInChunks:
     """Compares the function in each length of chunks, and without a recorded backward."""
 
     def __init__(self, function: Callable, definition: Definition, program: Program, chunks):

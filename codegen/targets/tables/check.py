@@ -17,7 +17,7 @@ from torch import Tensor
 
 from codegen.program import Program
 from codegen.targets.lean.check import largest_difference
-from codegen.targets.lean.chunk_check import CHUNKS, InChunks
+from codegen.targets.lean.chunk_check import CHUNKS, ComparedInChunks
 from codegen.targets.torch.check import DRAWS, arguments_of, dims_tried, largest_of
 from codegen.targets.torch.oracle import Dims
 from codegen.targets.torch.square import undefined_where_singular
@@ -93,7 +93,7 @@ class KernelModule:
             apart, difference = dict.fromkeys(FORMATS, 0.0), 0.0
             with kernels.use(self.target), running.watched(wrapper) as called:
                 for definition, program in known:
-                    own = InChunks(getattr(module, name), definition, program, CHUNKS)
+                    own = ComparedInChunks(getattr(module, name), definition, program, CHUNKS)
                     difference = max(difference, largest_of(own, definition))
                     whole = replace(program, name=name)
                     found = _from_lines(kernels, self.target, module, definition, whole, None)

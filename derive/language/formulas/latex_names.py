@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from keyword import iskeyword
 
 from sympy.core.alphabets import greeks
 
@@ -71,6 +72,8 @@ def latex_name(name: str) -> str:
 
 def symbol_of(name: str) -> tuple[str, bool, str]:
     """The letter of a name, whether it has a hat, and its subscript; no letter, if it is a word."""
+    if iskeyword(name.removesuffix("_")):
+        name = name.removesuffix("_")
     found = SYMBOL.fullmatch(name)
     return (found[1], bool(found[2]), found[3] or found[4] or "") if found else ("", False, "")
 
