@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 LIST = Path(__file__).with_suffix(".txt")
-SECONDS = 1.0  # of an idle machine with two cores
+SECONDS = 0.5  # of an idle machine with two cores
 # What a change breaks most often is found before it is committed.
 ALWAYS = ("house", "rooms", "words", "types", "docs.py::*README", "notebook", "wheel.py::*sources")
 
