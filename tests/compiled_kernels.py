@@ -26,7 +26,7 @@ from gallery import EVERYTHING, Emitted
 import generated
 
 FOLDER = Path(generated.__file__).parent / "triton"
-NAMES = sorted(file.stem for file in FOLDER.glob("[a-z]*.py"))
+NAMES = sorted({f.stem for f in FOLDER.glob("[a-z]*.py")} & {e.snake for e in EVERYTHING})
 ROWS = 4096  # more than there are programs
 FEW, MOST = 8, 16384  # entries along the other axes of a row, and along the last one
 LONG = 131072  # entries of a row that is read in chunks

@@ -249,6 +249,7 @@ LOADED = "[...document.fonts].filter(f => f.status == 'loaded').map(f => f.famil
 BRACKETS = """
     [...document.querySelectorAll('math mrow')]
         .filter(row => row.firstElementChild?.textContent == '(')
+        .filter(row => !row.firstElementChild.hasAttribute('minsize'))
         .map(row => [row.firstElementChild.getBoundingClientRect().height,
             parseFloat(getComputedStyle(row).fontSize),
             row.querySelector('mfrac') ? 'fraction' : row.querySelectorAll('mi').length == 1

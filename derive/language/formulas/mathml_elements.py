@@ -160,7 +160,8 @@ def _flat(element: Element) -> Iterable[Element]:
 
 def _of_one_size(element: Element) -> None:
     """Give brackets that grow one size: on two lines each would grow with its own neighbours."""
-    ends = [element[0], element[-1]] if element.tag == "mrow" else []
+    is_tall = element.tag == "mrow" and any(part.tag in TALL for part in element.iter())
+    ends = [element[0], element[-1]] if is_tall else []
     if [end.text for end in ends if end.tag == "mo"] == ["(", ")"]:
         for bracket in ends:
             if "stretchy" not in bracket.attrib:
