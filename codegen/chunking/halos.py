@@ -35,7 +35,7 @@ class Halo:
 
 def windows_read(placing: Placing, value: Read) -> SplitValue | None:
     """A read that moves along the axis by one row with each of its places; None for another one."""
-    axis = placing.groups.axes[0]
+    axis = placing.groups.chunked
     if value.read != axis or not _moves_by_one(value, axis):
         return None
     split = tuple(axis if d.axis.name == axis else "" for d in value.dims)
@@ -44,7 +44,7 @@ def windows_read(placing: Placing, value: Read) -> SplitValue | None:
 
 def windows_added(placing: Placing, value: Overlapped) -> SplitValue | None:
     """The sum of all entries of windows at each row: those of the windows near it."""
-    axis = placing.groups.axes[0]
+    axis = placing.groups.chunked
     rows, entries = value.operand.dims[value.along], value.operand.dims[-1]
     plain = value.step == ONE and isinstance(value.spacing, Number)
     if value.length != axis or rows.axis.name != axis or entries.axis.name == axis or not plain:
@@ -63,7 +63,7 @@ def windows_multiplied(
     """A convolution along the axis that moves by one row with each of its places; ``together`` adds
     up the weights that each part makes.
     """
-    axis = placing.groups.axes[0]
+    axis = placing.groups.chunked
     own = next((g for g in value.geometry if g.input == axis), None)
     of_weight = {"output": value.second, "input": value.first, "weight": value}[value.made]
     others = [v for v in (value, value.first, value.second) if v is not of_weight]
@@ -100,13 +100,13 @@ def near(placing: Placing, value: Value, halo: Halo) -> Value:
     """The value on the rows of the part and those of its halo that the whole has."""
     if isinstance(value, (*POINTWISE, Arrange)):
         return with_operands(value, [near(placing, v, halo) for v in operands(value)])
-    if isinstance(value, Read) and _moves_by_one(value, placing.groups.axes[0]):
+    if isinstance(value, Read) and _moves_by_one(value, placing.groups.chunked):
         return _of_rows(placing, value, halo)
     if isinstance(value, Load):
         inner = placing.defined.get(value.name)
         if isinstance(inner, (*POINTWISE, Arrange)):
             return near(placing, inner, halo)
-        if isinstance(inner, Read) and _moves_by_one(inner, placing.groups.axes[0]):
+        if isinstance(inner, Read) and _moves_by_one(inner, placing.groups.chunked):
             return _of_rows(placing, inner, halo)
     placed = placing.canonical(placing.placed(value))
     along = next((i for i, group in enumerate(placed.split) if group), None)

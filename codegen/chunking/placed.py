@@ -44,7 +44,7 @@ class PlacedWriter(RankWriter):
         return self.found
 
     def exchange(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
-        """What ranks tell each other is named first, so that sums may wait for others."""
+        """Name the part that ranks tell each other first, so that sums may wait for others."""
         key = (kind, group, value, along)
         if group == self.groups.chunked or isinstance(value, Load) or key in self.told:
             return super().exchange(kind, group, value, along, dims)

@@ -129,16 +129,16 @@ def _steps_inside(
 
 
 def collected(placing: Placing, value: Collected) -> SplitValue:
-    """What a loop leaves at each place, or at its last one."""
+    """The values that a loop leaves at each place, or at its last one."""
     split = placing.groups.split(value.dims)
     if value.along is None and isinstance(placing.defined[value.record.name], Running):
-        axis = placing.groups.axes[0]
+        axis = placing.groups.chunked
         return SplitValue(placing.exchange("last", axis, value, 0, value.dims), split)
     return SplitValue(value, split)
 
 
 def running(placing: Placing, value: Running) -> SplitValue:
-    """What runs along the axis, in the rows of one part."""
+    """A value that runs along the axis, in the rows of one part."""
     run = value.operation
     if isinstance(run, Looped):
         found = looped(placing, run, run.axis)

@@ -124,7 +124,7 @@ def _is(known: Known, other: Known) -> bool:
 
 
 class _Look:
-    """What a value is where the condition does not hold."""
+    """The value where the condition does not hold."""
 
     def __init__(self, condition: Compare, made: Mapping[str, Known]):
         self.condition, self.made = condition, made

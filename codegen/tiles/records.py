@@ -1,4 +1,4 @@
-"""What a kernel of tiles is; printers decide nothing."""
+"""Records of kernels of tiles; printers decide nothing."""
 
 from __future__ import annotations
 

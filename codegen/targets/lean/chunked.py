@@ -87,7 +87,7 @@ class ChunkedPage(LeanPage):
 
     @property
     def first_order(self) -> str:
-        """What is differentiated once and by autograd alone, in words; empty if it has all uses."""
+        """The kind of module that autograd differentiates once; empty if it has all uses."""
         return "chunks of ranks" if self.ranks else ""
 
     @property

@@ -89,7 +89,7 @@ def lines_of_running(writer: Writes, node: ChunkNode, target: str, value: Runnin
 
 
 def started(run: Value, before: Sequence[Value]) -> Value:
-    """What runs, on a chunk, from the states before it."""
+    """The lines of a value that runs, on a chunk, from the states before it."""
     if isinstance(run, Looped):
         passed = (replace(p, initial=state) for p, state in zip(run.passed, before, strict=True))
         return replace(run, passed=tuple(passed))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from codegen.files.digest import digest
 from codegen.files.header import header
+from codegen.program import Program
 from codegen.schedule.nodes import Flat, LibraryNode
 from codegen.targets.languages import Compares
 from codegen.targets.lean.chunked import ChunksOfModule
@@ -70,19 +71,8 @@ class TritonTarget:
         if not kernels:
             return ()
         functions = [function for page in pages for function in page.written()]
-        lines, folder = pages[0].own["lines"], _folder(kernels, functions)
-        text = self._printed(
-            header=header(program.source, program.source_hash),
-            name=program.name,
-            title=program.title,
-            imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
-            kernels=kernels,
-            functions=functions,
-            lines=lines,
-            digest=digest(module),
-            reductions=pages[0].reductions,
-        )
-        return (text,)
+        lines, reductions = pages[0].own["lines"], pages[0].reductions
+        return (self._module(program, module, kernels, functions, lines, reductions),)
 
     def texts_in_chunks(self, chunks: ChunksOfModule, module: str) -> tuple[str, ...]:
         """The kernels of a module in chunks, and the functions that launch them between its matrix
@@ -93,23 +83,34 @@ class TritonTarget:
         kernels = [f.text(k.name) for k in found for f in k.functions]
         if not kernels:
             return ()
-        program = chunks.chunked.program
-        folder = _folder(kernels, functions)
-        text = self._printed(
-            header=header(program.source, program.source_hash),
-            name=program.name,
-            title=program.title,
-            imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
-            kernels=kernels,
-            functions=functions,
-            lines=lines,
-            digest=digest(module),
-            reductions=[],
-        )
-        return (text,)
+        return (self._module(chunks.chunked.program, module, kernels, functions, lines, []),)
 
-    def _printed(self, **values: object) -> str:
-        return environment(TEMPLATES).get_template("kernels.py.jinja").render(**values)
+    def _module(
+        self,
+        program: Program,
+        module: str,
+        kernels: Sequence[str],
+        functions: Sequence[FunctionText],
+        lines: str,
+        reductions: Sequence,
+    ) -> str:
+        """The kernels and the functions that launch them; ``lines`` is the name of ``module``."""
+        folder = _folder(kernels, functions)
+        return (
+            environment(TEMPLATES)
+            .get_template("kernels.py.jinja")
+            .render(
+                header=header(program.source, program.source_hash),
+                name=program.name,
+                title=program.title,
+                imports=imports_of(program.name, lines, functions, folder, LIBRARIES),
+                kernels=kernels,
+                functions=functions,
+                lines=lines,
+                digest=digest(module),
+                reductions=reductions,
+            )
+        )
 
     def shared(self) -> dict[str, str]:
         """The texts of the files that all kernels of a folder share."""
