@@ -43,16 +43,13 @@ class PlacedWriter(RankWriter):
                 self.write(one)
         return self.found
 
-    def exchange(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
+    def send(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
         """Name the part that ranks tell each other first, so that sums may wait for others."""
-        key = (kind, group, value, along)
-        if group == self.groups.chunked or isinstance(value, Load) or key in self.told:
-            return super().exchange(kind, group, value, along, dims)
-        name = self.fresh(f"{self.now}_part")
-        self.found.append(Assign(name, value))
-        part = Load(name, dims=value.dims)
-        self.told[key] = super().exchange(kind, group, part, along, dims)
-        return self.told[key]
+        if group != self.groups.chunked and not isinstance(value, Load):
+            name = self.fresh_in_step("part")
+            self.found.append(Assign(name, value))
+            value = Load(name, dims=value.dims)
+        return super().send(kind, group, value, along, dims)
 
     @property
     def in_time(self) -> list[str]:

@@ -223,11 +223,17 @@ class RankWriter:
         """Add a collective for a value; the name of its result."""
         key = (kind, group, value, along)
         if key not in self.told:
-            name = self.fresh(f"{self.now}_{kind}")
-            sent = Sent(name, value, along, dims)
-            self.found.append(Exchange(name, kind, group, (sent,)))
-            self.told[key] = Load(name, dims=dims)
+            self.told[key] = self.send(kind, group, value, along, dims)
         return self.told[key]
+
+    def send(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
+        name = self.fresh_in_step(kind)
+        self.found.append(Exchange(name, kind, group, (Sent(name, value, along, dims),)))
+        return Load(name, dims=dims)
+
+    def fresh_in_step(self, kind: str) -> str:
+        """A fresh name that begins with that of the step being written."""
+        return self.fresh(f"{self.now}_{kind}")
 
     def fresh(self, name: str) -> str:
         while name in self.taken:

@@ -93,8 +93,9 @@ class ChunkPrinter(ShardPrinter):
 
     def loaded(self, name: str) -> str:
         names = self.narrowed if self.in_product else self.widened
-        if name in self.slices and name in names:
-            return self.slices[name].replace(self.widened[name], names[name], 1)
+        entry = self.slice_of(name)
+        if entry and name in names:
+            return entry.replace(self.widened[name], names[name], 1)
         return names.get(name, super().loaded(name))
 
     def product(self, value: Contract) -> tuple[str, str] | None:
@@ -431,6 +432,10 @@ class ChunkWriter:
         if isinstance(step, InLoops):
             return [self.nodes[name] for name in step.made if name in self.written]
         return [node] if step is node.steps[-1] and node.name in self.written else []
+
+    def is_written(self, name: str) -> bool:
+        """True if this pass stores the rows of ``name``."""
+        return name in self.written
 
     def _needs_of(self, name: str) -> frozenset[str]:
         return self.of_needs[self.nodes[self.parts.get(name, name)].name]

@@ -208,7 +208,7 @@ class KernelChunkWriter(ChunkWriter):
         steps = [self._inside(step) for _, step in mine]
         made = dict.fromkeys(step.name for step in steps)
         later = {n for _, step, own in rest for n in (*line(step).reads, *self._real_reads(step))}
-        results = tuple(n for n in made if n in later or n in self.parts or n in self.written)
+        results = tuple(n for n in made if n in later or n in self.parts or self.is_written(n))
         loops = self._loops(steps, results) if results else None
         if loops is None:
             done += mine
@@ -247,7 +247,7 @@ class KernelChunkWriter(ChunkWriter):
         if isinstance(step, InLoops):
             return super()._ended(node, step)
         is_last = step is self.of_nodes[node.name][-1]
-        return [node] if is_last and node.name in self.written else []
+        return [node] if is_last and self.is_written(node.name) else []
 
     def _in_kernels(self, node: ChunkNode, name: str) -> bool:
         """True if a kernel may compute the value ``name``, which is that of the node or a product
@@ -354,10 +354,11 @@ class KernelChunkWriter(ChunkWriter):
         for node, step in steps:
             for name in line(step).reads:
                 readers.setdefault(name, []).append((node, step))
+        written = {name for one in self.passes.passes for name in one.written}
         found = set()
         for node, step in steps:
             others = [each for each in readers.get(step.name, ()) if each[1].name != step.name]
-            if (node.kind != MAPPED and step.name == node.name) or step.name in self.written:
+            if (node.kind != MAPPED and step.name == node.name) or step.name in written:
                 continue
             value = getattr(step, "value", None)
             if isinstance(value, Contract) and value.is_of_matrices:

@@ -103,7 +103,11 @@ class Printer:
         return parts.is_number(value, self.numbers)
 
     def loaded(self, name: str) -> str:
-        return self.slices.get(name, name)
+        return self.slice_of(name) or name
+
+    def slice_of(self, name: str) -> str:
+        """The entry of ``name`` that the body of a loop reads; empty outside of a loop."""
+        return self.slices.get(name, "")
 
     def shape(self, dims) -> str:
         return ", ".join("1" if dim.one else self.sizes[dim.axis.name] for dim in dims)
