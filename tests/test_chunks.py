@@ -735,6 +735,14 @@ OWN = {
     s = Sum(x, N)
     y = Sum(exp(x - Max(x, N)) * tanh(x * s), N)
 """,
+    "an argument that is held lies along its condition": """
+    M = Axis("M")
+    x = Input(N, M)
+    k = Input()
+    a = exp(k) * x
+    diagonal = Sum(Piecewise((a, Eq(Position(M), Position(N))), (0, True)), M)
+    y = log(Sum(exp(a), M)) - diagonal
+""",
 }
 
 

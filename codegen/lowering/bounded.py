@@ -177,17 +177,17 @@ class _Bounded:
 
         found = {f.name: change(getattr(value, f.name)) for f in fields(value)}
         if any(found[f.name] is not getattr(value, f.name) for f in fields(value)):
-            value = replace(value, **found)
+            value = _made_of(value, **found)
         return self._singular(value, path) if path else value
 
     def _singular(self, value: Value, path: Path) -> Value:
         match value:
             case Apply(function=name, operand=u) if name in SAFE and self._moves(u):
                 if not (name == "log" and is_positive(u)) and not (name in GROWING and _low(u)):
-                    return replace(value, operand=self._where(path, u, SAFE[name]))
+                    return _made_of(value, operand=self._where(path, u, SAFE[name]))
             case Power(base=u, exponent=n) if not is_whole(n) and self._moves(u):
                 if not is_positive(u):
-                    return replace(value, base=self._where(path, u, 1))
+                    return _made_of(value, base=self._where(path, u, 1))
             case Times(factors=factors):
                 held = tuple(
                     (self._where(path, f, 1), True)
@@ -195,7 +195,7 @@ class _Bounded:
                     else (f, divides)
                     for f, divides in factors
                 )
-                return replace(value, factors=held) if held != factors else value
+                return _made_of(value, factors=held) if held != factors else value
         return value
 
     def _where(self, path: Path, u: Value, safe: int) -> Value:
@@ -211,6 +211,14 @@ class _Bounded:
 
     def _moves(self, u: Value) -> bool:
         return not is_number(u, self.numbers)
+
+
+def _made_of(value: Value, /, **parts) -> Value:
+    """``value`` with other parts: conditions may lie along more dimensions than what they hold."""
+    value = replace(value, **parts)
+    if not isinstance(value, ENTRYWISE):
+        return value
+    return replace(value, dims=broadcast([value.dims, *(part.dims for part in operands(value))]))
 
 
 def _reading(step: Step, name: str, other: str) -> Step:

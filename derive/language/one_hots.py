@@ -81,10 +81,13 @@ class OneHot(ArrayNode):
                 "where it has none",
             )
         if not (isinstance(operand, Tensor) and operand.role == "label"):
+            own = ", ".join(map(str, getattr(operand, "axes", ()))) or "N"
             raise NotationError(
                 f"OneHot({operand}, {axes[0]}): {operand} is not a label",
-                f"declare it as integers: {operand} = "
-                f"Label({', '.join(map(str, getattr(operand, 'axes', ()))) or 'N'})",
+                f"declare it as integers: {operand} = Label({own})"
+                if isinstance(operand, Tensor)
+                else "write an index that is computed in a comparison: "
+                f"Piecewise((1, Eq(Position({axes[0]}), {operand})), (0, True))",
             )
 
     @property
