@@ -735,6 +735,11 @@ OWN = {
     s = Sum(x, N)
     y = Sum(exp(x - Max(x, N)) * tanh(x * s), N)
 """,
+    "a gradient that is the same in all entries": """
+    x = Input(C)
+    w = Input(N)
+    y = Sum(tanh(w + Sum(x, C)), N) / N
+""",
     "an argument that is held lies along its condition": """
     M = Axis("M")
     x = Input(N, M)

@@ -188,7 +188,9 @@ class InChunks(OneByOne):
         elif loops.both is None or known is None:
             found = loops.backward(inner, upstreams, needs, known)[1]
         else:
-            found = [g.mul_(upstreams[0]) for g in known]
+            # An expanded gradient has one place in memory for several entries.
+            by = upstreams[0]
+            found = [g.mul_(by) if g.is_contiguous() else g * by for g in known]
         return None, None, *placed(found, needs)
 
 
