@@ -740,6 +740,10 @@ OWN = {
     w = Input(N)
     y = Sum(tanh(w + Sum(x, C)), N) / N
 """,
+    "places of maxima that are looked up in a row": """
+    x = Input(N, C)
+    y = tanh(Sum(x, C)) + Max(Max(Min(x, 1), C), N)
+""",
     "an argument that is held lies along its condition": """
     M = Axis("M")
     x = Input(N, M)

@@ -17,11 +17,14 @@ from codegen.chunking.passes import Pass, Passes
 from codegen.chunking.placed import LARGE
 from codegen.program import NUMBERS, shards, values
 from codegen.program.arrays import (
+    ArgMaxOf,
     Arrange,
     Contract,
     Cumulate,
     Pick,
+    Positions,
     Reduce,
+    SegmentArgMax,
 )
 from codegen.program.loops import Looped
 from codegen.program.parts import values_in, with_replaced
@@ -610,17 +613,30 @@ class ChunkWriter:
 
     def _start(self, node: ChunkNode) -> list[str]:
         like, shape = self.own["like"], self.shape(node.dims)
+        dtype = ", dtype=torch.int64" * any(map(self._is_index, _sent(node)))
         if node.kind == GATHERED:
-            of_labels = not _is_of_floats(node.steps[0].sent[0].value, self)
-            dtype = ", dtype=torch.int64" * of_labels
             return [f"{node.name} = {like}.new_empty({shape}{dtype})"]
         if node.kind in (SUM, LAST):
-            return [f"{node.name} = {like}.new_zeros({shape})"]
+            return [f"{node.name} = {like}.new_zeros({shape}{dtype})"]
         lowest = f"{like}.new_full({shape}, -torch.inf)"
         if node.kind == LARGEST:
             return [f"{node.name} = {lowest}"]
         places = f"{like}.new_zeros({shape}, dtype=torch.int64)"
         return [f"{node.name}_top = {lowest}", f"{node.name} = {places}"]
+
+    def _is_index(self, value: Value) -> bool:
+        """True if the entries are integers: labels, places, and what is picked of these."""
+        match value:
+            case Load(name=name) if name in self.parameters:
+                return self.parameters[name].role == "label"
+            case Load(name=name) if name in self.nodes:
+                node = self.nodes[name]
+                return node.kind == FIRST or any(map(self._is_index, _sent(node)))
+            case ArgMaxOf() | SegmentArgMax() | Positions() | shards.OwnPositions():
+                return True
+            case Pick(operand=u) | shards.OwnPick(operand=u) | Arrange(operand=u):
+                return self._is_index(u)
+        return False
 
     def _accumulated(self, node: ChunkNode, step: Exchange) -> list[str]:
         (sent,) = step.sent
@@ -807,7 +823,8 @@ def _small_first(parts, dims: Layout):
     return [(one, sign), *(pair for pair in parts if pair[0].dims == dims)]
 
 
-def _is_of_floats(value: Value, writer: ChunkWriter) -> bool:
-    loads = [v.name for v in (value, *values_in(value)) if isinstance(v, Load)]
-    labels = {n for n, p in writer.parameters.items() if p.role == "label"}
-    return not loads or not {*loads} <= labels
+def _sent(node: ChunkNode) -> list[Value]:
+    """What a node is made of, in each chunk."""
+    sent = [s.value for step in node.steps if isinstance(step, Exchange) for s in step.sent]
+    made = [step.value for step in node.steps if isinstance(step, Assign)]
+    return [value for value in (*sent, *made) if value is not None]
