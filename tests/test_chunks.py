@@ -744,6 +744,33 @@ OWN = {
     x = Input(N, C)
     y = tanh(Sum(x, C)) + Max(Max(Min(x, 1), C), N)
 """,
+    "a later line of a gradient reads a sum of another pass": """
+    x = Input(N)
+    label = Label()
+    v = x * OneHot(label, N)
+    y = log(exp(v) / Sum(exp(v), N))
+""",
+    "sizes are read off the inputs": """
+    from derive import Size, Unflatten
+    L, M = Axis("L"), Axis("M")
+    parts = Size(L)
+    x = Input(K, C, N)
+    w = Input(H, N)
+    flat = Flatten(tanh(x), C, K, into=M)
+    apart = Unflatten(tanh(w), H, into=(L, D))
+    y = Sum(apart, D) * Max(flat, M)
+""",
+    "a condition that other chunks read": """
+    x = Input(N, C)
+    M = Axis("M")
+    v = Piecewise((x * Rename(x, N, M), ~((x >= 1) & (Position(C) < 1))), (2, True))
+    y = tanh(Sum(v * x, N, C) / (N * C)) * Max(v, M)
+""",
+    "a gradient is the upstream one": """
+    x = Input(N)
+    w = Input(default=0)
+    y = Sum(exp(x) / Sum(exp(x), N) + w, N) / N
+""",
     "an argument that is held lies along its condition": """
     M = Axis("M")
     x = Input(N, M)

@@ -130,7 +130,20 @@ def passes_of(
 
 
 def _each(nodes: Mapping[str, ChunkNode]) -> list[ChunkNode]:
-    return list({id(node): node for node in nodes.values()}.values())
+    """The nodes, each behind what it reads: a later step of one may read what follows its first."""
+    found: dict[str, ChunkNode] = {}
+    seen: set[str] = set()
+    waiting = [(node, False) for node in reversed(nodes.values())]
+    while waiting:
+        node, is_ready = waiting.pop()
+        if is_ready:
+            found.setdefault(node.name, node)
+        elif node.name not in seen:
+            seen.add(node.name)
+            waiting.append((node, True))
+            names = [name for name in nodes if name in node.reads]
+            waiting += [(nodes[name], False) for name in reversed(names)]
+    return [*found.values()]
 
 
 # -- sums ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from codegen.program.loops import Looped
 from codegen.program.parts import values_in, with_replaced
 from codegen.program.shards import Exchange
 from codegen.program.steps import Assign, NotZero, Step
-from codegen.program.values import Apply, Load, MulAdd, Plus, Power, Times, Value
+from codegen.program.values import Apply, Combine, Compare, Load, MulAdd, Plus, Power, Times, Value
 from codegen.sharding.lengths import Lengths
 from codegen.sharding.ordering import TOGETHER, line
 from codegen.sharding.values import in_place
@@ -42,7 +42,6 @@ from codegen.targets.lean.running import (
     with_own_names,
 )
 from codegen.targets.torch.arrays import matrices
-from codegen.targets.torch.checks import size_lines
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.printer import Printer
 from codegen.targets.torch.rows import TORCH, Rows
@@ -269,12 +268,9 @@ class ChunkWriter:
             if isinstance(value, values.LengthOf):
                 read.setdefault(value.tensor, {})[value.along] = name
                 continue
-            if isinstance(value, str):
-                lines = [f"{name} = {value}"]
-            else:
-                lines = size_lines(self.printer, name, value)
-            found[:0] = _apart(lines)
-            code += "\n" + "\n".join(lines)
+            line = f"{name} = {value if isinstance(value, str) else self.printer.text(value)}"
+            found.insert(0, line)  # of a length that the caller has checked
+            code += f"\n{line}"
         ranks = {name: len(p.layout) for name, p in self.parameters.items()}
         of_tensors = {n: dict(sorted(read[n].items())) for n in ranks if n in read}
         return [*sizes_read(of_tensors, ranks), *found]
@@ -286,14 +282,16 @@ class ChunkWriter:
         flat = self.chunked.program.flattened
         derived = {code: " * ".join(parts) for code, parts in flat}
         derived |= dict(self.chunked.program.derived)
+        own = dict(self.chunked.program.forward.sizes)  # no upstream gradient is needed for these
+        numbers = {p.name for p in self.chunked.function.parameters if p.role in NUMBERS}
         for p in self.parameters.values():
+            known = numbers | ({*derived, *own} if p.role == "adjoint" else set())
             for i, dim in enumerate(p.layout):
                 code = self.printer.sizes[dim.axis.name]
-                if not dim.one and not (p.role == "adjoint" and code in derived):
+                if not dim.one and code not in known:
                     read.setdefault(code, values.LengthOf(p.name, i))
-        more = [(name, v) for name, v in self.chunked.function.sizes if name not in read]
-        more += [(name, f) for name, f in derived.items() if name not in {*read, *dict(more)}]
-        return [*read.items(), *more]
+        rest = dict(self.chunked.function.sizes) | derived | own
+        return [*read.items(), *((n, v) for n, v in rest.items() if n not in {*read, *numbers})]
 
     def _whole_arguments(self, code: str) -> list[str]:
         """Lines that convert arguments that have no rows of chunks."""
@@ -613,7 +611,8 @@ class ChunkWriter:
 
     def _start(self, node: ChunkNode) -> list[str]:
         like, shape = self.own["like"], self.shape(node.dims)
-        dtype = ", dtype=torch.int64" * any(map(self._is_index, _sent(node)))
+        own = self._dtype(node)
+        dtype = f", dtype=torch.{own}" if own else ""
         if node.kind == GATHERED:
             return [f"{node.name} = {like}.new_empty({shape}{dtype})"]
         if node.kind in (SUM, LAST):
@@ -624,19 +623,25 @@ class ChunkWriter:
         places = f"{like}.new_zeros({shape}, dtype=torch.int64)"
         return [f"{node.name}_top = {lowest}", f"{node.name} = {places}"]
 
-    def _is_index(self, value: Value) -> bool:
-        """True if the entries are integers: labels, places, and what is picked of these."""
+    def _dtype(self, node: ChunkNode) -> str:
+        """The dtype of what is no float; else empty."""
+        own = max(map(self._dtype_of, _sent(node)), default="")
+        return "int64" if node.kind == FIRST else own
+
+    def _dtype_of(self, value: Value) -> str:
+        """That of labels, places and conditions, and of entries of these; else empty."""
         match value:
             case Load(name=name) if name in self.parameters:
-                return self.parameters[name].role == "label"
+                return "int64" if self.parameters[name].role == "label" else ""
             case Load(name=name) if name in self.nodes:
-                node = self.nodes[name]
-                return node.kind == FIRST or any(map(self._is_index, _sent(node)))
+                return self._dtype(self.nodes[name])
             case ArgMaxOf() | SegmentArgMax() | Positions() | shards.OwnPositions():
-                return True
+                return "int64"
+            case Compare() | Combine():
+                return "bool"
             case Pick(operand=u) | shards.OwnPick(operand=u) | Arrange(operand=u):
-                return self._is_index(u)
-        return False
+                return self._dtype_of(u)
+        return ""
 
     def _accumulated(self, node: ChunkNode, step: Exchange) -> list[str]:
         (sent,) = step.sent

@@ -216,7 +216,8 @@ class Gradients(OneByOne):
         inner, upstreams, known = parts(given, len(needs), loops.outputs)
         if is_known and loops.both is not None:
             return tuple(g * upstreams[0] for g in known)
-        return loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        found = loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        return tuple(g.view_as(g) for g in found)  # one may be an upstream gradient itself
 
     @staticmethod
     def setup_context(ctx, inputs, output):

@@ -141,7 +141,8 @@ def arguments_of(
         elif p.role == "given":
             arguments[p.name] = _drawn_without_gradient(definition, p.name, shape, draw, generator)
         elif p.role == "size":
-            arguments[p.name] = next(sizes[axis] for axis, n in program.sizes if n == p.name)
+            of_axis = (sizes[axis] for axis, n in program.sizes if n == p.name)
+            arguments[p.name] = next(of_axis, 1)  # any, where no line needs it
         elif p.role == "input":
             arguments[p.name] = draw(shape, generator=generator, dtype=torch.float64)
     return arguments
