@@ -148,6 +148,28 @@ def test_what_is_read_later_or_elsewhere_is_not_written_over(a, b, tmp_path):
     assert not may_overwrite(plan, dict(plan.flat.results)["a"], "x")
 
 
+RENAMED = {
+    "the rows of a chunk beside all rows": """
+    h = Sum(exp(x) / Sum(exp(x), C) * x, C)
+    y = Sum(tanh(h * Rename(h, N, M) / 34), N) / N
+""",
+    "a value to which a later kernel adds": """
+    labels = Label(N)
+    u = OneHot(labels, C) * x
+    v = Piecewise((Rename(u, C, M), Eq(Position(M), Position(C) + 1)), (0, True))
+    s = tanh(Sum(Sum(v, C, N), M) / M / 84)
+    y = v / (1 + Abs(s)) / (1 + Abs(Sum(v, M)))
+""",
+}
+
+
+@pytest.mark.parametrize("text", RENAMED.values(), ids=RENAMED)
+def test_kernels_have_rows_of_one_length(text, tmp_path):
+    forward = forward_from(forward_file(tmp_path, "Own", AXES + text))
+    found = generate_of_ranks(forward, ["N"], way=CHUNK, kernels=kernels["cpp"])
+    assert found.kernels and found.difference <= TOLERANCE
+
+
 OWN, OTHER = (entry("x", index(axis), index("C")) for axis in ("N", "M"))
 MADE = Node("a", ("N", "C"), call("exp", OWN))
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from codegen.chunking import Chunked
-from codegen.chunking.nodes import LARGEST, MAPPED, SUM, ChunkNode
+from codegen.chunking.nodes import LARGEST, MAPPED, SUM, ChunkNode, closure
 from codegen.chunking.passes import Pass, Passes
 from codegen.program import NUMBERS, Parameter, Program
-from codegen.program.arrays import Arrange, Contract, Reduce
+from codegen.program.arrays import Arrange, Contract, Positions, Reduce
 from codegen.program.parts import is_number, values_in, with_replaced
 from codegen.program.shards import Exchange, OwnLargest, WholeSize
 from codegen.program.steps import AddAt, Assign, Step
@@ -100,6 +100,8 @@ class KernelChunkWriter(ChunkWriter):
         self.loops: dict[InLoops, LoopsOfChunk] = {}
         self.conditions: dict[str, Value] = {}
         self.stored: set[str] = set()  # in the dtype of matrix products
+        self.products: dict[str, Value] = {}  # inside of other values
+        self.added: dict[str, set[str]] = {}  # what is read for additions to a value
         self.whole = free(f"{self.code}_whole", self.taken)
         self.program = self._program()
         nodes = {node.name: node for node in self.nodes.values()}
@@ -137,6 +139,10 @@ class KernelChunkWriter(ChunkWriter):
             for _, step in steps
             if isinstance(step, Assign) and isinstance(step.value, CONDITIONS)
         }
+        self.added = {}
+        for _, step in steps:
+            if isinstance(step, AddAt):
+                self.added.setdefault(step.name, set()).update(self._real_reads(step))
         able = {step.name: self._in_kernels(node, step.name) for node, step in steps}
         waiting = self._parted(steps, able)
         by_torch = {n for _, step, inside in waiting if not inside for n in line(step).reads}
@@ -177,14 +183,20 @@ class KernelChunkWriter(ChunkWriter):
         """Do what is ready, in order; what is not is returned."""
         rest = []
         for node, step, own in waiting:
-            reads = self._real_reads(step) if own else {*line(step).reads}
             behind = {s.name for _, s, _ in rest if s.name == step.name}
-            if own == inside and not behind and not self._missing(reads - {step.name}, writers):
+            if own == inside and not behind and not self._missing(self._before(step, own), writers):
                 done.append((node, step))
                 writers[step.name] -= 1
             else:
                 rest.append((node, step, own))
         return rest
+
+    def _before(self, step: Step, own: bool) -> set[str]:
+        """What a step waits for. A kernel of its ``own`` has all additions to a value."""
+        reads = {*line(step).reads}
+        if own:
+            reads = self._real_reads(step) | self.added.get(step.name, set())
+        return reads - {step.name}
 
     def _missing(self, reads: Iterable[str], writers: Mapping[str, int]) -> set[str]:
         alias = {n: self.nodes[n].name if n in self.nodes else n for n in reads}
@@ -198,7 +210,7 @@ class KernelChunkWriter(ChunkWriter):
         of_needs = next(
             self.of_needs[node.name]
             for node, step, own in waiting
-            if own and not self._missing(self._real_reads(step) - {step.name}, writers)
+            if own and not self._missing(self._before(step, own), writers)
         )
         mine: list[tuple[ChunkNode, Step]] = []
         alike = [w for w in waiting if self.of_needs[w[0].name] == of_needs]
@@ -233,7 +245,7 @@ class KernelChunkWriter(ChunkWriter):
                 return None
             name = free(f"{node.name}_product", self.taken)
             self.taken.add(name)
-            self.parts[name] = node.name
+            self.parts[name], self.products[name] = node.name, value
             found.append(Assign(name, value))
             return Load(name, dims=value.dims)
 
@@ -258,6 +270,9 @@ class KernelChunkWriter(ChunkWriter):
         steps = [s for s in self.of_nodes[node.name] if s.name == name]
         if not all(isinstance(s, (Assign, AddAt, Exchange)) for s in steps):
             return False
+        added = {n for s in steps if isinstance(s, AddAt) for n in line(s).reads} - {name}
+        if name in closure(added, self.nodes):
+            return False  # it is read before all is added
         values = [value for step in steps for value in self._values(step)]
         first = values[0]
         if isinstance(first, Load) or is_number(first, self.numbers):
@@ -279,7 +294,20 @@ class KernelChunkWriter(ChunkWriter):
             isinstance(v, WholeSize)
             or (type(v) in rules and (not isinstance(v, Reduce) or v.kind in REDUCTIONS))
             for v in every
-        )
+        ) and not any(map(self._misfits, every))
+
+    def _misfits(self, value: Value) -> bool:
+        """True if the program of a chunk has another length for a dimension: for all rows along the
+        chunked axis, or for a chunk's own along another axis, as `Rename` calls it.
+        """
+        if not isinstance(value, (Load, Positions)):
+            return False
+        name = value.name if isinstance(value, Load) else ""
+        if name in self.products:
+            return any(map(self._misfits, values_in(self.products[name])))
+        split = self.passes.splits.get(name, ("",) * len(value.dims))
+        pairs = zip(value.dims, split, strict=True)
+        return any(not d.one and (d.axis.name in self.in_time) != bool(own) for d, own in pairs)
 
     def _inside(self, step: Step) -> Step:
         """A step as a kernel computes it: conditions where they are read, sizes as numbers."""
