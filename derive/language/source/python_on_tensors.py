@@ -76,10 +76,6 @@ METHODS = "tensors have no methods here"
 DEEPEST = 8  # nested calls
 
 
-class PlacedError(NotationError):
-    """An error with the exact line it occurs on."""
-
-
 def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: BodySoFar) -> None:
     """Refuse Python code in a statement that would decide about a tensor. Raises `NotationError`
     with the line.
@@ -96,10 +92,10 @@ def _check(nodes: Iterable[ast.AST], reader: LineReader, file: str) -> None:
             continue
         try:
             check(node, reader)
-        except PlacedError:  # in a called function
-            raise
         except NotationError as error:
-            raise PlacedError(error.problem, error.remedy, Place(file, node.lineno)) from None
+            if not error.is_placed:  # as it is in a called function
+                error.place, error.is_placed = Place(file, node.lineno), True
+            raise error.with_traceback(None) from None
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
