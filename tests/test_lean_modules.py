@@ -752,9 +752,12 @@ def test_formulas_are_shown_escaped(functions):
         y = x**2
 
     less = function(Less)
-    assert "&lt;gradform function less, not derived yet&gt;" in less._repr_html_()
+    shown = "&lt;gradform function less, not derived yet&gt;</code><pre>y = x**2</pre>"
+    assert shown in less._repr_html_() and "y &= x^{2}" in less._repr_latex_()
+    assert r"\mathrm{d}x &=" not in less._repr_latex_()
     html = less.derive()._repr_html_()
     assert "A &lt; b &amp; c" in html and "dx = 2*dy*x" in html and "A < b" not in html
+    assert less.derivation and r"\mathrm{d}x &=" in less._repr_latex_()
 
 
 def test_a_file_that_was_edited_is_not_replaced(functions, tmp_path):
