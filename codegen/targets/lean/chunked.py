@@ -14,7 +14,7 @@ from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes
 from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
-from codegen.program import Function, Program
+from codegen.program import Program
 from codegen.targets.lean.autograd import METHOD
 from codegen.targets.lean.loops_of_chunks import (
     ChunkWriter,
@@ -108,10 +108,9 @@ class ChunkedPage(LeanPage):
     def _whole_size(self, axis: str) -> str:
         return self.printer(self.program.forward).sizes[axis]
 
-    def guarded(self, function: Function, label: str) -> bool:
-        axes = {axis for name, axis in self.program.labels if name == label}
-        found = len(axes) == 1 and label in self._picking()
-        return found or super().guarded(function, label)
+    @property
+    def _looked_up(self) -> Sequence[str]:
+        return self._picking() if self.ranks else ()
 
     def _ranges_asked(self) -> list[str]:
         sizes = {name: self._whole_size(axis) for name, axis in self.program.labels}
