@@ -410,7 +410,7 @@ def test_a_statistic_that_is_returned_is_saved_once_and_not_as_it_is_rounded():
 
     text = function(Returned).source
     backward = text.partition("def returned_backward(")[2]
-    assert "sigma_inner: Tensor" in backward and "sigma: Tensor" not in backward
+    assert "sigma_inner: Tensor" in backward and " sigma: Tensor" not in backward
     assert "- x_minus_mean is centred twice: rounding leaves it a mean." in text
 
 
