@@ -374,7 +374,8 @@ class LeanPage(AutogradFunction):
         """Range checks of the labels that lines pick by: torch's own name no argument."""
         forward = self.program.forward
         printer, lines = self.printer(forward), []
-        for step in self.program.ranges:
+        split = (of.InRange(label, s.sizes) for label, s in self.masks.items())
+        for step in (*self.program.ranges, *split):
             if step.lengths and step.name not in self._looked_up:
                 lengths = ", ".join(map(printer.text, step.lengths))
                 said = f'"{self.name}: {step.name}", {step.name}, {lengths}'
