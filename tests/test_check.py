@@ -140,7 +140,9 @@ def test_terms_are_told_of_any_spelling():
     ],
 )
 def test_a_neighbouring_mathematics_is_found_by_editing_the_definition(own, formula, change):
-    assert change in wrong(own, formula).neighbour.change
+    verdict = derive.check(own, formula)
+    assert change in verdict.answers[0].refutation.neighbour.change
+    assert change in repr(verdict) and change in str(verdict)
 
 
 def test_a_loss_is_checked_for_an_upstream_of_one_unless_the_formula_reads_it():

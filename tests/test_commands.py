@@ -125,6 +125,7 @@ def test_every_option_of_every_verb_is_explained():
         (["softmax", "--shard", "n"], "N?"),
         (["completion", "bsh"], "bash?"),
         (["list", "layernrm"], "layer_norm?"),
+        (["show", "bce"], "bce_with_logits?"),
     ],
     ids=" ".join,
 )
@@ -137,8 +138,9 @@ def test_a_mistyped_word_gets_the_nearest_and_no_list(arguments, meant, capsys):
 
 
 def test_what_is_like_nothing_gets_where_to_look(capsys):
-    status, _, error = said(capsys, "show", "zzzzzz")
-    assert status == 2 and "did you mean" not in error and "gradform list" in error
+    for word in ("zzzzzz", "nope"):
+        status, _, error = said(capsys, "show", word)
+        assert status == 2 and "did you mean" not in error and "gradform list" in error
     status, _, error = said(capsys, "show", "relu", "--format", "PDF")
     assert status == 2 and "run pdflatex FILE.tex" in error and len(error.splitlines()) == 2
 

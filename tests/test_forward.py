@@ -229,7 +229,7 @@ def test_of_the_projects_forwards_the_one_that_is_named_is_run(tmp_path, monkeyp
     (tmp_path / "twofold.py").write_text(text.replace("2 *", "3 *"))
     assert str(derive.forward_from("twofold").definition.statements[0].expression) == "3*x"
     with pytest.raises(derive.QuestionError, match=r"did you mean twofold\? gradform list"):
-        derive.forward_from("threefold")
+        derive.forward_from("twofld")
 
 
 def test_a_notebook_shows_the_users_own_frames_and_the_public_name_of_an_error():
@@ -239,6 +239,7 @@ def test_a_notebook_shows_the_users_own_frames_and_the_public_name_of_an_error()
             x = Input(N, C)
             y = x.softmax(1)
 
+    assert type(caught.value) is NotationError  # a user cannot import any other
     *frames, said = caught.value._render_traceback_()
     assert frames and all("test_forward.py" in frame for frame in frames)
     assert "y = x.softmax(1)" in frames[-1] and said.startswith("NotationError: ")

@@ -43,6 +43,7 @@ from derive import (
     Kept,
     Label,
     OneHot,
+    Outputs,
     Reduced,
     Scalar,
     Sum,
@@ -380,6 +381,8 @@ def test_autocast_changes_no_number(functions):
         ((x[0, 0], w), "norm: x must be (*S, C), got ()"),
         ((x, w, -1.0), "norm: eps must be a number above 0, got -1.0"),
         ((x, w, torch.tensor(1.0)), "norm: eps must be a number above 0, got 1.0"),
+        ((x.tolist(), w), "norm: x must be a tensor, got list"),
+        ((x, w.numpy()), "norm: gain must be a tensor, got ndarray"),
         ((x.long(), w.int()), "norm: x must be floating point, got torch.int64"),
         ((x.to(torch.complex64), w * 1j), "norm: x must be floating point, got torch.complex64"),
     ],
@@ -392,6 +395,23 @@ def test_what_does_not_fit_is_refused_at_its_line(arguments, words, functions):
     shown = "".join(traceback.format_exception(error.value))
     assert any(line.strip().startswith("raise ") for line in shown.splitlines())
     assert linecache.getlines(traceback.extract_tb(error.value.__traceback__)[-1].filename)
+
+
+def test_a_statistic_that_is_returned_is_saved_once_and_not_as_it_is_rounded():
+    """The second centring of a value has its reason in words."""
+
+    class Returned(Forward):
+        x = Input(N, C)
+        gain = Input(C)
+        mean = Sum(x, C) / C
+        sigma = sqrt(Sum((x - mean) ** 2, C) / C + 1)
+        y = gain * (x - mean) / sigma
+        outputs = Outputs(y, sigma)
+
+    text = function(Returned).source
+    backward = text.partition("def returned_backward(")[2]
+    assert "sigma_inner: Tensor" in backward and " sigma: Tensor" not in backward
+    assert "- x_minus_mean is centred twice: rounding leaves it a mean." in text
 
 
 def test_a_mask_that_does_not_broadcast_and_a_divisor_of_0_are_refused_in_words():
@@ -752,9 +772,12 @@ def test_formulas_are_shown_escaped(functions):
         y = x**2
 
     less = function(Less)
-    assert "&lt;gradform function less, not derived yet&gt;" in less._repr_html_()
+    shown = "&lt;gradform function less, not derived yet&gt;</code><pre>y = x**2</pre>"
+    assert shown in less._repr_html_() and "y &= x^{2}" in less._repr_latex_()
+    assert r"\mathrm{d}x &=" not in less._repr_latex_()
     html = less.derive()._repr_html_()
     assert "A &lt; b &amp; c" in html and "dx = 2*dy*x" in html and "A < b" not in html
+    assert less.derivation and r"\mathrm{d}x &=" in less._repr_latex_()
 
 
 def test_a_file_that_was_edited_is_not_replaced(functions, tmp_path):

@@ -324,6 +324,8 @@ SYMBOLS = {
     "tau": "<mi>\u03c4</mi>",
     "deps": '<mi class="name">d\u03b5</mi>',
     "beta1": "<msub><mi>\u03b2</mi><mi>1</mi></msub>",
+    "xhat": '<mi class="name">x\u0302</mi>',
+    "dxhat": '<mi class="name">dx\u0302</mi>',
     "alpha_hat": '<mi class="name">\u03b1\u0302</mi>',
     "dx_hat": '<mi class="name">dx\u0302</mi>',
     "dq_gain": '<msub><mi class="name">dq</mi><mi class="name">gain</mi></msub>',

@@ -16,9 +16,10 @@ from sympy import Abs, Eq, Expr, Integer, Piecewise, Rational, exp, preorder_tra
 
 from derive.language.errors import MATH
 from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry
-from derive.language.formulas.latex import latex_formula
+from derive.language.formulas.latex import latex_formula, latex_statements
 from derive.language.formulas.latex_lines import formula_lines, width
-from derive.language.formulas.latex_names import latex_name, latex_text
+from derive.language.formulas.latex_names import latex_name, latex_text, told_apart
+from derive.language.formulas.mathml import mathml
 from derive.language.nodes import ArrayNode, Flatten, Max, OneHot, Sum
 from derive.language.notation.library import forwards_from
 from derive.language.symbols import Axis, Tensor
@@ -127,6 +128,21 @@ def papers(shown):
 )
 def test_a_name_is_one_symbol(name, shown):
     assert latex_name(name) == shown
+
+
+@pytest.mark.parametrize("names", ["beta1 beta_1", "x_hat xhat", "lamda lambda_", "W_12 W12"])
+def test_two_names_are_never_the_same_symbol(names):
+    one, other = names.split()
+    with told_apart():
+        assert latex_name(one) != latex_name(other) and mathml(one) != mathml(other)
+        assert latex_name(one) == latex_name(one) and mathml(other) == mathml(other)
+    assert latex_name(one) == latex_name(other)
+
+
+def test_a_document_tells_its_names_apart():
+    symbols = [Tensor(name, (N,)) for name in ("beta1", "beta_1")]
+    shown = latex_statements([(symbols[0], symbols[1])])
+    assert r"\beta_{1} &= \mathrm{beta\_1}" in shown
 
 
 @pytest.mark.parametrize(

@@ -189,16 +189,37 @@ class DerivedFunction:
         arguments = ", ".join(self.signature.parameters)
         return f"<gradform function {self.__name__}({arguments}), proved for {self._sizes}>"
 
+    def _repr_latex_(self) -> str | None:
+        """The statements, and the gradients once they are derived here; derives nothing."""
+        if self._forward is None:
+            return None
+        from derive.language.formulas.latex import latex_statements
+
+        known, backward = self._forward, ()
+        if self._proved is not None:
+            known, backward = self._proved, self._proved.closed_form.shown
+        shown = ((s.tensor, s.expression) for s in known.definition.statements)
+        return latex_statements([*shown, *backward])
+
     def _repr_html_(self) -> str:
-        """The formulas, with the code folded."""
+        """The formulas, with the code folded; before it is derived those of the forward alone."""
         name = html.escape(repr(self))
         if self._run is None:
-            return f"<code>{name}</code>"
+            return f"<code>{name}</code>{self._forward_in_html()}"
         formulas = html.escape(ast.get_docstring(ast.parse(self._text)) or "")
         return (
             f"<code>{name}</code><pre>{formulas}</pre>"
             f"<details><summary>code</summary><pre>{html.escape(self._text)}</pre></details>"
         )
+
+    def _forward_in_html(self) -> str:
+        if self._forward is None:
+            return ""
+        from derive.language.formulas.text import formula
+
+        statements = self._forward.definition.statements
+        lines = "\n".join(f"{s.name} = {formula(s.expression)}" for s in statements)
+        return f"<pre>{html.escape(lines)}</pre>"
 
     @property
     def signature(self) -> inspect.Signature:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from codegen.chunking import CHUNK, Chunked, chunked
-from codegen.driver.gate import TOLERANCE
+from codegen.driver.gate import TOLERANCE, edges_of, empty_in_words
+from codegen.files.loading import loaded
 from codegen.program import Program
 from codegen.sharding import SHARD, Sharded
 from codegen.sharding.groups import groups_of
@@ -22,6 +24,7 @@ from derive.language.notation.definition import Definition
 from derive.language.notation.forward import Forward, reduced_forward
 from derive.language.notation.specialised import without_options
 
+TRIED = 2  # entries of a chunk in which edges are searched
 LONGEST_WITHOUT_OPTIONS = 60  # seconds: calls that pass nothing optional then take the long way
 
 
@@ -59,6 +62,7 @@ def in_chunks(
     from codegen.targets.lean import chunk_check  # torch takes a second
     from codegen.targets.torch import shard_check
 
+    is_tried = bool(name or ranks)  # as a whole, or it needs a group to run
     name, parts = parts_of(forward, program, axis, progress, name, ranks)
     page = next(iter(parts.values())).page
     words = {word: part.page for word, part in parts.items() if word}
@@ -82,6 +86,12 @@ def in_chunks(
         return found
 
     difference = compared_in_parts(name, compare)
+    if not is_tried:
+        progress("trying hard points")
+        function = partial(getattr(loaded(text, name), page.name), chunk=TRIED)
+        known = function, forward.definition, program
+        edges = edges_of(*known) + empty_in_words(*known)
+        text = chunked_text(page, edges=edges)
     fast = () if kernels is None else kernels_in_chunks(name, parts, text, kernels)
     if kernels is not None and not fast:
         raise QuestionError(f"{name} has no loop that is a kernel", "leave --target out")

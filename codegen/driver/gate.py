@@ -5,16 +5,22 @@ torch before it is called.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from codegen.files.quality import Rounding
 from codegen.program import Program
 from codegen.targets.languages import Compares, Tries
 from derive.language.errors import QuestionError, UnprovedError
+from derive.language.notation.definition import Definition
 from derive.language.notation.forward import Forward, reduced_forward
 from derive.language.notation.reduced import words_of
 from derive.proof.proving.proved import Proved
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TOLERANCE = 1e-10  # in float64: rounding is far below it, errors far above
 EMITTED = "; nothing was emitted$"  # says an error where it is one
@@ -102,6 +108,29 @@ def goes_wrong(
     as_typed = forward, program, target.function(text, program)
     with undefined_where_singular(definition):
         return (*found, *digits_lost_by_order(*as_typed), *wider_than_body(*as_typed))
+
+
+def edges_of(function: Callable, definition: Definition, program: Program) -> tuple[str, ...]:
+    """Where float32 ends for a ``function``, and its results at hard points, in words."""
+    from codegen.targets.torch.extremes import extremes  # torch takes a second
+    from codegen.targets.torch.square import undefined_where_singular
+    from codegen.targets.torch.taken import taken
+
+    def statements(**arguments: object) -> Tensor | tuple[Tensor, ...]:
+        found = taken(definition, arguments)
+        values = tuple(found[name] for name in program.outputs)
+        return values if len(values) > 1 else values[0]
+
+    with undefined_where_singular(definition):
+        return extremes(function, statements, definition, program)
+
+
+def empty_in_words(function: Callable, definition: Definition, program: Program) -> tuple[str, ...]:
+    """Results of a ``function`` that are NaN where an axis is empty."""
+    from codegen.targets.torch.empty import nan_where_empty  # torch takes a second
+    from codegen.targets.torch.hard_points import in_words
+
+    return in_words(nan_where_empty(function, definition, program))
 
 
 def reason_of(error: QuestionError | UnprovedError) -> str:

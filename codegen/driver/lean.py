@@ -6,8 +6,8 @@
     module_text                Program -> str       what is kept and what stands outside; a printer
     largest_difference         str     -> float     the text is run beside autograd
     check_every_use            str     -> words     in every way, twice differentiated too
-    extremes                   str     -> words     where float32 ends: said in the text
-    nan_where_empty            str     -> words     and of nothing
+    edges_of                   str     -> words     where float32 ends: said in the text
+    empty_in_words             str     -> words     and of nothing
     rounding                   str     -> Rounding  and beside it in float32
     chain_module               Proved  -> str       every statement and its gradient, compared
     write_modules              texts   -> files     all of them or none
@@ -23,11 +23,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 
-from torch import Tensor
-
 from codegen.driver.chain import chain_module
 from codegen.driver.chunks import in_chunks, kernels_in_chunks, parts_of
-from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason_of
+from codegen.driver.gate import (
+    Generated,
+    compared,
+    edges_of,
+    empty_in_words,
+    file_of,
+    goes_wrong,
+    reason_of,
+)
 from codegen.files.loading import loaded
 from codegen.files.quality import Rounding
 from codegen.program import Program
@@ -43,11 +49,7 @@ from codegen.targets.lean.kept import with_little_kept
 from codegen.targets.lean.outside import Outside, outside_of
 from codegen.targets.lean.pair import Pair, pairs_of
 from codegen.targets.lean.target import lean_program, module_text, whole_program
-from codegen.targets.torch.empty import nan_where_empty
-from codegen.targets.torch.extremes import extremes
-from codegen.targets.torch.hard_points import in_words
 from codegen.targets.torch.square import undefined_where_singular
-from codegen.targets.torch.taken import taken
 from codegen.targets.torch.traffic import moved
 from codegen.targets.torch.within_reach import largest_difference as within_reach
 from codegen.targets.torch.wrong import WrongUse
@@ -287,8 +289,8 @@ class Tried:
             unsafe = goes_wrong(self.forward, program, text, runs)
         else:
             unsafe = runs.extremes(text, definition, program)
-        empty = nan_where_empty(runs.function(text, program), definition, program)
-        return replace(pair, program=replace(program, unsafe=unsafe + in_words(empty)))
+        empty = empty_in_words(runs.function(text, program), definition, program)
+        return replace(pair, program=replace(program, unsafe=unsafe + empty))
 
 
 def rounding_of_module(made: Lean) -> Rounding:
@@ -315,13 +317,7 @@ class Runs:
             return within_reach(text, definition, program, load, largest_difference)
 
     def extremes(self, text: str, definition: Definition, program: Program) -> tuple[str, ...]:
-        def statements(**arguments: object) -> Tensor | tuple[Tensor, ...]:
-            found = taken(definition, arguments)
-            values = tuple(found[name] for name in program.outputs)
-            return values if len(values) > 1 else values[0]
-
-        with undefined_where_singular(definition):
-            return extremes(self.function(text, program), statements, definition, program)
+        return edges_of(self.function(text, program), definition, program)
 
     def function(self, text: str, program: Program) -> Callable:
         return getattr(self._load(text, program.name), program.name)

@@ -183,10 +183,11 @@ class Reader:
             return None
         rule = rules.get(name)
         if rule is None:
+            typed = self.traced.typed(node, name)
             if name in refused:
                 why, remedy = refused[name]
-                raise Refused(f"{name}: {why}", remedy)
-            raise Refused(f"the operation {name} is not supported", OTHER_WAY)
+                raise Refused(f"{typed}: {why}", remedy)
+            raise Refused(f"{typed}: the operation {name} is not supported", OTHER_WAY)
         self.node = node
         value = _known(name, rule(self, **given_to(node, rule, self._argument)))
         return self._named(node, name, value) if isinstance(value, TreeValue) else value

@@ -7,7 +7,9 @@ Works for functions, modules and both halves of an autograd Function; each is wr
 
 from __future__ import annotations
 
+import ast
 import io
+import linecache
 import logging
 import math
 import sys
@@ -31,7 +33,7 @@ from torch.export import Dim, ExportedProgram
 from codegen.importing.asked import Argument
 from codegen.importing.double import in_double
 from codegen.importing.made import attributes_set
-from derive.language.errors import Place, QuestionError
+from derive.language.errors import Place, QuestionError, shortened_text
 
 UNKNOWN_VALUE = ("data-dependent", "data dependent", "unbacked")
 FREE_VALUES = (
@@ -111,6 +113,27 @@ class Traced:
         """The user's line that a node came from."""
         lines = lines_of(node, self.file)
         return Place(self.file, lines[-1]) if lines else None
+
+    def typed(self, node: torch.fx.Node, operation: str) -> str:
+        """The call of the operation that a node came from, as typed; its line where no call has the
+        operation's name.
+        """
+        place = self.place(node)
+        if place is None:
+            return operation
+        for call in calls_at(place):
+            called = getattr(call.func, "attr", getattr(call.func, "id", ""))
+            if operation in (called, f"linalg_{called}", f"fft_{called}", f"{called}_"):
+                return shortened_text(ast.unparse(call))
+        return shortened_text(place.text)
+
+
+def calls_at(place: Place) -> list[ast.Call]:
+    """The calls that begin on a line of a user's file, or around it."""
+    tree = ast.parse("".join(linecache.getlines(place.file)))
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    found = [c for c in calls if c.lineno <= place.line <= (c.end_lineno or c.lineno)]
+    return sorted(found, key=lambda c: (c.end_lineno or 0) - c.lineno)
 
 
 def _is_user(spec) -> bool:

@@ -102,8 +102,8 @@ def _found(
     name = forward.definition.snake
     with told() as tell:
         doing = Doing(lambda what: tell(f"{name}: {what}"))
+        _check_input(forward, options.of)
         proved = derive(forward, doing, limit)
-        _check_input(proved, options.of)
         if proved.cut_short:
             say(f"note: {proved.cut_short}")
         again = _again(proved, options, doing, limit, titles)
@@ -149,11 +149,11 @@ def _in_utf8() -> None:
         sys.stdout.reconfigure(encoding="utf-8")
 
 
-def _check_input(proved: Proved, of: str | None) -> None:
-    names = [t.name for t in proved.definition.differentiable]
+def _check_input(forward: type[Forward], of: str | None) -> None:
+    names = [t.name for t in forward.definition.differentiable]
     if of is not None and of not in names:
         raise QuestionError(
-            f"{of} is not a differentiable input of {proved.definition.name}",
+            f"{of} is not a differentiable input of {forward.definition.name}",
             did_you_mean(of, names, f"--of takes one of {', '.join(names)}"),
         )
 

@@ -87,8 +87,11 @@ class QuestionError(Exception):
 class NotationError(QuestionError):
     """The mathematics does not follow the notation: a wrong axis, a wrong name, a misused label.
 
-    The place defaults to the line of the user's file that led here.
+    The place defaults to the line of the user's file that led here; where it ``is_placed``, the
+    line that is wrong is known.
     """
+
+    is_placed = False
 
     def __init__(self, problem: str, remedy: str = "", place: Place | None = None):
         super().__init__(problem, remedy, place or caller_place())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from derive.language.formulas.latex_names import told_apart
 from derive.show.document import Document
 from derive.show.markdown import markdown
 from derive.show.paper import latex_document
@@ -16,7 +17,7 @@ def _page(document: Document) -> str:
 
 
 FORMATS: dict[str, Callable[[Document], str]] = {
-    "markdown": markdown,
-    "latex": latex_document,
+    "markdown": told_apart()(markdown),
+    "latex": told_apart()(latex_document),
     "html": _page,
 }

@@ -20,6 +20,7 @@ from shlex import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from derive.language.formulas.latex_names import told_apart
 from derive.language.formulas.mathml import equation, inline, mathml, matrix
 from derive.language.formulas.words import Side, Words, parts_of
 from derive.language.symbols import Tensor
@@ -92,6 +93,7 @@ class PageLinks:
     playground: str = ""
 
 
+@told_apart()
 def page(document: Document, around: PageLinks = PageLinks()) -> str:
     """The document as one HTML file."""
     asked = document.checkable

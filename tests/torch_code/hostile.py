@@ -169,7 +169,7 @@ SAID = {
     "integer_division": ("floor_divide is not supported", "return x // 2"),
     "divided_size": ("read as a different function", "def divided_size(x):"),
     "added_size": ("its value at", "def added_size(x):"),
-    "ordered": ("sorting or counting", "return x.topk(2, -1)[0].sum()"),
+    "ordered": ("x.topk(2, -1): sorting or counting", "return x.topk(2, -1)[0].sum()"),
     "number": ("returns something that is not a tensor", "def number(x):"),
     "raises": ("ValueError: not today", 'raise ValueError("not today")'),
     "picked_by_mask": ("depends on its values", "return x[x > 0].sum()"),

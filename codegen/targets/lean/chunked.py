@@ -14,7 +14,7 @@ from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes
 from codegen.chunking.proofs import relied_on
 from codegen.files.header import header
-from codegen.program import Function, Program
+from codegen.program import Program
 from codegen.targets.lean.autograd import METHOD
 from codegen.targets.lean.loops_of_chunks import (
     ChunkWriter,
@@ -108,10 +108,9 @@ class ChunkedPage(LeanPage):
     def _whole_size(self, axis: str) -> str:
         return self.printer(self.program.forward).sizes[axis]
 
-    def guarded(self, function: Function, label: str) -> bool:
-        axes = {axis for name, axis in self.program.labels if name == label}
-        found = len(axes) == 1 and label in self._picking()
-        return found or super().guarded(function, label)
+    @property
+    def _looked_up(self) -> Sequence[str]:
+        return self._picking() if self.ranks else ()
 
     def _ranges_asked(self) -> list[str]:
         sizes = {name: self._whole_size(axis) for name, axis in self.program.labels}
@@ -268,10 +267,15 @@ def _used(lines: list[str], own) -> list[str]:
 
 
 def chunked_text(
-    page: ChunkedPage, name: str = "", title: str = "", words: Mapping[str, ChunkedPage] = NO_WORDS
+    page: ChunkedPage,
+    name: str = "",
+    title: str = "",
+    words: Mapping[str, ChunkedPage] = NO_WORDS,
+    edges: Sequence[str] | None = None,
 ) -> str:
     """The text of the module, which is not to be trusted before it was compared. If the caller
-    passes a reduction, it is called ``name``, and each of the ``words`` has a page.
+    passes a reduction, it is called ``name``, and each of the ``words`` has a page. The ``edges``
+    are what was found in trials, in words.
     """
     pages = [each for own in words.values() or [page] for each in (own, own.plain) if each]
     entries = [each for own in words.values() or [page] for each in own.entries()]
@@ -284,7 +288,9 @@ def chunked_text(
         title=title or program.title,
         way=page.way,
         kernels=(),
-        documentation=documentation([each.chunked for each in pages], _how(page), page.refused),
+        documentation=documentation(
+            [each.chunked for each in pages], _how(page), page.refused, edges
+        ),
         functions=[*entries, *(text for each in pages for text in each.texts())],
     )
 
@@ -307,21 +313,23 @@ def _how(page: ChunkedPage) -> str:
     return how
 
 
-def documentation(of_all: Sequence[Chunked], how: str, refused: str) -> tuple[str, ...]:
+def documentation(
+    of_all: Sequence[Chunked], how: str, refused: str, found: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """The lines of the docstring after the first, which is that of a call; ``how`` it is computed,
     and which derivatives are ``refused``.
     """
     program = of_all[0].program
     words = dict.fromkeys(each for own in of_all for each in relied_on(own))
     proofs = [f"- {line}" for each in words for line in _indented(each)]
-    edges = [f"{line}." for line in (f"{refused} derivatives are refused", *program.unsafe)]
+    edges = (f"{refused} derivatives are refused", *(program.unsafe if found is None else found))
     return (
         *part(safe(program.doc).split("\n") if program.doc else ()),
         *part(wrap(how, WIDTH)),
         *part(["The closed form:", *formula_lines(program.formulas)]),
         *part(wrap(f"Proved: {program.proved}.", WIDTH)),
         *(part(["Proved for any chunks, of any lengths:", *proofs]) if proofs else ()),
-        *part([line for words in edges for line in item(words)]),
+        *part([line for words in edges for line in item(f"{words}.")]),
     )
 
 

@@ -14,6 +14,7 @@ from codegen.lowering import sizes_used
 from codegen.program import NUMBERS, Function, Parameter, Program
 from codegen.program.arrays import (
     ArgMaxOf,
+    Arrange,
     Contract,
     ContractAdd,
     Cumulate,
@@ -44,7 +45,27 @@ COSTLY = (
 
 def with_little_kept(program: Program) -> Program:
     """``program`` with a backward that recomputes values of full size."""
-    return _Kept(_with_outputs_read(program)).program_with_little_kept()
+    kept = _Kept(_with_outputs_read(program)).program_with_little_kept()
+    return _without_views_kept(kept)
+
+
+def _without_views_kept(program: Program) -> Program:
+    """``program`` with a backward that reads no output which is a view of another saved value: that
+    one is not rounded to the dtype of the output.
+    """
+    saved = {p.name for p in program.needs}
+    read_off = {size.tensor for _, size in program.backward.sizes if isinstance(size, LengthOf)}
+    views = [
+        step
+        for step in program.forward.steps
+        if isinstance(step, Assign) and isinstance(step.value, Arrange)
+        if step.name in saved & {*program.outputs} - read_off and loads_of(step) <= saved
+    ]
+    names = {step.name for step in views}
+    backward = program.backward
+    parameters = tuple(p for p in backward.parameters if p.name not in names)
+    backward = replace(backward, parameters=parameters, steps=(*views, *backward.steps))
+    return replace(program, backward=backward)
 
 
 def _with_outputs_read(program: Program) -> Program:
@@ -199,7 +220,7 @@ class _Kept:
         if not all(self._without_costly(step) for step in [self.steps[i] for i in made]):
             return None
         again, reads = {name}, set()
-        read_by = set().union(*(_loads(self.steps[i]) for i in self.made[name]))
+        read_by = set().union(*(loads_of(self.steps[i]) for i in self.made[name]))
         for other in sorted(read_by - {name}):
             plan = self._plan(other)
             if plan is None:
@@ -212,7 +233,7 @@ class _Kept:
         """True if another value reads it before its last line."""
         first, last = min(self.made[name]), max(self.made[name])
         between = range(first + 1, last)
-        return any(name in _loads(self.steps[i]) for i in between if i not in self.made[name])
+        return any(name in loads_of(self.steps[i]) for i in between if i not in self.made[name])
 
     def _without_costly(self, step: Step) -> bool:
         """Give every costly small part of a line a line of its own before it; False if a part of
@@ -276,7 +297,8 @@ def _places(steps: Iterable[Step]) -> dict[str, list[int]]:
     return found
 
 
-def _loads(step: Step) -> set[str]:
+def loads_of(step: Step) -> set[str]:
+    """The names that a line reads."""
     return {value.name for value in values_in(step) if isinstance(value, Load)}
 
 

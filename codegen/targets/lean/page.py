@@ -147,7 +147,7 @@ class LeanPage(AutogradFunction):
     def _asked_first(self) -> list[str]:
         """The lines for checks, sizes, and defaults."""
         forward = self.program.forward
-        printer, lines = self.printer(forward), []
+        printer, lines = self.printer(forward), self._tensors_asked()
         spread = {step.name for step in forward.checks if isinstance(step, of.Spread)}
         bounded = {step.name for step in forward.checks if isinstance(step, of.Within)}
         for steps in _alike(forward.checks):
@@ -184,6 +184,18 @@ class LeanPage(AutogradFunction):
             return self._filled()
         tests = " and ".join(self.plain.pair.tests)
         return [broken(f"{self.called['plain']} = {tests}"), *self._filled()]
+
+    def _tensors_asked(self) -> list[str]:
+        """A check that tensors are tensors, not lists or arrays."""
+        tensors = self.program.forward.tensors
+        names = [p.name for p in tensors]
+        name, shown = names[0], names[0]
+        if len(names) > 1:
+            name, shown = self.called["t"], f"{{{self.called['name']}}}"
+        kinds = "Tensor" if all(p.default is None for p in tensors) else "Tensor | None"
+        said = f'f"{self.name}: {shown} must be a tensor, got {{type({name}).__name__}}"'
+        test = f"if not isinstance({name}, {kinds}):"
+        return self._for_each(names, name, test, f"raise TypeError({said})")
 
     def _floating(self) -> list[str]:
         """A check of dtypes: gradients of integers would be rounded, and labels of 8 bits would
@@ -353,12 +365,18 @@ class LeanPage(AutogradFunction):
         outside = self.outside.reductions or self.outside.ignoring
         return (whole or self.is_apart) and len(self.outputs) == 1 and not outside
 
+    @property
+    def _looked_up(self) -> Sequence[str]:
+        """Labels of which only all ranks together have the range."""
+        return ()
+
     def _ranges_asked(self) -> list[str]:
-        """Range checks of the labels that lines pick by, where torch itself does not raise."""
+        """Range checks of the labels that lines pick by: torch's own name no argument."""
         forward = self.program.forward
         printer, lines = self.printer(forward), []
-        for step in self.program.ranges:
-            if step.lengths and not self.guarded(forward, step.name):
+        split = (of.InRange(label, s.sizes) for label, s in self.masks.items())
+        for step in (*self.program.ranges, *split):
+            if step.lengths and step.name not in self._looked_up:
                 lengths = ", ".join(map(printer.text, step.lengths))
                 said = f'"{self.name}: {step.name}", {step.name}, {lengths}'
                 lines.append(broken(f"_runtime.in_range({said})"))

@@ -13,8 +13,9 @@ import jinja2
 from codegen.building.programs import program_of
 from codegen.files.header import header
 from codegen.program import NUMBERS, Program
+from codegen.program.steps import Assign
 from codegen.program.wanted import wanted_by
-from codegen.targets.lean.kept import with_little_kept
+from codegen.targets.lean.kept import loads_of, with_little_kept
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.page import LeanPage
 from codegen.targets.lean.pair import Pair
@@ -197,6 +198,7 @@ def _edges(pair: Pair, plain: Pair | None) -> list[str]:
         more = (line for line in plain.program.unsafe if not _says(program.unsafe, line))
         found += [f"Where {plain.when}: {line}." for line in more]
     found += equal_largest(program)
+    found += _centred_twice(pair, *filter(None, [plain]))
     found += [f"Entries where {label} is {IGNORE_INDEX} are ignored." for label in program.ignored]
     for ignoring in outside.ignoring:
         label = ignoring.label.name
@@ -204,6 +206,15 @@ def _edges(pair: Pair, plain: Pair | None) -> list[str]:
     if given := [p.name for p in program.forward.parameters if p.role == "given"]:
         found.append(f"{', '.join(given)} {'get' if given[1:] else 'gets'} no gradient.")
     return found
+
+
+def _centred_twice(*pairs: Pair) -> list[str]:
+    """The reason for the lines that subtract from a value its own mean, which is 0."""
+    found: dict[str, None] = {}
+    for steps in (pair.program.forward.steps for pair in pairs):
+        lines = [step for step in steps if isinstance(step, Assign)]
+        found |= {s.name: None for s in lines if s.name in loads_of(s)}
+    return [f"{name} is centred twice: rounding leaves it a mean." for name in found]
 
 
 def _environment() -> jinja2.Environment:

@@ -22,15 +22,13 @@ def refuse_lines(said: str) -> None:
 
 
 def in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that plain indexing would count from the end, or that is in no row. Not on a
-    GPU, which would wait for it, nor in a transform.
-    """
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
     away = index.device.type != "cpu" or torch.compiler.is_compiling()
     if away or torch._C._are_functorch_transforms_active() or not index.numel():
         return
-    low, high = (int(bound) for bound in index.aminmax())
+    low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
-        wrong = low if low < 0 else high
+        wrong = int(low if low < 0 else high)
         raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
 
 

@@ -31,6 +31,8 @@ AT_KINK = (
     "value by the forward's convention"
 )
 
+NEIGHBOUR = "it is the right gradient of a slightly different forward:"
+
 
 def formula(e: Expr) -> str:
     """Write an expression, with numbers that are too long to read cut to their first digits."""
@@ -82,6 +84,8 @@ def _in_brief(answer: Answer) -> Iterator[str]:
         if not advice and why is not None and why.counterexample is not None:
             advice = [*_counterexample(why.counterexample)][-2:]
         yield from advice[:MOST_DIFFERENCES]
+        if why is not None and why.neighbour is not None:
+            yield f"{NEIGHBOUR} {why.neighbour.change}"
     elif answer.outcome == "undecided":
         yield answer.cut_short or "neither proved nor refuted"
     elif answer.proved is not None and not answer.proved.every_size:
@@ -207,7 +211,7 @@ def _why(answer: Answer, why: Refutation) -> Iterator[str]:
         return
     yield from _advice(answer, why)
     if why.neighbour is not None:
-        yield "it is the right gradient of a slightly different forward:"
+        yield NEIGHBOUR
         yield f"{INDENT}{why.neighbour.change}"
     if why.counterexample is not None:
         if why.counterexample.at_kink:

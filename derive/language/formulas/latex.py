@@ -15,7 +15,13 @@ from sympy.printing.latex import LatexPrinter, accepted_latex_functions
 from sympy.printing.precedence import PRECEDENCE
 
 from derive.language.formulas.entries import ArgMaxOfEntries, Chosen, entry_of
-from derive.language.formulas.latex_names import gradient_name, latex_name, named, with_index
+from derive.language.formulas.latex_names import (
+    gradient_name,
+    latex_name,
+    named,
+    told_apart,
+    with_index,
+)
 from derive.language.formulas.text import (
     LARGEST_DIVISOR,
     OfChoices,
@@ -47,6 +53,7 @@ def latex_formula(e: Expr) -> str:
     return FormulaPrinter({"order": "none"}).doprint(e)
 
 
+@told_apart()
 def latex_statements(equations: Iterable[tuple[Tensor, Expr]]) -> str:
     """Statements as one aligned display."""
     lines = [f"{latex_formula(left)} &= {latex_formula(right)}" for left, right in equations]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from keyword import iskeyword
 
 from sympy.core.alphabets import greeks
@@ -11,8 +14,8 @@ from sympy.core.alphabets import greeks
 CAPITALS = ("Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi")
 GREEK = {name: f"\\{name}" for name in (*greeks, *CAPITALS, "Omega") if name != "omicron"}
 GREEK |= {"eps": r"\varepsilon", "lamda": r"\lambda"}  # Unicode and SymPy write lamda
-# A letter, maybe with a hat and with a subscript: x_1, W1, beta1, z_hat, lambda_max.
-SYMBOL = re.compile(rf"([^\W\d_]|{'|'.join(GREEK)})(_hat)?(?:_?(\d+)|_([^\W_]+))?")
+# A letter, maybe with a hat and with a subscript: x_1, W1, beta1, xhat, z_hat, lambda_max.
+SYMBOL = re.compile(rf"([^\W\d_]|{'|'.join(GREEK)})(_?hat)?(?:_?(\d+)|_([^\W_]+))?")
 ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"'}
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -23,6 +26,20 @@ ESCAPES = {
     "|": r"$|$",
     **{sign: f"\\{sign}" for sign in "{}$&#%_"},
 }
+
+
+Symbol = tuple[str, bool, str]  # its letter, whether it has a hat, its subscript
+_owners: ContextVar[dict[Symbol, str] | None] = ContextVar("_owners", default=None)
+
+
+@contextmanager
+def told_apart() -> Iterator[None]:
+    """Within, no two names are the same symbol: of beta1 and beta_1 the second is set as typed."""
+    token = _owners.set({} if (known := _owners.get()) is None else known)
+    try:
+        yield
+    finally:
+        _owners.reset(token)
 
 
 def latex_text(text: str) -> str:
@@ -56,26 +73,29 @@ def latex_name(name: str) -> str:
         return "".join(
             rf"\mathrm{{{latex_text(run)}}}" if run.isascii() else _sign(run) for run in runs
         )
-    if len(name) == 1:
-        return name
-    if name in GREEK:
-        return GREEK[name]
-    if re.fullmatch("[A-Za-z]hat", name):
-        return rf"\hat{{{name[0]}}}"
     letter, hat, below = symbol_of(name)
     if letter:
-        over = rf"\hat{{{latex_name(letter)}}}" if hat else latex_name(letter)
+        over = rf"\hat{{{_letter(letter)}}}" if hat else _letter(letter)
         under = below if below.isdigit() else latex_name(below) if below else ""
         return f"{over}_{{{under}}}" if under else over
     return rf"\mathrm{{{latex_text(name)}}}"
 
 
-def symbol_of(name: str) -> tuple[str, bool, str]:
+def _letter(letter: str) -> str:
+    return GREEK.get(letter, letter)
+
+
+def symbol_of(name: str) -> Symbol:
     """The letter of a name, whether it has a hat, and its subscript; no letter, if it is a word."""
-    if iskeyword(name.removesuffix("_")):
-        name = name.removesuffix("_")
-    found = SYMBOL.fullmatch(name)
-    return (found[1], bool(found[2]), found[3] or found[4] or "") if found else ("", False, "")
+    plain = name.removesuffix("_")
+    found = SYMBOL.fullmatch(plain if iskeyword(plain) else name)
+    if found is None:
+        return "", False, ""
+    symbol = found[1], bool(found[2]), found[3] or found[4] or ""
+    owners = _owners.get()
+    if owners is not None and owners.setdefault((_letter(found[1]), *symbol[1:]), name) != name:
+        return "", False, ""
+    return symbol
 
 
 def with_index(symbol: str, index: str) -> str:

@@ -76,10 +76,6 @@ METHODS = "tensors have no methods here"
 DEEPEST = 8  # nested calls
 
 
-class PlacedError(NotationError):
-    """An error with the exact line it occurs on."""
-
-
 def check_line(statement: ast.stmt, value_of: Callable[[str], object], body: BodySoFar) -> None:
     """Refuse Python code in a statement that would decide about a tensor. Raises `NotationError`
     with the line.
@@ -96,10 +92,10 @@ def _check(nodes: Iterable[ast.AST], reader: LineReader, file: str) -> None:
             continue
         try:
             check(node, reader)
-        except PlacedError:  # in a called function
-            raise
         except NotationError as error:
-            raise PlacedError(error.problem, error.remedy, Place(file, node.lineno)) from None
+            if not error.is_placed:  # as it is in a called function
+                error.place, error.is_placed = Place(file, node.lineno), True
+            raise error.with_traceback(None) from None
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
@@ -124,13 +120,21 @@ def _attribute(node: ast.Attribute, reader: LineReader) -> None:
         return
     if is_pointwise(node.attr) and node.attr not in spellings:
         remedy = in_sympy(node.attr, ast.unparse(node.value), reader)
-    elif isinstance(reader.value(node.value), Axis) and in_the_notation(node.attr) == SIZE:
-        remedy = f"write {ast.unparse(node.value)}: an axis stands for its own size"
+    elif size := _size_meant(node.attr, node.value, reader):
+        remedy = size
     elif node.attr in MOVES:
         remedy = f"write {ast.unparse(unmoved(node))}: axes have names, and nothing is moved"
     else:
         remedy = in_the_notation(node.attr)
     raise NotationError(f"{written(node)}: {METHODS}", remedy)
+
+
+def _size_meant(asked: str, of: ast.expr, reader: LineReader) -> str:
+    """The remedy where an axis is ``asked`` for its size; else empty."""
+    if in_the_notation(asked) != SIZE and asked not in ("int", "float"):
+        return ""
+    is_axis = isinstance(reader.value(of), Axis)
+    return f"write {ast.unparse(of)}: an axis stands for its own size" if is_axis else ""
 
 
 def _called(node: ast.Call, reader: LineReader) -> None:
@@ -169,7 +173,8 @@ def _refuse(function: object, node: ast.Call, reader: LineReader) -> None:
             f"import {name} from gradform, after SymPy",
         )
     _check_parts(node, reader)
-    remedy = rewrite_of(node, function, reader) or HAS
+    remedy = _size_meant(name, node.args[0], reader) if len(node.args) == 1 else ""
+    remedy = remedy or rewrite_of(node, function, reader) or HAS
     raise NotationError(f"{written(node)}: {works_on(function)}", remedy)
 
 
@@ -187,7 +192,8 @@ def _called_unknown(node: ast.Call, reader: LineReader) -> None:
         said = "this is unknown here, and not part of the notation"
     else:
         said = works_on(MISSING)
-    if remedy := rewrite_of(node, MISSING, reader):
+    size = _size_meant(function.attr, function.value, reader) if said == METHODS else ""
+    if remedy := size or rewrite_of(node, MISSING, reader):
         raise NotationError(f"{written(node)}: {said}", remedy)
 
 
