@@ -27,7 +27,7 @@ from derive.gradient.closing.cost import arithmetic
 from derive.gradient.closing.factoring import factored
 from derive.gradient.closing.facts import Facts
 from derive.gradient.closing.forms import improved, with_other_shares
-from derive.gradient.closing.recomputation import computed_again, with_users_names
+from derive.gradient.closing.recomputation import computed_again
 from derive.gradient.closing.risks import Preference, divisors, preference
 from derive.gradient.closing.sharing import (
     copies_inserted,
@@ -83,7 +83,7 @@ def arranged(start: Arrangement) -> Arrangement:
     for move in stages.values():
         before = len(start.record.steps)
         after = move.make(start)
-        if (after.pairs, after.again) == (start.pairs, start.again):
+        if after.pairs == start.pairs:
             continue
         if move.unasked or after.preference <= start.preference:
             start = after
@@ -136,11 +136,6 @@ def _computed_again(a: Arrangement) -> Arrangement:
     return replace(a, pairs=pairs, again=again)
 
 
-def _with_users_names(a: Arrangement) -> Arrangement:
-    pairs, again = with_users_names(a.pairs, a.again, a.taken, a.knowledge)
-    return replace(a, pairs=in_order_of_use(pairs), again=again)
-
-
 @dataclass(frozen=True)
 class Move:
     """A rewriting of an `Arrangement`. ``unasked``: made whatever it costs, for the sake of safety
@@ -186,5 +181,4 @@ stages: dict[str, Move] = {
     "shorten": Move(lambda a: a.each(_shortened), unasked=True),
     "evaluate once": _move(_repeats(apart=(exp,))),
     "insert copies again": inserting,
-    "users' names": Move(_with_users_names, unasked=True),
 }
