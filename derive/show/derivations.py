@@ -55,15 +55,15 @@ def _in_order(form: ClosedForm, steps: Iterable[RewriteStep]) -> Iterable[Adjoin
     for step in steps:
         read.setdefault(step.target.name, {}).update((t.name, None) for t in tensors_in(step.after))
     found: dict[str, Adjoint] = {}
+    waiting: set[str] = set()
 
     def add(adjoint: Adjoint) -> None:
-        waiting[adjoint.name] = None
+        waiting.add(adjoint.name)
         for name in read.get(adjoint.name, ()):
-            if name in parts and name not in form.chain.by_name and name not in waiting:
+            if name in parts.keys() - form.chain.by_name.keys() - waiting:
                 add(parts[name])
         found[adjoint.name] = adjoint
 
-    waiting: dict[str, None] = {}
     for adjoint in (form.chain.by_name | parts).values():
         if adjoint.name not in waiting:
             add(adjoint)
