@@ -207,6 +207,19 @@ class Shares(Forward):
     outputs = Outputs(o, lse)
 
 
+class Attends(Forward):
+    """The exponent is a part of the forward, which is saved."""
+
+    q = Input(N, M)
+    k = Input(C, M)
+    v = Input(C, M)
+    s = Sum(q * k, M)
+    lse = log(Sum(exp(s), C))
+    p = exp(s - lse)
+    o = Sum(p * v, C)
+    outputs = Outputs(o, lse)
+
+
 class Squashed(Forward):
     """What the function is taken of is cheaper to compute again than to save."""
 
@@ -231,10 +244,11 @@ class Counted(Forward):
     ("forward", "line", "nowhere"),
     [
         (Shares, "p = exp(-lse + s)", "exp"),
+        (Attends, "p = exp(s_minus_lse_inner)", "exp"),
         (Squashed, "theta = s*t + t", "(s*t"),
         (Counted, "counts = Piecewise((1, Ne(labels_kept, 0)), (0, True))", "is_not"),
     ],
-    ids=["shares", "squashed", "counted"],
+    ids=["shares", "attends", "squashed", "counted"],
 )
 def test_a_value_that_the_user_named_has_that_name(forward, line, nowhere):
     """Where the backward computes it, and everywhere else."""
