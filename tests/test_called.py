@@ -12,7 +12,7 @@ from sympy import Abs, Eq, Integer, Piecewise, Rational, erf, exp, log, sqrt, ta
 from codegen.targets.lean.outside import outside_of
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import lean_program, module_text
-from derive import Axis, Max, OneHot, Sum
+from derive import Axis, Forward, Input, Kept, Label, Max, OneHot, Outputs, Sum
 from derive.gradient.chain.chain import derive_chain
 from derive.gradient.closing.closed_form import close
 from derive.language.called import LONGEST_NAME, names_of, words_of
@@ -191,3 +191,68 @@ def test_no_name_says_nothing(name):
     assert len({*shown}) == len(shown)
     parts = [part.tensor.name for part in proved.closed_form.relations.parts]
     assert not {n for n in (*shown, *parts) if SAYS_NOTHING.fullmatch(n)} - own
+
+
+# -- names of the user's ----------------------------------------------------------------
+
+
+class Shares(Forward):
+    """The share is read for one line alone, by which it is no value of the forward."""
+
+    s = Input(N, C)
+    v = Input(C, M)
+    lse = log(Sum(exp(s), C))
+    p = exp(s - lse)
+    o = Sum(p * v, C)
+    outputs = Outputs(o, lse)
+
+
+class Attends(Forward):
+    """The exponent is a part of the forward, which is saved."""
+
+    q = Input(N, M)
+    k = Input(C, M)
+    v = Input(C, M)
+    s = Sum(q * k, M)
+    lse = log(Sum(exp(s), C))
+    p = exp(s - lse)
+    o = Sum(p * v, C)
+    outputs = Outputs(o, lse)
+
+
+class Squashed(Forward):
+    """What the function is taken of is cheaper to compute again than to save."""
+
+    s = Input(N, C)
+    t = Input(N, C)
+    theta = s * t + t
+    o = tanh(theta / 2)
+    more = o + theta**3
+
+
+class Counted(Forward):
+    """Only another name for what the labels say."""
+
+    s = Input(N, C)
+    labels = Label(N, ignored=-100)
+    counts = Kept(labels)
+    lse = log(Sum(exp(s), C))
+    o = Sum(counts * lse + counts * lse**2, N) / Sum(counts, N)
+
+
+@pytest.mark.parametrize(
+    ("forward", "line", "nowhere"),
+    [
+        (Shares, "p = exp(-lse + s)", "exp"),
+        (Attends, "p = exp(s_minus_lse_inner)", "exp"),
+        (Squashed, "theta = s*t + t", "(s*t"),
+        (Counted, "counts = Piecewise((1, Ne(labels_kept, 0)), (0, True))", "is_not"),
+    ],
+    ids=["shares", "attends", "squashed", "counted"],
+)
+def test_a_value_that_the_user_named_has_that_name(forward, line, nowhere):
+    """Where the backward computes it, and everywhere else."""
+    form = close(derive_chain(forward.definition))
+    first, *rest = str(form).splitlines()
+    assert first == line and nowhere not in "\n".join(rest)
+    assert [*form.again.values()] == [forward.definition.by_name[first.split()[0]].tensor]

@@ -13,6 +13,7 @@ from derive.commands.main import main
 from derive.gradient.orders.check import check_second
 from derive.gradient.orders.second import second_order
 from derive.gradient.orders.sections import BACKWARD, PULLBACK, SECOND, document_of_second
+from derive.gradient.orders.together import in_one_program
 from derive.language.errors import QuestionError
 from derive.language.symbols import Tensor, axes_of, ordered
 from derive.show.document import Derivation, Equation, Equations, Foldable, Matrix, Prose
@@ -80,11 +81,12 @@ def test_the_lines_are_those_of_a_textbook(capsys):
     text = printed(capsys, "show", "softmax", "--order", "2").replace("\N{MINUS SIGN}", "-")
     for line in (
         "total = Σ[C, N](g_x·v_x)",
-        "g_minus_sum_g_y      = g - Σ[C](g·y)",
-        "v_y                  = dg_minus_sum_g_y - sum_dg_minus_sum_g_y·y    the tangent of y",
-        "c_y                  = g_minus_sum_g_y·v_x - sum_dg_minus_sum_g_y·g the cotangent of y",
-        "dx = y·(c_y - Σ[C](c_y·y))",
-        "With c_y = g and no other cotangent, this is the first backward.",
+        "g_minus_sum_g_y = g - Σ[C](g·y)",
+        "v_x_times_y     = v_x·y",
+        "v_y             = v_x_times_y - sum_v_x_times_y·y       the tangent of y",
+        "c_y             = g_minus_sum_g_y·v_x - sum_v_x_times_y·g the cotangent of y",
+        "dx              = y·(c_y - Σ[C](c_y·y))",
+        "With c_y = g and no other cotangent, the pullback is the first backward.",
     ):
         assert f"  {line}\n" in text
     assert "is 0 here" not in text  # y is saved
@@ -116,20 +118,33 @@ def test_what_was_proved_is_the_proof_of_both_programs(document, second):
 
 def test_a_line_says_what_it_needs_before(document, second):
     """From what is given, in the order of computation, and nothing that no other line reads."""
-    form, results = second.first.closed_form, second.second.results
-    arriving = second.upstreams.values()
-    given = {t.name for t in (*form.definition.inputs, *form.saved, *arriving)}
-    given |= {t.name for t in second.vectors.values()}
-    given |= {t.name for t in second.cotangents.values()} - {t.name for t in results.values()}
-    read, written = set(), []
+    form = second.first.closed_form
+    given = (*form.definition.inputs, *form.saved, *second.upstreams.values())
+    known = {t.name for t in (*given, *second.vectors.values())}
+    asked = {t.name for t in (*second.tangents, *second.pullback.results.values())}
+    read, written, values = set(), [], []
     for line in lines(document, SECOND)[1:]:
         now = {t.name for t in line.right.atoms(Tensor)}
-        assert now <= given | set(written)
+        assert now <= known | set(written)
         read |= now
-        assert line.left.name not in given
         written.append(line.left.name)
-    asked = {t.name for t in (*results.values(), *second.pullback.results.values())}
-    assert asked <= set(written) <= asked | read
+        values += [(line.right, line.left.home)] * (line.left.name not in asked)
+    assert asked <= set(written) <= asked | read and known.isdisjoint(written)
+    assert len({*written}) == len(written) and len({*values}) == len(values)  # one name for each
+
+
+def test_the_lines_of_the_answer_are_proved(tmp_path):
+    """Where values are computed again and outputs are not saved: as a reader would paste them."""
+    file = tmp_path / "my_norm.py"
+    file.write_text(
+        "from sympy import sqrt\nfrom derive import Axis, Forward, Input, Sum\n"
+        'N, C = Axis("N"), Axis("C")\n\n\nclass MyNorm(Forward):\n    x = Input(N, C)\n'
+        "    gain = Input(C)\n    rms = sqrt(Sum(x**2, C)/C + 1)\n    y = gain * x / rms\n"
+    )
+    found = in_one_program(second_order(derive.derive(file)))
+    verdict = check_second(file, "\n".join(f"{t} = {e}" for t, e in found.items()))
+    assert {"v_y", "dx", "dgain"} <= {a.name for a in verdict.answers} and verdict.right
+    assert len(found) == 11 and not any("_again" in t.name or "_2" in t.name for t in found)
 
 
 @pytest.mark.parametrize("program", [BACKWARD, PULLBACK])
@@ -191,8 +206,6 @@ def test_of_leaves_the_other_gradients_out(derived):
     assert [m.name.name for m in blocks(document, Matrix, f"{PULLBACK}: the small batch")] == [
         "dgain"
     ]
-    remarks = {line.left.name: words_of(line.remark) for line in lines(document, SECOND)}
-    assert remarks["c_gain"] == "the cotangent of gain, added to dgain"
     assert "c_y is 0 here, since y is not saved." in said(document, SECOND)
 
 

@@ -18,6 +18,7 @@ from sympy.core.relational import Relational
 from derive.language.choices import Compared
 from derive.language.diagonals import Identity
 from derive.language.extremes import Max, Min
+from derive.language.kept_labels import kept_label, label_asked_of
 from derive.language.nodes import OneHot, Reduction, Reindexing, Sum, Whole
 from derive.language.symbols import MINUS_INFINITY, Axis, Tensor, tensors_in
 
@@ -280,6 +281,8 @@ def _logarithm(speaker: _Speaker, e: log) -> Said:
 
 def _choice(speaker: _Speaker, e: Piecewise) -> Said:
     """A choice with 0 or -oo elsewhere: the condition, or the value with its condition."""
+    if (label := kept_label(e)) is not None:
+        return f"kept_{label.name}", TAKEN
     if len(e.args) != 2:
         raise _NoWordsError
     (one, condition), (other, always) = e.args
@@ -294,6 +297,8 @@ def _choice(speaker: _Speaker, e: Piecewise) -> Said:
 
 
 def _relation(speaker: _Speaker, e: Basic) -> str:
+    if (label := label_asked_of(e)) is not None:
+        return f"kept_{label.name}"
     if not isinstance(e, Relational):
         raise _NoWordsError
     left, right = (speaker.within(side, TAKEN) for side in (e.lhs, e.rhs))

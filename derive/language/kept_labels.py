@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Expr, Integer, Mul, Ne, Piecewise
+from sympy import Basic, Expr, Integer, Mul, Ne, Piecewise
 
 from derive.language.choices import zero_unless
 from derive.language.errors import NotationError
@@ -44,7 +44,12 @@ def Kept(labels: Tensor) -> Expr:
 def kept_label(e: Expr) -> Tensor | None:
     """The label whose `Kept` is ``e``, if there is one."""
     test = zero_unless(e)
-    kept = test.lhs if isinstance(test, Ne) else None
+    return None if test is None else label_asked_of(test)
+
+
+def label_asked_of(test: Basic) -> Tensor | None:
+    """The label that is kept where ``test`` holds, if that is all it says."""
+    kept = test.lhs if isinstance(test, Ne) and test.rhs == 0 else None
     if not isinstance(kept, Tensor) or kept.role != "kept":
         return None
     name = kept.name.removesuffix(SUFFIX)

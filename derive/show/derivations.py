@@ -12,7 +12,7 @@ from itertools import groupby
 
 from sympy import Eq, Expr
 
-from derive.gradient.chain.chain import adjoint_of
+from derive.gradient.chain.chain import Adjoint, adjoint_of
 from derive.gradient.closing.closed_form import ClosedForm
 from derive.gradient.closing.steps import Fact, RewriteStep
 from derive.gradient.found.findings import NoInfluence, zero_gradients
@@ -36,10 +36,7 @@ def derivations_of(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     form = proved.closed_form
     steps = [step for step in form.steps if step.target.name in wanted]
     at_once: list[Equation] = []
-    named = form.chain.by_name | {
-        a.name: a for a in form.spelled.adjoints if a.name in form.by_name
-    }
-    for adjoint in named.values():
+    for adjoint in _in_order(form, steps):
         own = _without_detours([step for step in steps if step.target == adjoint.tensor])
         lines = tuple(_lines(own, form, form.facts))
         if len(lines) == 1:  # the line before it stands in the chain
@@ -49,6 +46,28 @@ def derivations_of(proved: Proved, wanted: set[str]) -> Iterator[Block]:
             yield Derivation("", Equation(adjoint.tensor, own[0].before), lines)
     yield from _together(at_once)
     yield from _facts_used(steps, form.facts, form)
+
+
+def _in_order(form: ClosedForm, steps: Iterable[RewriteStep]) -> Iterable[Adjoint]:
+    """The adjoints of the chain, in its order, each behind those of parts that its steps read."""
+    parts = {a.name: a for a in form.spelled.adjoints if a.name in form.by_name}
+    read: dict[str, dict[str, None]] = {}
+    for step in steps:
+        read.setdefault(step.target.name, {}).update((t.name, None) for t in tensors_in(step.after))
+    found: dict[str, Adjoint] = {}
+    waiting: set[str] = set()
+
+    def add(adjoint: Adjoint) -> None:
+        waiting.add(adjoint.name)
+        for name in read.get(adjoint.name, ()):
+            if name in parts.keys() - form.chain.by_name.keys() - waiting:
+                add(parts[name])
+        found[adjoint.name] = adjoint
+
+    for adjoint in (form.chain.by_name | parts).values():
+        if adjoint.name not in waiting:
+            add(adjoint)
+    return found.values()
 
 
 def _together(lines: list[Equation]) -> Iterator[Block]:

@@ -20,7 +20,7 @@ from derive.gradient.closing.closed_form import ClosedForm, ClosedStatement
 from derive.language.errors import MATH
 from derive.language.formulas.words import Words, joined
 from derive.language.notation.definition import Definition
-from derive.language.notation.layout import layouts_of, shape
+from derive.language.notation.layout import layouts, layouts_of, shape
 from derive.language.symbols import Axes, Tensor, tensors_in
 from derive.proof.proving.proved import Proved
 from derive.show.derivations import derivations_of, findings_in
@@ -276,14 +276,14 @@ def _paths(form: ClosedForm, adjoint: Adjoint) -> Iterator[Block]:
 def _result(proved: Proved, wanted: set[str]) -> Iterator[Block]:
     """The closed form, as it is computed, and the values of the forward that stand in it."""
     form = proved.closed_form
-    layouts = layouts_of(form.definition)  # a part of the forward has none
+    known = layouts_of(form.definition)
     shown = [s for s in form.statements if s.tensor.name in wanted or s.of is None]
-    shapes = {
-        s.tensor: shape(layouts[s.of.name]) for s in shown if getattr(s.of, "name", "") in layouts
-    }
-    lines = equations_of(shown).lines
+    known |= {f"d{name}": layout for name, layout in known.items()}
+    found = layouts(
+        [(s.tensor, s.expression) for s in form.statements], form.definition.axes, known
+    )
+    lines = tuple(replace(li, shape=shape(found[li.left.name])) for li in equations_of(shown).lines)
     lines = (*(Equation(t, e) for t, e in ties_backward(form.definition)), *lines)
-    lines = tuple(replace(line, shape=shapes.get(line.left, "")) for line in lines)
     yield Equations(lines, steps=True)
     met = {t.name for s in shown for t in tensors_in(s.expression)}
     used = [s for s in form.definition.statements if s.name in met]

@@ -288,6 +288,7 @@ ELSEWHERE = (
     *(
         "derive.gradient.orders.check",
         "derive.gradient.orders.sections",
+        "derive.gradient.orders.together",
         "derive.gradient.orders.verdict",
     ),
 )

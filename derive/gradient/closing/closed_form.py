@@ -21,7 +21,7 @@ written is what the record begins with, and what is generated.
    of moves, which the cost accepts or not (``stages.py``).
 
 Where that risks something, names of the forward that hide nothing are done without, and all is done
-once more.
+once more. In the cheapest, what equals a statement of the forward goes by its name.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from derive.gradient.chain.chain import Adjoint, Chain, derive_chain
 from derive.gradient.closing.cost import Cost
 from derive.gradient.closing.drafting import Draft, draft_keeping, read_for
 from derive.gradient.closing.facts import Facts
-from derive.gradient.closing.recomputation import named, under_their_names
+from derive.gradient.closing.recomputation import named, under_their_names, with_users_names
 from derive.gradient.closing.risks import Preference, preference
 from derive.gradient.closing.search import names_kept
+from derive.gradient.closing.sharing import in_order_of_use
 from derive.gradient.closing.simplifying import Simplifier
 from derive.gradient.closing.stages import Arrangement, arranged, safe
 from derive.gradient.closing.steps import Fact, Pairs, Record, RewriteStep
@@ -199,7 +200,19 @@ def close(chain: Chain) -> ClosedForm:
         for form in _found(first, *others):
             found.append(form)
     best = min([*found, named], key=lambda form: form.preference)
-    return replace(best, hurried=True) if search.is_over else best
+    return replace(_in_users_words(best), hurried=search.is_over)
+
+
+def _in_users_words(form: ClosedForm) -> ClosedForm:
+    """The same, where what equals a statement of the forward goes by its name."""
+    pairs, of = [(s.tensor, s.expression) for s in form.statements], dict(form.by_name)
+    taken = {*form.relations.position, *of}
+    pairs, again = with_users_names(pairs, form.again, taken, form.knowledge)
+    statements = (
+        ClosedStatement(t, e, of[t.name].of if t.name in of else None)
+        for t, e in in_order_of_use(pairs)
+    )
+    return replace(form, statements=tuple(statements), again=again)
 
 
 def _found(*simplifiers: Simplifier) -> Iterator[ClosedForm]:

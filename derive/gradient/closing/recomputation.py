@@ -21,11 +21,12 @@ from sympy import Expr, preorder_traversal
 from derive.gradient.closing.eager import entries
 from derive.gradient.closing.facts import Facts
 from derive.gradient.closing.steps import Pairs, Record
+from derive.gradient.values.naming import NamedValue, in_full, with_names
 from derive.language.choices import written_in
 from derive.language.names import unused
 from derive.language.nodes import ArrayNode, along, sums_in
 from derive.language.notation.statements import known_signs
-from derive.language.operations import is_contraction
+from derive.language.operations import is_contraction, operations_in
 from derive.language.symbols import Tensor, tensors_in
 
 
@@ -48,6 +49,33 @@ def computed_again(
     why = "its operands are read anyway, so it is recomputed, not saved"
     for tensor, e in before.items():
         record.add(tensor, "compute again", e, dict(statements)[tensor], why)
+    return statements, again
+
+
+def with_users_names(
+    statements: Pairs, again: Mapping[Tensor, Tensor], taken: set[str], knowledge: Facts
+) -> tuple[Pairs, dict[Tensor, Tensor]]:
+    """``statements`` in which a statement of the forward, written out in one of them, is computed
+    under its name if it takes more than one operation; and the value that each of them is.
+    """
+    relations, again = knowledge.relations, dict(again)
+    definition = relations.definition
+    read = {t.name for _, e in statements for t in tensors_in(e)} | {*relations.same}
+    read |= {t.name for t in (*definition.outputs, *again.values())} | definition.at_hand
+    for value in reversed([s.tensor for s in definition.statements if s.name not in read]):
+        written = relations.by_name[value.name].expression, relations.unfolded(value)
+        forms = [in_full(relations.resolved(e), relations.parts) for e in written]
+        worth_a_line = operations_in(forms[0]) > 1 and not forms[0].has(ArrayNode)
+        for form in dict.fromkeys((*forms, *map(relations.with_parts, forms))):
+            own = next((t for t, e in statements if e == form), None)
+            if own is None and worth_a_line:
+                name = unused(f"{value.name}_again", taken.__contains__)
+                new = Tensor(name, value.home, role="adjoint", **known_signs(form))
+                rest = [(t, with_names(e, [NamedValue(new, form)])) for t, e in statements]
+                if rest != statements:
+                    own, statements = new, [(new, form), *rest]
+            if own is not None and {*own.home} == {*value.home}:
+                again.setdefault(own, value)
     return statements, again
 
 

@@ -211,8 +211,13 @@ def repeats_named(
     apart: tuple[type, ...] = (),
 ) -> Pairs:
     """Name reductions, functions and roots that are written more than once where the whole
-    ``is_cheaper`` so, except those of the kinds ``apart``.
+    ``is_cheaper`` so, except those of the kinds ``apart``; what is a statement by itself has its
+    name.
     """
+    for tensor, e in statements if apart else ():
+        if isinstance(e, apart) and axes_of(e) == {*tensor.home}:
+            why = f"it is {tensor}"
+            statements = _replaced(statements, e, tensor, why, record, skip=tensor)
     taken, dearer = taken | {tensor.name for tensor, _ in statements}, set()
     while True:
         counts: Counter[Expr] = Counter()

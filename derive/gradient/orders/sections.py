@@ -1,4 +1,4 @@
-"""Second derivatives as a document: how they are made, their lines, steps and proof.
+"""Second derivatives as a document: their lines first, then how they are made, steps and proof.
 
 In: a `SecondOrder`. Out: a `Document` of the records of the first order: the two programs are
 closed forms like any other, shown by the same sections (``presentation/sections.py``), with 1 for
@@ -7,18 +7,19 @@ the upstream gradient of the total and the names by which the results go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from sympy import Expr, Integer
 
 from derive.gradient.orders.second import Behind, SecondOrder
 from derive.gradient.orders.third import ThirdOrder
+from derive.gradient.orders.together import in_one_program, lines_of
 from derive.language.formulas.words import Words, joined
-from derive.language.symbols import Tensor, tensors_in
-from derive.proof.proving.forward_plan import forward_plan
+from derive.language.symbols import Tensor
 from derive.proof.proving.proved import in_words
 from derive.show.document import Block, Document, Equation, Equations, Prose, Section
+from derive.show.names import explained
 from derive.show.renamed import Renaming
 from derive.show.sections import (
     CHAIN,
@@ -50,7 +51,8 @@ def document_of_second(
     behind = _steps(order.second, None, entries, titles)
     pulled = _steps(order.pullback, of, entries, titles)
     closed = CLOSED_FORM in titles
-    sections = [Section(SECOND, (*_construction(order), *(_lines(order, of) if closed else ())))]
+    answer = Section(SECOND, tuple(_answer(order, of, closed)))
+    sections = [*explained([answer], order.first.closed_form)]
     sections += _titled(BACKWARD, behind) + _titled(PULLBACK, pulled)
     if closed:
         said = f"{order.summary[0].upper()}{order.summary[1:]}, for the gradients of both parts."
@@ -79,7 +81,9 @@ def document_of_third(
         if closed:
             at_hand = {t.name for t in definition.inputs}
             blocks.append(Prose("The gradients of that sum with respect to all its arguments:"))
-            blocks.append(Equations(tuple(_computed(program, at_hand, {}))))
+            blocks.append(
+                Equations(tuple(Equation(*li) for li in lines_of(program, at_hand).items()))
+            )
         sections.append(Section(f"{THIRD}: {name[0].lower()}{name[1:]}", tuple(blocks)))
         sections += _titled(name, _steps(program, None, entries, titles))
     if closed:
@@ -115,12 +119,12 @@ def _titled(program: str, document: Document) -> list[Section]:
     ]
 
 
-def _construction(order: SecondOrder) -> Iterator[Block]:
+def _answer(order: SecondOrder, of: str | None, closed: bool) -> Iterator[Block]:
+    """The total, its gradients in one block, and the two programs in which they are found."""
     total, outputs = order.second.proved.definition.statements[-1], order.first.definition.outputs
     upstreams = [*order.upstreams.values()]
     several = len(outputs) > 1
     arriving = ", the upstream gradients of " if several else ", the upstream gradient of "
-    tangents = " are the tangents of " if several else " is the tangent of "
     yield Prose(
         (
             *("The backward is itself a function: of ", *joined(upstreams), arriving),
@@ -129,60 +133,35 @@ def _construction(order: SecondOrder) -> Iterator[Block]:
         )
     )
     yield Equations((Equation(total.tensor, total.expression),))
+    if closed:
+        yield Prose("The gradients of this, as one program:")
+        yield Equations(tuple(_in_one_block(order, of)), steps=True)
+    tangents = " are the tangents of " if several else " is the tangent of "
     yield Prose(
         (
-            *("The gradients" if several else "The gradient", " of this with respect to "),
-            *(*joined(upstreams), tangents, *joined(outputs), " (JVP). The gradients with "),
-            "respect to the inputs are the double backward, the Hessian times the vectors: every "
-            "saved value gets a cotangent, and the pullback takes those to the inputs.",
+            *(*joined(order.tangents), tangents, *joined(outputs), " (JVP); the gradients of the "),
+            "inputs are the Hessian times the vectors. They are derived in two steps: the double "
+            "backward gives every saved value a cotangent, c_ and its name, and the pullback takes "
+            "those to the inputs.",
         )
     )
+    if closed:
+        cotangents = {t: order.cotangents[t.name] for t in outputs}
+        for output, cotangent in cotangents.items():
+            if output.name not in order.second.results:
+                yield Prose((cotangent, " is 0 here, since ", output, " is not saved."))
+        pairs = zip(cotangents.values(), upstreams, strict=True)
+        given = joined(((c, " = ", g) for c, g in pairs))
+        alone = " and no other cotangent, the pullback is the first backward."
+        yield Prose(("With ", *given, alone))
 
 
-def _lines(order: SecondOrder, of: str | None) -> Iterator[Block]:
-    """The equations of both programs, with a remark on each result."""
-    definition = order.first.definition
-    saved = {t.name for t in order.first.closed_form.saved}
-    remarks: dict[str, Words] = {}
-    pairs = zip(order.upstreams.values(), definition.outputs, strict=True)
-    upstreams = {g.name: output for g, output in pairs}
-    for name, tensor in order.second.results.items():
-        remark: Words = ("the cotangent of ", Tensor(name))
-        if name in upstreams:
-            remark = ("the tangent of ", upstreams[name])
-        elif name in order.pullback.results:
-            remark += (", added to ", order.pullback.results[name])
-        remarks[tensor.name] = remark
-    yield Prose("The double backward:")
-    yield Equations(tuple(_computed(order.second, saved, remarks)))
-    yield Prose("The pullback:")
-    wanted = None if of is None else {order.pullback.results[of].name}
-    yield Equations(tuple(_computed(order.pullback, saved, {}, wanted)))
-    cotangents = {t: order.cotangents[t.name] for t in definition.outputs}
-    for output, cotangent in cotangents.items():
-        if cotangent.name not in remarks:
-            yield Prose((cotangent, " is 0 here, since ", output, " is not saved."))
-    pairs = zip(cotangents.values(), order.upstreams.values(), strict=True)
-    given = joined(((c, " = ", g) for c, g in pairs))
-    yield Prose(("With ", *given, " and no other cotangent, this is the first backward."))
-
-
-def _computed(
-    program: Behind,
-    saved: Collection[str],
-    remarks: Mapping[str, Words],
-    wanted: Collection[str] | None = None,
-) -> Iterator[Equation]:
-    """The lines that the results need, or of these those ``wanted``, with the values of the
-    program's own forward that they read.
-    """
-    total = program.proved.definition.output.name
-    pairs = [(v.tensor, v.expression) for v in forward_plan(program.form) if v.tensor.name != total]
-    pairs += [(s.tensor, s.expression) for s in program.statements]
-    needed = set(wanted or (t.name for t in program.results.values()))
-    kept: list[Equation] = []
-    for tensor, e in reversed(pairs):
-        if tensor.name in needed - set(saved):
-            kept.append(Equation(tensor, e, remarks.get(tensor.name, "")))
-            needed |= {t.name for t in tensors_in(e)}
-    return reversed(kept)
+def _in_one_block(order: SecondOrder, of: str | None) -> Iterator[Equation]:
+    """The lines of all second derivatives, with a remark on each result."""
+    outputs = order.first.definition.outputs
+    found = order.second.results.items()
+    remarks: dict[str, Words] = {t.name: ("the cotangent of ", Tensor(name)) for name, t in found}
+    pairs = zip(order.tangents, outputs, strict=True)
+    remarks |= {tangent.name: ("the tangent of ", output) for tangent, output in pairs}
+    for tensor, e in in_one_program(order, of).items():
+        yield Equation(tensor, e, remarks.get(tensor.name, ""))

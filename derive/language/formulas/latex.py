@@ -145,7 +145,10 @@ class FormulaPrinter(OfChoices, LatexPrinter):
         return rf"\mathrm{{index}}_{{{self._print(e.axis)}}}"
 
     def _kept(self, label: str) -> str:
-        return rf"\mathbf{{1}}[\,{label}\text{{ is kept}}\,]"
+        return rf"\mathbf{{1}}[\,{self._is_kept(label)}\,]"
+
+    def _is_kept(self, label: str) -> str:
+        return rf"{label}\text{{ is kept}}"
 
     def _choice(self, e) -> str:
         return LatexPrinter._print_Piecewise(self, e)

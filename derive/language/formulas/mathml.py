@@ -232,7 +232,10 @@ class _MathML(OfChoices, ReadAt):
         return brackets(self._print(e.args[0]), "|", "|")
 
     def _kept(self, label: Element) -> Element:
-        return indicator(row(label, leaf("mtext", "\u00a0is kept")))
+        return indicator(self._is_kept(label))
+
+    def _is_kept(self, label: Element) -> Element:
+        return row(label, leaf("mtext", "\u00a0is kept"))
 
     def _choice(self, e: Piecewise) -> Element:
         def case(value, condition):

@@ -15,7 +15,7 @@ from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
 from derive.language.formulas.order import is_subtracted, ordered_terms
-from derive.language.kept_labels import kept_label
+from derive.language.kept_labels import kept_label, label_asked_of
 from derive.language.nodes import GoneAlong, LogCumSumExp, MatrixNode, Reduction
 from derive.language.scans import written
 from derive.language.symbols import Tensor, axes_of, is_number_or_size
@@ -91,11 +91,15 @@ def numerator_and_denominator(e: Expr) -> tuple[list[Expr], list[Expr]]:
 
 
 class OfChoices(Printer):
-    """Base of the printers: choices. A subclass has `_kept` and `_choice`."""
+    """Base of the printers: choices. A subclass has `_kept`, `_is_kept` and `_choice`."""
 
     def _print_Piecewise(self, e):
         label = kept_label(e)
         return self._choice(e) if label is None else self._kept(self._print(label))
+
+    def _print_Unequality(self, e):
+        label = label_asked_of(e)
+        return self._print_Relational(e) if label is None else self._is_kept(self._print(label))
 
     def _print_Compared(self, e):
         return self._print(e.choice)
@@ -154,6 +158,9 @@ class Formula(OfChoices, StrPrinter):
 
     def _kept(self, label):
         return f"Kept({label})"
+
+    def _is_kept(self, label):
+        return f"Ne({self._kept(label)}, 0)"
 
     def _choice(self, e):
         return self._print_Function(e)

@@ -89,6 +89,9 @@ class _Unicode(Formula):
     def _kept(self, label: str) -> str:
         return f"kept[{label}]"
 
+    def _is_kept(self, label: str) -> str:
+        return f"{self._kept(label)} {RELATIONS['!=']} 0"
+
     def _choice(self, e: Piecewise) -> str:
         cases = [f"{self._print(value)} if {self._print(c)}" for value, c in e.args[:-1]]
         return f"({', '.join(cases)}, else {self._print(e.args[-1].expr)})"
