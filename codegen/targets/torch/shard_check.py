@@ -157,7 +157,7 @@ class ShardCase:
 
 def _keywords(sharded: Sharded, groups: Sequence) -> dict[str, object]:
     axes = sharded.groups.axes
-    names = ["group"] if len(axes) == 1 else [f"group_{axis.lower()}" for axis in axes]
+    names = ["group"] if len(groups) == 1 else [f"group_{axis.lower()}" for axis in axes]
     return dict(zip(names, groups, strict=True))
 
 
@@ -248,20 +248,21 @@ class Cut:
         parts = {of_code[c]: [of_code[part] for part in made] for c, made in program.flattened}
         lengths = {axis.name: size for axis, size in dims.items()}
         for axis in self.groups.axes:
+            own = [*reversed(shares)] if self.groups.ring and axis == self.groups.chunked else shares
             length = lengths[axis][0]
             times = prod(prod(lengths[part]) for part in parts.get(axis, ())[1:])
             units, total = length // times, sum(shares)
-            ends = [units * sofar // total * times for sofar in accumulate(shares)]
+            ends = [units * sofar // total * times for sofar in accumulate(own)]
             self.starts[axis] = [0, *ends]
 
     def part(self, value, layout: Layout, place: Sequence[int]):
         if not isinstance(value, Tensor):
             return value
         at = 0
-        for dim, group in zip(layout, self.groups.split(layout), strict=True):
+        for dim, group in zip(layout, self.groups.at_home(layout), strict=True):
             if group:
                 starts = self.starts[group]
-                own = place[self.groups.axes.index(group)]
+                own = place[0 if self.groups.ring else self.groups.axes.index(group)]
                 times = value.shape[at] / max(starts[-1], 1)
                 start, stop = (round(starts[i] * times) for i in (own, own + 1))
                 value = value.narrow(at, start, stop - start).clone()
