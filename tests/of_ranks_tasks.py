@@ -62,6 +62,29 @@ def in_chunks(folder: Path, rank: int, count: int) -> dict[str, object]:
     }
 
 
+def in_a_ring(folder: Path, rank: int, count: int) -> dict[str, object]:
+    """Parts of rows and of columns: what one rank alone is wrong in is told to all."""
+    ways, capped = (module_at(folder / f"{n}_shard_t_ring_s.py") for n in ("bothways", "capped"))
+    loss, attention = ways.bothways_shard_t_ring_s, capped.capped_shard_t_ring_s
+    z, labels = data()
+    rows, own = (t.tensor_split(count)[rank] for t in (z, labels))
+    wrong, keys = own + 100 * rank, z.new_ones(C, C).tensor_split(count)[rank]
+    leaf = rows.clone().requires_grad_()
+    given = rows, keys, keys
+
+    def again():
+        torch.autograd.grad(loss(leaf, keys, own), leaf, create_graph=True)
+
+    found = {
+        "label": raised(lambda: loss(rows, keys, wrong)),
+        "whole": raised(lambda: attention(*given, rows[:, : C - rank])),
+        "shape": raised(lambda: loss(rows, keys[:, : C - rank], own)),
+        "twice": raised(again),
+    }
+    apart = attention(*given, rows) - 1  # the average of ones
+    return found | {"after": float(apart.abs().max())}
+
+
 def mistakes(folder: Path, rank: int, count: int) -> dict[str, str]:
     """One rank is wrong; all say so, and go on afterwards."""
     by_c, by_n = (module_at(folder / f"softmax_nll_shard_{axis}.py") for axis in "cn")
@@ -340,6 +363,7 @@ def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
 
 TASKS = {
     "in_chunks": in_chunks,
+    "in_a_ring": in_a_ring,
     "mistakes": mistakes,
     "disagree": disagree,
     "crossed": crossed,

@@ -104,6 +104,7 @@ def passes_of(
     writer, nodes, named, asked = placed(program, function, groups)
     if groups.ring:
         nodes = in_ring(writer, nodes)
+        writer.placing.rewritten.add("round")
     results = tuple(named.get(name, name) for name in results)
     for name in known:
         nodes.pop(name, None)

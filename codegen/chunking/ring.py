@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
-from codegen.chunking.nodes import INDEPENDENT, LARGEST, MAPPED, SUM, ChunkNode
+from codegen.chunking.nodes import FIRST, INDEPENDENT, LARGEST, MAPPED, SUM, ChunkNode
 from codegen.program import Program, shards
 from codegen.program.arrays import Arrange, Expand
 from codegen.program.parts import values_in, with_replaced
@@ -28,7 +29,7 @@ from codegen.program.values import Load, Number, SizeOf, Value
 from codegen.sharding import SHARD
 from codegen.sharding.functions import RankWriter
 from codegen.sharding.groups import Groups
-from codegen.sharding.values import POINTWISE
+from codegen.sharding.values import POINTWISE, values_of
 from derive.language.errors import QuestionError
 
 WHOLE = (shards.WholeSize, shards.WholeOneHot, shards.WholeGathered, shards.Ratio)  # of no part
@@ -89,16 +90,18 @@ class _Ring:
                 read = (found.get(name, frozenset()) for name in node.reads)
                 rows = frozenset().union(*read)
                 for step in node.steps:
+                    rows |= _of_parts(step)
                     if isinstance(step, Exchange):
                         rows -= {step.group}
                     else:
-                        rows |= _of_parts(step) | {*filter(None, self.splits.get(step.name, ()))}
+                        rows |= {*filter(None, self.splits.get(step.name, ()))}
                 found |= dict.fromkeys({node.name, *node.writes}, rows)
         return found
 
     def _meets(self, node: ChunkNode) -> bool:
         """True if rows of both axes meet in what a node reads."""
-        rows = frozenset().union(*(self.rows.get(name, frozenset()) for name in node.reads))
+        rows = {*chain.from_iterable(self.rows.get(name, ()) for name in node.reads)}
+        rows = rows.union(*map(_of_parts, node.steps))
         return {self.home, self.round} <= rows
 
     def place(self, node: ChunkNode) -> None:
@@ -113,7 +116,8 @@ class _Ring:
             return
         node.kind, node.travels = step.kind, step.group == self.home
         along = [self.groups.of.get(d.axis.name) == self.round and not d.one for d in node.dims]
-        if step.kind not in (SUM, LARGEST) or (node.travels and not any(along)):
+        kinds = (SUM, LARGEST) if node.travels else (SUM, LARGEST, FIRST)
+        if step.kind not in kinds or (node.travels and not any(along)):
             told = node.name.split(f"_{step.kind}")[0]
             raise QuestionError(
                 f"{self.writer.program.name} cannot go round along {self.round} with {self.home} over"
@@ -184,8 +188,8 @@ class _Ring:
 
 def _of_parts(step: Step) -> set[str]:
     """The axes of which a step asks for the part of a rank."""
-    found = (v for v in (step, *values_in(step)) if not isinstance(v, WHOLE))
-    return {v.group for v in found if hasattr(v, "group")}
+    values = [*values_of(step), *[step] * (not isinstance(step, Exchange))]
+    return {v.group for v in values if hasattr(v, "group") and not isinstance(v, WHOLE)}
 
 
 def _with_replaced(step: Step, change) -> Step:

@@ -331,7 +331,7 @@ class ChunkWriter:
         for name in self.floats:
             if name in sliced:
                 narrowed[name], widened[name] = f"own_{name}", f"wide_{name}"
-            elif name not in self.mapped:
+            elif name not in self.away:
                 narrowed[name], widened[name] = f"narrow_{name}", f"wide_{name}"
         for names in (narrowed, widened):
             for name, text in names.items():

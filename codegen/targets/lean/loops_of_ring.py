@@ -11,8 +11,8 @@ from codegen.chunking.passes import Pass
 from codegen.program.parts import values_in
 from codegen.program.shards import Visiting
 from codegen.program.values import Value
-from codegen.targets.lean.loops_of_chunks import ChunkLine, ChunkWriter
-from codegen.targets.torch.lines import STEP
+from codegen.targets.lean.loops_of_chunks import DEEP, ChunkLine, ChunkWriter, in_loop
+from codegen.targets.torch.lines import LONGEST, STEP, broken
 from codegen.targets.torch.wrapping import free, wrapped
 from derive.language.notation.layout import Dim, Layout
 
@@ -89,7 +89,8 @@ class RingWriter(ChunkWriter):
         if not node.travels:
             return super().largest(node, value)
         name = self.sum_of(node)
-        return [f"{name}.copy_(torch.maximum({name}, {self.printer.text(value)}))"]
+        call = f"torch.maximum({name}, {self.printer.text(value)})"
+        return [in_loop(broken(f"{name}.copy_({call})", DEEP))]
 
     def _length_for_all(self, axis: str) -> str:
         """Of this rank: no other waits for its chunks."""
@@ -97,4 +98,9 @@ class RingWriter(ChunkWriter):
 
 
 def _named(pairs: Sequence[tuple[str, int]]) -> str:
-    return "{" + ", ".join(f'"{name}": ({name}, {along})' for name, along in pairs) + "}"
+    """A dict of tensors by name, with the dimension of each."""
+    each = [f'"{name}": ({name}, {along})' for name, along in pairs]
+    text = f"{{{', '.join(each)}}}"
+    if len(STEP * 3 + text) < LONGEST:
+        return text
+    return "\n".join(["{", *(f"{STEP * 3}{one}," for one in each), f"{STEP * 2}}}"])

@@ -505,7 +505,7 @@ class Visit(Part):
     def __init__(self, over, start, chunk, along, visiting, sums):
         self.start, self.length, self.size = start + chunk.start, chunk.length, over.size
         self.device, self.here = over.device, slice(self.start, self.start + self.length)
-        self.rows, self.along, self.travelling = (chunk.start, chunk.length), along, sums
+        self.within, self.along, self.travelling = (chunk.start, chunk.length), along, sums
         self.visiting = self._rows_of(visiting)
 
     @property
@@ -513,7 +513,7 @@ class Visit(Part):
         return self._rows_of(self.travelling.all)
 
     def _rows_of(self, tensors):
-        pairs = ((name, t.narrow(self.along[name], *self.rows)) for name, t in tensors.items())
+        pairs = ((name, t.narrow(self.along[name], *self.within)) for name, t in tensors.items())
         return types.SimpleNamespace(**dict(pairs))
 
 

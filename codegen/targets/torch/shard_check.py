@@ -54,7 +54,7 @@ def largest_difference_of_chunks(
         for case in cases(definition, program, sharded):
             counts = [len(case.cut.shares)]
             for chunk in (2, None):
-                compute = partial(_in_chunks, chunk=chunk)
+                compute = partial(in_chunks, chunk=chunk)
                 own = replace(case, compute=compute)
                 found += on_ranks(counts, partial(own.difference, module))
     return max(found)
@@ -215,7 +215,7 @@ def _differentiated(
     return found | {("backward", f"d{name}"): gradient for name, gradient in pairs}
 
 
-def _in_chunks(module, program, arguments, upstream, groups, chunk: int | None):
+def in_chunks(module, program, arguments, upstream, groups, chunk: int | None):
     return _differentiated(module, program, arguments, upstream, {**groups, "chunk": chunk})
 
 
