@@ -32,7 +32,7 @@ def module_at(path: Path):
 
 def gallery(folder: Path, rank: int, count: int) -> dict[str, float]:
     """Every case on 1, 2, ... ranks: how far this one is from its parts."""
-    from codegen.targets.torch.shard_check import in_chunks, cases
+    from codegen.targets.torch.shard_check import cases, in_chunks
     from derive import forward_from
 
     groups = [dist.new_group(range(n)) for n in range(1, count + 1)]

@@ -26,7 +26,7 @@ RING = "ring"
 
 
 @dataclass(frozen=True)
-class Walk:
+class ChunkedAxis:
     """The axis that is walked along, and the axes ``over_ranks``: each rank walks along all of the
     axis, or in a ``ring`` has a part of it, too, which goes round.
     """
@@ -72,7 +72,7 @@ class Chunked:
         return frozenset(upstream.union(*(p.rewritten for p in self.all_passes)))
 
 
-def chunked(program: Program, walk: Walk, name: str = "", title: str = "") -> Chunked:
+def chunked(program: Program, walk: ChunkedAxis, name: str = "", title: str = "") -> Chunked:
     """``name`` and ``title`` are those of the module, if it has others than the program.
 
     Raises `QuestionError` for an axis that has no chunks.

@@ -119,9 +119,10 @@ class _Ring:
         kinds = (SUM, LARGEST) if node.travels else (SUM, LARGEST, FIRST)
         if step.kind not in kinds or (node.travels and not any(along)):
             told = node.name.split(f"_{step.kind}")[0]
+            name = self.writer.program.name
             raise QuestionError(
-                f"{self.writer.program.name} cannot go round along {self.round} with {self.home} over"
-                f" ranks: {told} needs rows of several visits at once",
+                f"{name} cannot go round along {self.round}, with {self.home} over "
+                f"ranks: {told} needs rows of several visits at once",
                 f"ask for --{SHARD} {self.home} alone",
             )
         if node.travels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from codegen.chunking import Chunked, Walk, chunked
+from codegen.chunking import Chunked, ChunkedAxis, chunked
 from codegen.driver.gate import TOLERANCE
 from codegen.program import Program
 from codegen.sharding import Sharded
@@ -43,7 +43,7 @@ class OfRanks:
 def in_chunks(
     forward: type[Forward],
     program: Program,
-    walk: Walk,
+    walk: ChunkedAxis,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
     kernels: KernelLanguage | None = None,
@@ -120,7 +120,7 @@ class ChunkedPart:
 def parts_of(
     forward: type[Forward],
     program: Program,
-    walk: Walk,
+    walk: ChunkedAxis,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
 ) -> tuple[str, dict[str, ChunkedPart]]:
@@ -137,7 +137,7 @@ def parts_of(
 
 
 def _of_word(
-    forward: type[Forward], word: str, walk: Walk, progress: Callable[[str], None]
+    forward: type[Forward], word: str, walk: ChunkedAxis, progress: Callable[[str], None]
 ) -> ChunkedPart:
     """The function of one word of a reduction."""
     own = reduced_forward(forward, word)
@@ -149,7 +149,7 @@ def _of_word(
 def _part(
     forward: type[Forward],
     program: Program,
-    walk: Walk,
+    walk: ChunkedAxis,
     named: tuple[str, str],
     progress: Callable[[str], None],
 ) -> ChunkedPart:
@@ -166,7 +166,7 @@ def _part(
 
 def _without_options(
     forward: type[Forward],
-    walk: Walk,
+    walk: ChunkedAxis,
     named: tuple[str, str],
     progress: Callable[[str], None],
 ) -> PlainChunks | None:

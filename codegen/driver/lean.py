@@ -25,7 +25,7 @@ from types import ModuleType
 
 from torch import Tensor
 
-from codegen.chunking import Walk
+from codegen.chunking import ChunkedAxis
 from codegen.driver.chain import chain_module
 from codegen.driver.chunks import in_chunks, kernels_in_chunks, parts_of
 from codegen.driver.gate import Generated, compared, file_of, goes_wrong, reason_of
@@ -114,7 +114,7 @@ def generate(
 def _in_chunks(forward: type[Forward], made: Lean, progress: Callable[[str], None]) -> Lean:
     """The module in chunks of the axis that the class body says, in place of that of the whole."""
     whole = replace(made.whole, unsafe=made.pair.program.unsafe)
-    name, walk = forward.definition.snake, Walk(forward.definition.chunked)
+    name, walk = forward.definition.snake, ChunkedAxis(forward.definition.chunked)
     found = in_chunks(forward, whole, walk, progress, name)
     return replace(made, text=found.text, difference=found.difference)
 
@@ -131,7 +131,7 @@ def with_kernels(
     """
     progress("building kernels")
     if axis := forward.definition.chunked:
-        return _with_kernels_in_chunks(forward, whole, text, Walk(axis), kernels, progress)
+        return _with_kernels_in_chunks(forward, whole, text, ChunkedAxis(axis), kernels, progress)
     pairs = pairs_of(whole, outside_of(forward.definition))
     try:
         texts = kernels.texts(pairs, text)
@@ -147,7 +147,7 @@ def _with_kernels_in_chunks(
     forward: type[Forward],
     whole: Program,
     text: str,
-    walk: Walk,
+    walk: ChunkedAxis,
     kernels: KernelLanguage,
     progress: Callable[[str], None],
 ) -> tuple[tuple[str, ...], str]:

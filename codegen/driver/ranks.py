@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
-from codegen.chunking import BOTH, CHUNK, RING, Walk
+from codegen.chunking import BOTH, CHUNK, RING, ChunkedAxis
 from codegen.driver.chunks import OfRanks, compared_in_parts, in_chunks, word_of
 from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
 from codegen.driver.tiles import in_tiles
@@ -29,7 +29,8 @@ from derive.language.notation.reduced import words_of
 from derive.language.notation.specialised import without_options
 from derive.proof.proving.proved import Proved
 
-MOST_AXES = {SHARD: 2, CHUNK: 1, BOTH: 2, RING: 2, TILES: 1}  # at the same time; over groups of their own
+# At the same time; over groups of their own, or in a ring.
+MOST_AXES = {SHARD: 2, CHUNK: 1, BOTH: 2, RING: 2, TILES: 1}
 WRITTEN_AGAIN = (SHARD, CHUNK, BOTH, RING)  # with their forward
 
 
@@ -132,9 +133,9 @@ def file_of_ranks(forward: type[Forward], axes: Sequence[str], way: str = SHARD)
     return f"{'_'.join([*_start(forward), *words]).lower()}.py"
 
 
-def _walk(axes: Sequence[str], way: str) -> Walk:
+def _walk(axes: Sequence[str], way: str) -> ChunkedAxis:
     *ranks, axis = axes
-    return Walk(axis, tuple(ranks), way == RING)
+    return ChunkedAxis(axis, tuple(ranks), way == RING)
 
 
 def _start(forward: type[Forward]) -> list[str]:

@@ -17,8 +17,8 @@ Split = tuple[str, ...]  # for each dimension the axis whose group it is split o
 class Groups:
     """``axes`` are those requested; ``of`` maps an axis to the group that splits it: itself, the
     axis it is flattened into as the first part, or its own first part. The parts of the one that is
-    ``chunked`` are computed one after the other, those of others at once; in a ``ring`` the ranks of
-    the other axis have them too, and pass them on.
+    ``chunked`` are computed one after the other, those of others at once; in a ``ring`` the ranks
+    of the other axis have them too, and pass them on.
     """
 
     axes: tuple[str, ...]

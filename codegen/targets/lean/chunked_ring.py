@@ -15,6 +15,7 @@ from codegen.targets.lean.chunked_ranks import ChunkedPageOfRanks
 from codegen.targets.lean.loops_of_chunks import ChunkWriter
 from codegen.targets.lean.loops_of_ring import RingWriter
 from codegen.targets.lean.pair import Pair
+from codegen.targets.torch.checks import written
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import wrapped
@@ -94,7 +95,8 @@ class RingPage(ChunkedPageOfRanks):
         printer = self.printer(self.program.forward)
         for step in self.spread:
             shape = [self._size(d, printer.sizes[d.axis.name], step.dims) for d in step.dims]
-            said = f'"{self.name}: {step.name} must be broadcast to ({", ".join(map(str, step.dims))})"'
+            words = f"{self.name}: {step.name} must be broadcast to "
+            said = f'"{words}{written(printer, step.dims)}"'
             given = [said, step.name, f"({', '.join(shape)})"]
             lines.append(wrapped(f"{step.name} = _runtime.spread", given, indent=len(STEP)))
         return lines

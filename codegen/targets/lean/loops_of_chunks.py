@@ -199,16 +199,15 @@ class ChunkWriter:
         self.in_time = [axis for axis, group in groups.of.items() if group == passes.axis]
         both = {passes.axis: self.own["over"]} | over
         self.printer = ChunkPrinter(plain, both, lengths, groups.of)
-        self.printer.in_time = self.own["over"]
         self.printer.sizes = dict(plain.sizes)
         self.printer.like = self.own["like"]
         self.code = plain.sizes[passes.axis]
         self.printer.sizes_in_time = {} if groups.ring else {passes.axis: self.code}
         self.printer.narrow, self.printer.wide = self.own["narrow"], self.own["wide"]
-        parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
-        self.parameters = parameters
+        self.parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
+        parameters = self.parameters
         self.floats = {n for n, p in parameters.items() if p.role not in ("label",)}
-        self.printer.floats = self.floats
+        self.printer.floats, self.printer.in_time = self.floats, self.own["over"]
         self.mapped = {n for n in parameters if any(passes.splits.get(n, ()))}
         self.away = self.mapped  # without a value outside of loops
         self.taken = {*parameters, *self.nodes, *self.own.values(), *plain.sizes.values()}

@@ -248,7 +248,8 @@ class Cut:
         parts = {of_code[c]: [of_code[part] for part in made] for c, made in program.flattened}
         lengths = {axis.name: size for axis, size in dims.items()}
         for axis in self.groups.axes:
-            own = [*reversed(shares)] if self.groups.ring and axis == self.groups.chunked else shares
+            goes_round = self.groups.ring and axis == self.groups.chunked
+            own = shares[::-1] if goes_round else shares
             length = lengths[axis][0]
             times = prod(prod(lengths[part]) for part in parts.get(axis, ())[1:])
             units, total = length // times, sum(shares)

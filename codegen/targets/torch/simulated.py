@@ -60,7 +60,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Passed:
+class SimulatedPass:
     """A tensor that is sent to another rank, or received from it."""
 
     way: str
@@ -69,7 +69,7 @@ class Passed:
     tag: int
     group_peer: int
 
-    def begun(self) -> Passed:
+    def begun(self) -> SimulatedPass:
         if self.way == Simulated.isend:
             key = (self.group.rank, self.group_peer, self.tag)
             self.group.ring.boxes[key].put(self.tensor.clone())
@@ -90,10 +90,10 @@ class Simulated:
     """Replaces ``torch.distributed`` in a module."""
 
     ReduceOp = dist.ReduceOp
-    P2POp = Passed
+    P2POp = SimulatedPass
     isend, irecv = "send", "receive"
 
-    def batch_isend_irecv(self, calls: Sequence[Passed]) -> list[Passed]:
+    def batch_isend_irecv(self, calls: Sequence[SimulatedPass]) -> list[SimulatedPass]:
         return [call.begun() for call in calls]
 
     def get_backend(self, group: SimulatedGroup) -> str:
