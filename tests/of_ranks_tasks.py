@@ -64,8 +64,8 @@ def in_chunks(folder: Path, rank: int, count: int) -> dict[str, object]:
 
 def in_a_ring(folder: Path, rank: int, count: int) -> dict[str, object]:
     """Parts of rows and of columns: what one rank alone is wrong in is told to all."""
-    ways, capped = (module_at(folder / f"{n}_shard_t_ring_s.py") for n in ("both_ways", "capped"))
-    loss, attention = ways.both_ways_shard_t_ring_s, capped.capped_shard_t_ring_s
+    names = (f"{name}_shard_t_ring_s" for name in ("both_ways", "capped", "masked_attention"))
+    loss, attention, masked = (getattr(module_at(folder / f"{name}.py"), name) for name in names)
     z, labels = data()
     rows, own = (t.tensor_split(count)[rank] for t in (z, labels))
     wrong, keys = own + 100 * rank, z.new_ones(C, C).tensor_split(count)[rank]
@@ -82,7 +82,8 @@ def in_a_ring(folder: Path, rank: int, count: int) -> dict[str, object]:
         "twice": raised(again),
     }
     apart = attention(*given, rows) - 1  # the average of ones
-    return found | {"after": float(apart.abs().max())}
+    broadcast = masked(*given, z.new_ones(C)) - 1
+    return found | {"after": float(torch.stack([apart, broadcast]).abs().max())}
 
 
 def mistakes(folder: Path, rank: int, count: int) -> dict[str, str]:

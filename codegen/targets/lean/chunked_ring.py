@@ -15,7 +15,7 @@ from codegen.targets.lean.chunked_ranks import ChunkedPageOfRanks
 from codegen.targets.lean.loops_of_chunks import ChunkWriter
 from codegen.targets.lean.loops_of_ring import RingWriter
 from codegen.targets.lean.pair import Pair
-from codegen.targets.torch.checks import written
+from codegen.targets.torch.checks import expected, written
 from codegen.targets.torch.functions import layouts_in
 from codegen.targets.torch.lines import STEP, broken
 from codegen.targets.torch.wrapping import wrapped
@@ -41,6 +41,7 @@ class RingPage(ChunkedPageOfRanks):
                 f" both {' and '.join(self.groups.of_ranks)}, where it is left out",
                 "make it a required argument",
             )
+        self.merged: list[of.MergeDims] = []  # behind the broadcast
         checks = tuple(self._of_part(forward.checks))
         program = replace(pair.program, forward=replace(forward, checks=checks))
         super().__init__(chunked, replace(pair, program=program), plain)
@@ -61,10 +62,15 @@ class RingPage(ChunkedPageOfRanks):
 
     def _of_part(self, checks: Iterable[of.Step]) -> Iterator[of.Step]:
         """The checks, of which none reads or asks for the length of all parts together."""
-        read = False
+        read, later = False, {step.name for step in self.spread}
         for step in checks:
-            if isinstance(step, of.Spread) and step.name in self.whole:
+            if isinstance(step, of.Spread | of.Fits) and step.name in later:
                 continue
+            if isinstance(step, of.MergeDims):
+                apart = tuple(pair for pair in step.tensors if pair[0] in later)
+                self.merged += [replace(step, tensors=apart)] * bool(apart)
+                rest = tuple(pair for pair in step.tensors if pair not in apart)
+                step = replace(step, tensors=rest)
             if not isinstance(step, of.Fits | of.ReadSizes):
                 yield step
                 continue
@@ -92,18 +98,17 @@ class RingPage(ChunkedPageOfRanks):
         for p in self.program.forward.tensors:
             if p.name in self.whole and p.name not in {s.name for s in self.spread}:
                 lines += self._length_asked(p)
-        printer = self.printer(self.program.forward)
-        for step in self.spread:
-            shape = [self._size(d, printer.sizes[d.axis.name], step.dims) for d in step.dims]
-            words = f"{self.name}: {step.name} must be broadcast to "
-            said = f'"{words}{written(printer, step.dims)}"'
-            given = [said, step.name, f"({', '.join(shape)})"]
+        printer, said = (
+            self.printer(self.program.forward),
+            f"{self.name}: {{}} must be broadcast to ",
+        )
+        axes = [axis for axis, of in self.groups.of.items() if of == self.groups.chunked]
+        words = [f'"{said.format(s.name)}{written(printer, s.dims)}"' for s in self.spread]
+        printer.sizes = printer.sizes | dict.fromkeys(axes, f"{self.over_round}.size")
+        for step, text in zip(self.spread, words, strict=True):
+            given = [text, step.name, expected(printer, step.dims, (True,) * len(step.dims))]
             lines.append(wrapped(f"{step.name} = _runtime.spread", given, indent=len(STEP)))
-        return lines
-
-    def _size(self, dim, size: str, layout: Layout) -> str:
-        (split,) = self.groups.split((dim,))
-        return f"{self.over_round}.size" if split == self.groups.chunked else size
+        return [*lines, *(line for step in self.merged for line in self._merged(step)[1:])]
 
     def _goes_round(self, p: Parameter) -> bool:
         return {*self.groups.split(p.layout)} - {""} == {self.groups.chunked}
