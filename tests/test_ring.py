@@ -73,7 +73,9 @@ def test_every_rank_meets_all_parts(tmp_path):
         name, parts = parts_of(forward, program, ChunkedAxis("S", ("T",), True))
         page = parts[""].page
         assert parts[""].made.plain is None
-        write_all(with_runtime({tmp_path / f"{name}.py": chunked_text(page)}), "")
+        text = chunked_text(page)
+        assert not name.startswith("normed") or "    wide_k = k.to(wide)\n" in text
+        write_all(with_runtime({tmp_path / f"{name}.py": text}), "")
         found = Sharded(page.chunked.program, page.chunked.groups, {}, frozenset())
         place = f"{forward.definition.place.file}:{forward.__name__}"
         (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps((place, program, found)))
