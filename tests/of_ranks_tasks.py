@@ -64,8 +64,12 @@ def in_chunks(folder: Path, rank: int, count: int) -> dict[str, object]:
 
 def in_a_ring(folder: Path, rank: int, count: int) -> dict[str, object]:
     """Parts of rows and of columns: what one rank alone is wrong in is told to all."""
-    names = (f"{name}_shard_t_ring_s" for name in ("both_ways", "capped", "masked_attention"))
-    loss, attention, masked = (getattr(module_at(folder / f"{name}.py"), name) for name in names)
+    names = (
+        f"{name}_shard_t_ring_s" for name in ("both_ways", "capped", "masked_attention", "late")
+    )
+    loss, attention, masked, late = (
+        getattr(module_at(folder / f"{name}.py"), name) for name in names
+    )
     z, labels = data()
     rows, own = (t.tensor_split(count)[rank] for t in (z, labels))
     wrong, keys = own + 100 * rank, z.new_ones(C, C).tensor_split(count)[rank]
@@ -82,7 +86,9 @@ def in_a_ring(folder: Path, rank: int, count: int) -> dict[str, object]:
         "twice": raised(again),
     }
     apart = attention(*given, rows) - 1  # the average of ones
-    broadcast = masked(*given, z.new_ones(C)) - 1
+    broadcast, alike = masked(*given, z.new_ones(C)) - 1, keys.clone().requires_grad_()
+    (first,) = torch.autograd.grad(late(rows, alike), alike)
+    found["rows"] = first.abs().sum(1).gt(0).tolist()  # of all that are as large, the first
     return found | {"after": float(torch.stack([apart, broadcast]).abs().max())}
 
 

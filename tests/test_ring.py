@@ -82,7 +82,8 @@ def test_every_rank_meets_all_parts(tmp_path):
     for found in run(tmp_path, 4, "gallery"):
         assert len(found) == 1 + len(OWN)
         assert max(found.values()) <= TOLERANCE, found
-    for found in run(tmp_path, 2, "in_a_ring"):
+    for rank, found in enumerate(run(tmp_path, 2, "in_a_ring")):
+        assert found["rows"] == [rank == 0, False, False, False]
         assert "index 104 is out of bounds" in found["label"], found
         assert "the ranks disagree on bias" in found["whole"], found
         assert "z must be (S, E), got (4, 7)" in found["shape"], found
