@@ -159,8 +159,8 @@ class _Ring:
         if node is None or self.rows[name] != {self.round}:
             return None
         if name not in self.visitors:
-            own, (step, *more) = self.writer.fresh(f"own_{name}"), node.steps
-            if not more and self._is_at_sight(node):
+            own, step = self.writer.fresh(f"own_{name}"), node.steps[0]
+            if self._is_at_sight(node):
                 twin = replace(node, name=own, steps=[replace(step, name=own)], kind=MAPPED)
                 twin.reads, twin.writes = {*node.reads}, {own}
                 self._of_visit(twin)
@@ -175,16 +175,13 @@ class _Ring:
 
     def _is_at_sight(self, node: ChunkNode) -> bool:
         """True for a value that is entry by entry one of arguments: these visit in its place."""
-        (step,) = node.steps
-        if not isinstance(step, Assign):
+        step, *more = node.steps
+        if more or not isinstance(step, Assign):
             return False
         if not all(isinstance(v, AT_SIGHT) for v in (step.value, *values_in(step.value))):
             return False
         others = [self.nodes.get(name) for name in node.reads if self.rows.get(name)]
-        return all(other is None or self._is_at_sight_alone(other) for other in others)
-
-    def _is_at_sight_alone(self, node: ChunkNode) -> bool:
-        return len(node.steps) == 1 and self._is_at_sight(node)
+        return all(other is None or self._is_at_sight(other) for other in others)
 
 
 def _of_parts(step: Step) -> set[str]:
