@@ -11,7 +11,9 @@ import importlib
 import json
 import pickle
 import sys
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -30,7 +32,7 @@ def module_at(path: Path):
 
 def gallery(folder: Path, rank: int, count: int) -> dict[str, float]:
     """Every case on 1, 2, ... ranks: how far this one is from its parts."""
-    from codegen.targets.torch.shard_check import cases
+    from codegen.targets.torch.shard_check import cases, in_chunks
     from derive import forward_from
 
     groups = [dist.new_group(range(n)) for n in range(1, count + 1)]
@@ -39,6 +41,8 @@ def gallery(folder: Path, rank: int, count: int) -> dict[str, float]:
         name, program, sharded = pickle.loads(path.read_bytes())
         module = module_at(folder / f"{sharded.program.name}.py")
         for case in cases(forward_from(name).definition, program, sharded):
+            if sharded.groups.ring:
+                case = replace(case, compute=partial(in_chunks, chunk=2))
             ranks = len(case.cut.shares)
             if rank < ranks:
                 apart = case.difference(module, [groups[ranks - 1]], [rank])

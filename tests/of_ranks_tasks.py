@@ -62,6 +62,36 @@ def in_chunks(folder: Path, rank: int, count: int) -> dict[str, object]:
     }
 
 
+def in_a_ring(folder: Path, rank: int, count: int) -> dict[str, object]:
+    """Parts of rows and of columns: what one rank alone is wrong in is told to all."""
+    names = (
+        f"{name}_shard_t_ring_s" for name in ("both_ways", "capped", "masked_attention", "late")
+    )
+    loss, attention, masked, late = (
+        getattr(module_at(folder / f"{name}.py"), name) for name in names
+    )
+    z, labels = data()
+    rows, own = (t.tensor_split(count)[rank] for t in (z, labels))
+    wrong, keys = own + 100 * rank, z.new_ones(C, C).tensor_split(count)[rank]
+    leaf = rows.clone().requires_grad_()
+    given = rows, keys, keys
+
+    def again():
+        torch.autograd.grad(loss(leaf, keys, own), leaf, create_graph=True)
+
+    found = {
+        "label": raised(lambda: loss(rows, keys, wrong)),
+        "whole": raised(lambda: attention(*given, rows[:, : C - rank])),
+        "shape": raised(lambda: loss(rows, keys[:, : C - rank], own)),
+        "twice": raised(again),
+    }
+    apart = attention(*given, rows) - 1  # the average of ones
+    broadcast, alike = masked(*given, z.new_ones(C)) - 1, keys.clone().requires_grad_()
+    (first,) = torch.autograd.grad(late(rows, alike), alike)
+    found["rows"] = first.abs().sum(1).gt(0).tolist()  # of all that are as large, the first
+    return found | {"after": float(torch.stack([apart, broadcast]).abs().max())}
+
+
 def mistakes(folder: Path, rank: int, count: int) -> dict[str, str]:
     """One rank is wrong; all say so, and go on afterwards."""
     by_c, by_n = (module_at(folder / f"softmax_nll_shard_{axis}.py") for axis in "cn")
@@ -340,6 +370,7 @@ def compiled(folder: Path, rank: int, count: int) -> dict[str, float]:
 
 TASKS = {
     "in_chunks": in_chunks,
+    "in_a_ring": in_a_ring,
     "mistakes": mistakes,
     "disagree": disagree,
     "crossed": crossed,

@@ -11,7 +11,7 @@ from forwards import forward_file
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from codegen.chunking import BOTH, CHUNK, chunked
+from codegen.chunking import BOTH, CHUNK, ChunkedAxis, chunked
 from codegen.chunking.nodes import ChunkNode
 from codegen.chunking.online import degree
 from codegen.chunking.passes import check_order
@@ -283,9 +283,9 @@ def test_exchanged_sums_save_a_pass(weights, tmp_path, monkeypatch):
 """
     forward = forward_from(forward_file(tmp_path, "Weighted", body))
     program = whole_program(forward, derive(forward))
-    with_exchange = chunked(program, "S")
+    with_exchange = chunked(program, ChunkedAxis("S"))
     monkeypatch.setattr("codegen.chunking.placed.exchanged", lambda *given: None)
-    without = chunked(program, "S")
+    without = chunked(program, ChunkedAxis("S"))
     assert "exchanged" in with_exchange.rewritten - without.rewritten
     assert (with_exchange.gradients.count, without.gradients.count) == (1, 2)
 
@@ -361,7 +361,7 @@ def test_what_chunks_rely_on_is_proved(name):
 
 def test_a_line_that_reads_too_early_is_not_written(tmp_path):
     forward = forward_from(forward_file(tmp_path, "LinearNLL", LINEAR_NLL))
-    found = chunked(whole_program(forward, derive(forward)), "C").both
+    found = chunked(whole_program(forward, derive(forward)), ChunkedAxis("C")).both
     check_order(found, ())
     last = found.passes.pop()
     found.passes.insert(0, last)
@@ -567,7 +567,7 @@ def cumulated(folder, known=[]):  # noqa: B006
 
 def test_what_runs_the_other_way_without_states_is_not_written():
     forward = forward_from("selective_scan")
-    found = chunked(whole_program(forward, derive(forward)), "T")
+    found = chunked(whole_program(forward, derive(forward)), ChunkedAxis("T"))
     check_order(found.gradients, found.kept)
     with pytest.raises(UnprovedError, match="h runs the other way"):
         check_order(found.gradients, [name for name in found.kept if name != "h_states"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 from forwards import forward_file
 
-from codegen.chunking import CHUNK
+from codegen.chunking import CHUNK, ChunkedAxis
 from codegen.driver.chunks import parts_of
 from codegen.driver.gate import TOLERANCE
 from codegen.driver.lean import generate
@@ -67,7 +67,7 @@ def own(tmp_path, spelling):
 def pieces(file, axis="N"):
     """The lines of the module that launches kernels, before anything is compiled."""
     forward = forward_from(file)
-    _, parts = parts_of(forward, whole_program(forward, derive(forward)), axis)
+    _, parts = parts_of(forward, whole_program(forward, derive(forward)), ChunkedAxis(axis))
     part = parts[""]
     return kernels["cpp"].texts_in_chunks(part.made, chunked_text(part.page))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from forwards import HEAD
 
-from codegen.chunking import chunked
+from codegen.chunking import ChunkedAxis, chunked
 from codegen.commands.cli import main
 from codegen.driver.ranks import generate_of_ranks
 from codegen.files.loading import loaded
@@ -144,7 +144,9 @@ def of_forward(body, tmp_path, axis="S"):
     forward = forward_from(file)
     definition = forward.definition
     program = whole_program(forward, Proved(closed_form_of(definition), (), (), ""))
-    text = tiled_text(chunked(program, axis, "own_tiles", "OwnTiles"), Outside(definition))
+    text = tiled_text(
+        chunked(program, ChunkedAxis(axis), "own_tiles", "OwnTiles"), Outside(definition)
+    )
     return SimpleNamespace(
         module=loaded(text, "own_tiles"), definition=definition, program=program, text=text
     )

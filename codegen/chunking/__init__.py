@@ -8,12 +8,12 @@ a language.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codegen.chunking.joined import joined
 from codegen.chunking.nodes import MAPPED
 from codegen.chunking.passes import Passes, passes_of
+from codegen.chunking.ring import check_goes_round
 from codegen.program import Function, Program
 from codegen.program.steps import NotZero
 from codegen.sharding import SHARD
@@ -22,6 +22,24 @@ from derive.language.errors import QuestionError
 
 CHUNK = "chunk"  # stands in the names of modules
 BOTH = f"{SHARD}_{CHUNK}"
+RING = "ring"
+
+
+@dataclass(frozen=True)
+class ChunkedAxis:
+    """The axis that is walked along, and the axes ``over_ranks``: each rank walks along all of the
+    axis, or in a ``ring`` has a part of it, too, which goes round.
+    """
+
+    axis: str
+    over_ranks: tuple[str, ...] = ()
+    ring: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the names of modules end with."""
+        before = (SHARD, *self.over_ranks) if self.over_ranks else ()
+        return (*before, RING if self.ring else CHUNK, self.axis)
 
 
 @dataclass(frozen=True)
@@ -54,19 +72,19 @@ class Chunked:
         return frozenset(upstream.union(*(p.rewritten for p in self.all_passes)))
 
 
-def chunked(
-    program: Program, axis: str, name: str = "", title: str = "", ranks: Sequence[str] = ()
-) -> Chunked:
-    """``name`` and ``title`` are those of the module, if it has others than the program; the axes
-    ``ranks`` are split over ranks before.
+def chunked(program: Program, walk: ChunkedAxis, name: str = "", title: str = "") -> Chunked:
+    """``name`` and ``title`` are those of the module, if it has others than the program.
 
     Raises `QuestionError` for an axis that has no chunks.
     """
-    groups = groups_of(program, [axis, *ranks], axis)
+    groups = groups_of(program, [walk.axis, *walk.over_ranks], walk.axis)
+    groups = replace(groups, ring=walk.ring)
     for own in groups.axes:
         _check_is_no_product(program, own)
-    for own in ranks:
+    for own in groups.of_ranks:
         _check_has_one_name(program, own)
+    if walk.ring:
+        check_goes_round(program, groups)
     function = joined(program)
     count = len(program.outputs)
     outputs, gradients = function.results[:count], function.results[count:]

@@ -19,7 +19,8 @@ class ChunkNode:
     """All steps that write one name, in order. ``kind`` is 'mapped' (its rows are the chunk's),
     'independent' (the same for all chunks), or that of an accumulator. ``level`` is the first pass
     that may read it. An ``online`` sum is measured from that running maximum, to the ``degree``.
-    What is ``known`` to run can start in any chunk: its states come as an argument.
+    What is ``known`` to run can start in any chunk: its states come as an argument. What
+    ``travels`` goes round with the rows that it belongs to, and each rank adds to it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ChunkNode:
     of: str = ""  # the statement in which it is accumulated
     writes: set[str] = field(default_factory=set)
     known: bool = False
+    travels: bool = False
 
     @property
     def is_accumulated(self) -> bool:

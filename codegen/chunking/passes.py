@@ -22,6 +22,7 @@ from codegen.chunking.nodes import (
 )
 from codegen.chunking.online import degree
 from codegen.chunking.placed import check_may_be_collected, placed
+from codegen.chunking.ring import in_ring
 from codegen.program import Function, Program
 from codegen.program.steps import Step
 from codegen.program.values import Load, Plus
@@ -101,6 +102,9 @@ def passes_of(
     """
     axis = groups.chunked
     writer, nodes, named, asked = placed(program, function, groups)
+    if groups.ring:
+        nodes = in_ring(writer, nodes)
+        writer.placing.rewritten.add("round")
     results = tuple(named.get(name, name) for name in results)
     for name in known:
         nodes.pop(name, None)
@@ -167,12 +171,14 @@ def _join_sums(nodes: dict[str, ChunkNode], results: Sequence[str]) -> bool:
             and len(p.steps) == 1
             and readers[p.name] == 1
             and p.dims == node.dims
+            and p.travels == parts[0].travels
             and p.name not in results
             for p in parts
         )
         distinct = len({id(p) for p in parts}) == len(parts)
         if alone and distinct and not any(minus for _, minus in value.terms):
             node.kind, node.reads = SUM, set().union(*(p.reads for p in parts))
+            node.split, node.travels = parts[0].split, parts[0].travels
             node.steps = [p.steps[0] for p in parts]
             for p in parts:
                 del nodes[p.name]
@@ -202,9 +208,9 @@ def _measure_from_running(ordered: Sequence[ChunkNode], nodes: Mapping[str, Chun
     pass. Everything else that they read must be known before.
     """
     found = False
-    largest = [node.name for node in ordered if node.kind == LARGEST]
+    largest = [node.name for node in ordered if node.kind == LARGEST and not node.travels]
     for node in ordered:
-        if node.kind != SUM or len(node.steps) > 1:
+        if node.kind != SUM or len(node.steps) > 1 or node.travels:
             continue
         (step,) = node.steps
         for name in largest:

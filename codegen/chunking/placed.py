@@ -45,7 +45,8 @@ class PlacedWriter(RankWriter):
 
     def send(self, kind: str, group: str, value: Value, along: int, dims: Layout) -> Load:
         """Name the part that ranks tell each other first, so that sums may wait for others."""
-        if group != self.groups.chunked and not isinstance(value, Load):
+        at_once = group != self.groups.chunked and not self.groups.ring
+        if at_once and not isinstance(value, Load):
             name = self.fresh_in_step("part")
             self.found.append(Assign(name, value))
             value = Load(name, dims=value.dims)

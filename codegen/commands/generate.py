@@ -27,6 +27,7 @@ def generate_parser(program: str) -> Parser:
     for way, words in {
         "--shard": "write the module for the ranks of a group over which this axis is split; "
         "repeat it for a second axis, over a second group",
+        "--ring": "with --shard: split this axis over the same ranks, which pass their parts on",
         "--chunk": "write the module that computes in chunks of this axis, one at a time; with "
         "--shard, of what each rank has",
     }.items():

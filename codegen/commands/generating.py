@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codegen.chunking import BOTH, CHUNK
+from codegen.chunking import BOTH, CHUNK, RING
 from codegen.driver.cache import Cache, cache_folder
 from codegen.driver.chain import FOLDER, kept_chain
 from codegen.driver.emitting import emit_all
@@ -61,7 +61,7 @@ def generate(options: argparse.Namespace) -> int:
     """Derive, prove and write the requested modules, and show the table."""
     if options.chain:
         return _chains(options)
-    if options.shard or options.chunk:
+    if options.shard or options.chunk or options.ring:
         return _in_parts(options)
     refuse_reduction(options)
     derived = derive_modules(options, not options.check)
@@ -134,18 +134,12 @@ def _cache(options: argparse.Namespace, target: str = TORCH) -> Cache:
 
 def _in_parts(options: argparse.Namespace) -> int:
     """Write the modules for the ranks of groups, or those that compute in chunks."""
-    way, axes = (SHARD, options.shard) if options.shard else (CHUNK, options.chunk)
-    if options.shard and options.chunk:
-        way, axes = BOTH, [*options.shard, *options.chunk]
-        if len(axes) > MOST_AXES[BOTH]:
-            raise QuestionError(
-                "one axis is split over ranks and one in chunks", "name one with each option"
-            )
+    way, axes = _way_of(options)
     if not options.names:
         raise QuestionError("which forward is split?", f"name it before --{way}")
     if options.target != TORCH and way != CHUNK:
         raise QuestionError(
-            f"--{way} writes torch code alone, beside _runtime.py", "leave --target out"
+            f"--{SHARD} writes torch code alone, beside _runtime.py", "leave --target out"
         )
     language = None if options.target == TORCH else kernels[options.target]
     if language is not None:
@@ -161,6 +155,24 @@ def _in_parts(options: argparse.Namespace) -> int:
     if language is not None and any(each.kernels for each in found):
         texts |= kernel_files(options.out, found, language)
     return _ended(options, texts, found, table_of_ranks(found, way))
+
+
+def _way_of(options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The way in which parts are computed, and its axes."""
+    if options.ring and (options.chunk or not options.shard):
+        raise QuestionError(
+            "--ring passes parts of an axis on between the ranks that split another one",
+            "name that one with --shard; the function itself takes chunk",
+        )
+    if not options.ring and not (options.shard and options.chunk):
+        return (SHARD, options.shard) if options.shard else (CHUNK, options.chunk)
+    way, axes = RING if options.ring else BOTH, [*options.shard, *options.ring, *options.chunk]
+    if len(axes) > MOST_AXES[way]:
+        raise QuestionError(
+            f"one axis is split over ranks and one {'in a ring' if options.ring else 'in chunks'}",
+            "name one with each option",
+        )
+    return way, axes
 
 
 def _in_one_way(
@@ -183,10 +195,10 @@ def _in_one_way(
 def _chains(options: argparse.Namespace) -> int:
     """Write the files of statements and chains, or say which are out of date."""
     refuse_reduction(options)
-    if options.target != TORCH or options.shard or options.chunk:
+    if options.target != TORCH or options.shard or options.chunk or options.ring:
         raise QuestionError(
             "--chain writes plain torch for all of every axis",
-            "leave --target, --shard and --chunk out",
+            "leave --target, --shard, --ring and --chunk out",
         )
     forwards, limit = _forwards(options), seconds_of(options.limit)
     folder = options.out / FOLDER

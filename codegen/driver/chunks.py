@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from codegen.chunking import CHUNK, Chunked, chunked
+from codegen.chunking import Chunked, ChunkedAxis, chunked
 from codegen.driver.gate import TOLERANCE, edges_of, empty_in_words
 from codegen.files.loading import loaded
 from codegen.program import Program
-from codegen.sharding import SHARD, Sharded
+from codegen.sharding import Sharded
 from codegen.sharding.groups import groups_of
 from codegen.targets.languages import KernelLanguage
 from codegen.targets.lean.chunked import ChunkedPage, ChunksOfModule, PlainChunks, chunked_text
 from codegen.targets.lean.chunked_ranks import ChunkedPageOfRanks
+from codegen.targets.lean.chunked_ring import RingPage
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
 from codegen.targets.lean.target import whole_program
@@ -45,37 +46,32 @@ class OfRanks:
 def in_chunks(
     forward: type[Forward],
     program: Program,
-    axis: str,
+    walk: ChunkedAxis,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
     kernels: KernelLanguage | None = None,
-    ranks: Sequence[str] = (),
 ) -> OfRanks:
-    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own, and
-    ``ranks`` the axes that are split over ranks before. Calls that pass nothing optional have
-    functions of their own. With the ``kernels`` of a language.
+    """The module of a derived ``program`` in chunks of an axis; ``name`` if it has its own. Calls
+    that pass nothing optional have functions of their own. With the ``kernels`` of a language.
 
     Raises `QuestionError` where kernels are asked for, and no loop of a chunk is one.
-
-    Long: what the module is of, and what it is asked to have.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
     from codegen.targets.torch import shard_check
 
-    is_tried = bool(name or ranks)  # as a whole, or it needs a group to run
-    name, parts = parts_of(forward, program, axis, progress, name, ranks)
+    is_tried = bool(name or walk.over_ranks)  # as a whole, or it needs a group to run
+    name, parts = parts_of(forward, program, walk, progress, name)
     page = next(iter(parts.values())).page
     words = {word: part.page for word, part in parts.items() if word}
     text = chunked_text(page, name, program.title, words) if words else chunked_text(page)
     progress("comparing with autograd")
 
     def compare() -> float:
-        if ranks:
-            plain = parts[""].made.plain
+        if walk.over_ranks:
+            plain, groups = parts[""].made.plain, page.chunked.groups
             absent = tuple(name for name, _ in plain.absent) if plain else ()
-            split = Sharded(
-                page.chunked.program, groups_of(program, ranks), {}, frozenset(), None, absent
-            )
+            groups = groups if walk.ring else groups_of(program, walk.over_ranks)
+            split = Sharded(page.chunked.program, groups, {}, frozenset(), None, absent)
             difference = shard_check.largest_difference_of_chunks
             return difference(text, forward.definition, program, split)
         difference = chunk_check.largest_difference_of_chunks
@@ -134,62 +130,55 @@ class ChunkedPart:
 def parts_of(
     forward: type[Forward],
     program: Program,
-    axis: str,
+    walk: ChunkedAxis,
     progress: Callable[[str], None] = lambda what: None,
     name: str = "",
-    ranks: Sequence[str] = (),
 ) -> tuple[str, dict[str, ChunkedPart]]:
     """The name of the module, and its public function; one for each word of a reduction, if it is
     passed one.
     """
     if name and forward.definition.reductions:
         reductions = [word for word, _ in forward.definition.reductions]
-        return name, {w: _of_word(forward, w, axis, progress) for w in reductions}
-    words = [*filter(None, [word_of(forward)]), *[SHARD, *ranks] * bool(ranks), CHUNK, axis]
+        return name, {w: _of_word(forward, w, walk, progress) for w in reductions}
+    words = [*filter(None, [word_of(forward)]), *walk.words]
     named = name or "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words) * (not name)
-    return named, {"": _part(forward, program, axis, named, title, progress, ranks)}
+    return named, {"": _part(forward, program, walk, (named, title), progress)}
 
 
 def _of_word(
-    forward: type[Forward], word: str, axis: str, progress: Callable[[str], None]
+    forward: type[Forward], word: str, walk: ChunkedAxis, progress: Callable[[str], None]
 ) -> ChunkedPart:
     """The function of one word of a reduction."""
     own = reduced_forward(forward, word)
     program = whole_program(own, derive(own, progress))
-    named, title = f"{program.name}_{word}", f"{program.title}{word.capitalize()}"
-    return _part(own, program, axis, named, title, progress)
+    named = f"{program.name}_{word}", f"{program.title}{word.capitalize()}"
+    return _part(own, program, walk, named, progress)
 
 
 def _part(
     forward: type[Forward],
     program: Program,
-    axis: str,
-    name: str,
-    title: str,
+    walk: ChunkedAxis,
+    named: tuple[str, str],
     progress: Callable[[str], None],
-    ranks: Sequence[str] = (),
 ) -> ChunkedPart:
-    """One public function, called ``name``.
-
-    Long: what the module is of, and what it is called.
-    """
-    found = chunked(program, axis, name, title, ranks)
-    plain = _without_options(forward, axis, name, title, progress, ranks)
+    """One public function, ``named`` with its title."""
+    found = chunked(program, walk, *named)
+    plain = _without_options(forward, walk, named, progress)
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
     made = ChunksOfModule(found, Outside(forward.definition), plain)
-    kind = ChunkedPageOfRanks if ranks else ChunkedPage
+    kind = ChunkedPageOfRanks if walk.over_ranks else ChunkedPage
+    kind = RingPage if walk.ring else kind
     page = kind(found, Pair(found.program, made.outside), plain)
     return ChunkedPart(made, page, tuple(known))
 
 
 def _without_options(
     forward: type[Forward],
-    axis: str,
-    name: str,
-    title: str,
+    walk: ChunkedAxis,
+    named: tuple[str, str],
     progress: Callable[[str], None],
-    ranks: Sequence[str] = (),
 ) -> PlainChunks | None:
     """The functions of calls that pass nothing optional, unless there are none or they are not
     proved.
@@ -207,7 +196,8 @@ def _without_options(
     left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
     absent = tuple((t.name, number) for t, number in own.optional if t.name not in left)
     zero = tuple(t.name for t, _ in own.scalars if t.name not in left)
-    found = chunked(program, axis, f"{name}_plain", f"{title}Plain", ranks)
+    name, title = named
+    found = chunked(program, walk, f"{name}_plain", f"{title}Plain")
     return PlainChunks(definition, program, found, absent, zero)
 
 

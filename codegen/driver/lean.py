@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 
+from codegen.chunking import ChunkedAxis
 from codegen.driver.chain import chain_module
 from codegen.driver.chunks import in_chunks, kernels_in_chunks, parts_of
 from codegen.driver.gate import (
@@ -115,8 +116,8 @@ def generate(
 def _in_chunks(forward: type[Forward], made: Lean, progress: Callable[[str], None]) -> Lean:
     """The module in chunks of the axis that the class body says, in place of that of the whole."""
     whole = replace(made.whole, unsafe=made.pair.program.unsafe)
-    name, axis = forward.definition.snake, forward.definition.chunked
-    found = in_chunks(forward, whole, axis, progress, name)
+    name, walk = forward.definition.snake, ChunkedAxis(forward.definition.chunked)
+    found = in_chunks(forward, whole, walk, progress, name)
     return replace(made, text=found.text, difference=found.difference)
 
 
@@ -132,7 +133,7 @@ def with_kernels(
     """
     progress("building kernels")
     if axis := forward.definition.chunked:
-        return _with_kernels_in_chunks(forward, whole, text, axis, kernels, progress)
+        return _with_kernels_in_chunks(forward, whole, text, ChunkedAxis(axis), kernels, progress)
     pairs = pairs_of(whole, outside_of(forward.definition))
     try:
         texts = kernels.texts(pairs, text)
@@ -148,12 +149,12 @@ def _with_kernels_in_chunks(
     forward: type[Forward],
     whole: Program,
     text: str,
-    axis: str,
+    walk: ChunkedAxis,
     kernels: KernelLanguage,
     progress: Callable[[str], None],
 ) -> tuple[tuple[str, ...], str]:
     """The same for a class that says ``chunked``."""
-    name, parts = parts_of(forward, whole, axis, progress, forward.definition.snake)
+    name, parts = parts_of(forward, whole, walk, progress, forward.definition.snake)
     try:
         texts = kernels_in_chunks(name, parts, text, kernels)
     except QuestionError as error:

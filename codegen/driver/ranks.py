@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
-from codegen.chunking import BOTH, CHUNK
+from codegen.chunking import BOTH, CHUNK, RING, ChunkedAxis
 from codegen.driver.chunks import OfRanks, compared_in_parts, in_chunks, word_of
 from codegen.driver.lean import LONGEST_WITHOUT_OPTIONS
 from codegen.driver.tiles import in_tiles
@@ -29,8 +29,9 @@ from derive.language.notation.reduced import words_of
 from derive.language.notation.specialised import without_options
 from derive.proof.proving.proved import Proved
 
-MOST_AXES = {SHARD: 2, CHUNK: 1, BOTH: 2, TILES: 1}  # at the same time; over groups of their own
-WRITTEN_AGAIN = (SHARD, CHUNK, BOTH)  # with their forward
+# At the same time; over groups of their own, or in a ring.
+MOST_AXES = {SHARD: 2, CHUNK: 1, BOTH: 2, RING: 2, TILES: 1}
+WRITTEN_AGAIN = (SHARD, CHUNK, BOTH, RING)  # with their forward
 
 
 def generate_of_ranks(
@@ -41,8 +42,8 @@ def generate_of_ranks(
     way: str = SHARD,
     kernels: KernelLanguage | None = None,
 ) -> OfRanks:
-    """``way``: split over ranks, or computed in chunks, or both: the last axis in chunks. Chunks
-    may have the ``kernels`` of a language.
+    """``way``: split over ranks, or computed in chunks, or both: the last axis in chunks, or in a
+    ring. Chunks may have the ``kernels`` of a language.
 
     Raises `QuestionError` for axes that cannot be split, and `UnprovedError` where a proof fails
     or the results of the parts differ from autograd's on the whole.
@@ -55,9 +56,8 @@ def generate_of_ranks(
     if way == TILES:
         return in_tiles(forward, whole_program(forward, proved), axes[0], progress)
     if way != SHARD:
-        *ranks, axis = axes
-        whole = whole_program(forward, proved)
-        return in_chunks(forward, whole, axis, progress, kernels=kernels, ranks=ranks)
+        whole, walk = whole_program(forward, proved), _walk(axes, way)
+        return in_chunks(forward, whole, walk, progress, kernels=kernels)
     from codegen.targets.torch import shard_check  # torch takes a second
 
     program = program_of_one(forward, proved)
@@ -118,7 +118,7 @@ def _present(out: Path, forward: type[Forward]):
     for way in WRITTEN_AGAIN:
         files = {
             file_of_ranks(forward, axes, way): axes
-            for count in range(MOST_AXES[way], 1 if way == BOTH else 0, -1)
+            for count in range(MOST_AXES[way], 1 if way in (BOTH, RING) else 0, -1)
             for axes in permutations(names, count)
         }
         for path in sorted(out.glob(f"{'_'.join(_start(forward))}_*.py")):
@@ -129,8 +129,13 @@ def _present(out: Path, forward: type[Forward]):
 
 def file_of_ranks(forward: type[Forward], axes: Sequence[str], way: str = SHARD) -> str:
     """The name of the file that the module is written to."""
-    words = [SHARD, *axes[:-1], CHUNK, axes[-1]] if way == BOTH else [way, *axes]
+    words = _walk(axes, way).words if way in (BOTH, RING) else (way, *axes)
     return f"{'_'.join([*_start(forward), *words]).lower()}.py"
+
+
+def _walk(axes: Sequence[str], way: str) -> ChunkedAxis:
+    *ranks, axis = axes
+    return ChunkedAxis(axis, tuple(ranks), way == RING)
 
 
 def _start(forward: type[Forward]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen.chunking import chunked
+from codegen.chunking import ChunkedAxis, chunked
 from codegen.driver.chunks import OfRanks, compared_in_parts, passes_in_words, word_of
 from codegen.program import Program
 from codegen.targets.lean.outside import Outside
@@ -30,7 +30,7 @@ def in_tiles(
     words = [*filter(None, [word_of(forward)]), TILES, axis]
     name = "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words)
-    found = chunked(program, axis, name, title)
+    found = chunked(program, ChunkedAxis(axis), name, title)
     text = tiled_text(found, Outside(forward.definition))
     progress("comparing with autograd")
     difference = chunk_check.largest_difference_of_chunks

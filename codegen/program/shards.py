@@ -166,6 +166,13 @@ class Filled(Value):
 
 
 @dataclass(frozen=True)
+class Visiting(Value):
+    """The rows of the operand that a rank has been passed: those of another rank's part."""
+
+    operand: Load
+
+
+@dataclass(frozen=True)
 class Ratio(Value):
     """Entries of the length ``whole`` for each entry of ``part``, both of this rank; a rank without
     entries asks the others.

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from codegen.chunking import BOTH, CHUNK
+from codegen.chunking import BOTH, CHUNK, RING
 from codegen.driver.ranks import OfRanks
 from codegen.files.quality import Emitted, Quality
 from codegen.sharding import SHARD
@@ -52,7 +52,7 @@ TITLES = {
     CHUNK: ("module", "forward", "backward", "error vs. autograd"),
     TILES: ("module", "forward", "backward", "error vs. autograd"),
 }
-TITLES[BOTH] = TITLES[CHUNK]
+TITLES[BOTH] = TITLES[RING] = TITLES[CHUNK]
 
 
 def table_of_ranks(found: Sequence[OfRanks], way: str) -> Table:

@@ -17,12 +17,28 @@ Split = tuple[str, ...]  # for each dimension the axis whose group it is split o
 class Groups:
     """``axes`` are those requested; ``of`` maps an axis to the group that splits it: itself, the
     axis it is flattened into as the first part, or its own first part. The parts of the one that is
-    ``chunked`` are computed one after the other, those of others at once.
+    ``chunked`` are computed one after the other, those of others at once; in a ``ring`` the ranks
+    of the other axis have them too, and pass them on.
     """
 
     axes: tuple[str, ...]
     of: Mapping[str, str]
     chunked: str = ""
+    ring: bool = False
+
+    @property
+    def of_ranks(self) -> tuple[str, ...]:
+        """The axes of which a rank has a part: in a ring, the one that goes round is the last."""
+        others = tuple(axis for axis in self.axes if axis != self.chunked)
+        return (*others, self.chunked) if self.ring else others
+
+    def at_home(self, layout: Layout) -> Split:
+        """The split of an argument or a result as a rank has it: where it lies along both axes of a
+        ring, it is whole along the one that goes round.
+        """
+        split = self.split(layout)
+        visits = self.ring and {*split} <= {"", self.chunked}
+        return tuple("" if group == self.chunked and not visits else group for group in split)
 
     def in_time(self, split: Split) -> Split:
         """The split of the chunked axis alone."""

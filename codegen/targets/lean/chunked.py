@@ -76,7 +76,7 @@ class ChunkedPage(LeanPage):
         if plain is not None:
             self.plain = type(self)(plain.chunked, plain.pair)
         self.chunked, self.way = chunked, f"chunks of {chunked.axis}"
-        self.ranks = [name_of_ranks(axis, chunked) for axis in chunked.groups.axes[1:]]
+        self.ranks = [name_of_ranks(axis, chunked) for axis in chunked.groups.of_ranks]
         self.own, self.is_pointwise = names_of(chunked), False
         count = len(self.outputs)
         self.of_gradients = chunked.function.results[count:]
@@ -296,7 +296,8 @@ def chunked_text(
 
 
 def _how(page: ChunkedPage) -> str:
-    chunked, ranks = page.chunked, ", ".join(page.chunked.groups.axes[1:])
+    chunked, groups = page.chunked, page.chunked.groups
+    ranks = " or ".join(groups.of_ranks)
     back = chunked.both or chunked.gradients
     counts = [_passes_in_words(p.count) for p in (chunked.output, back)]
     how = f"Computed in {page.way}, of which only one is in memory at a time: "
@@ -305,7 +306,13 @@ def _how(page: ChunkedPage) -> str:
         if chunked.both
         else f"{counts[0]} for the output, {counts[1]} for the gradients."
     )
-    if ranks:
+    if groups.ring:
+        how += (
+            f" What lies along {ranks} is this rank's part, and whole along {chunked.axis} where it"
+            f" lies along both; all else is the same on all ranks. What lies along {chunked.axis}"
+            " goes round, and its gradients with it."
+        )
+    elif ranks:
         how += (
             f" What lies along {ranks} is this rank's part, all else is the same on all ranks;"
             " their collectives stand in the loops."

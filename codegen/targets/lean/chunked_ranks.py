@@ -26,11 +26,8 @@ class ChunkedPageOfRanks(ChunkedPage):
     """The functions of one rank; ``axis`` is the one that is split."""
 
     def __init__(self, chunked: Chunked, pair: Pair, plain: PlainChunks | None = None):
-        forward, groups = (
-            pair.program.forward,
-            replace(chunked.groups, axes=chunked.groups.axes[1:]),
-        )
-        groups = replace(groups, of={axis: axis for axis in groups.axes})
+        forward, axes = pair.program.forward, chunked.groups.of_ranks
+        groups = replace(chunked.groups, axes=axes, of={axis: axis for axis in axes})
         self.lengths = Lengths(pair.program, forward, groups)
         self.late = [s for s in forward.checks if self.lengths.asks_for_all(s)]
         for step in (*self.late, *forward.steps):
@@ -43,7 +40,7 @@ class ChunkedPageOfRanks(ChunkedPage):
         own = tuple(s for s in forward.checks if s not in self.late)
         program = replace(pair.program, forward=replace(forward, checks=own))
         super().__init__(chunked, replace(pair, program=program), plain)
-        (self.axis,), (self.over,) = groups.axes, self.ranks
+        self.axis, self.over = groups.axes[0], self.ranks[0]
 
     def entries(self) -> list[FunctionText]:
         return [self.public(), self.entry()]
@@ -68,7 +65,7 @@ class ChunkedPageOfRanks(ChunkedPage):
                 f'with _ranks.Ranks("{self.name}", group) as {self.over}:',
                 f"{STEP}_ranks.in_place(misplaced)",
                 STEP + wrapped(f"{output} = {self._entry_name}", passed, indent=len(STEP + STEP)),
-                wrapped("return _ranks.distributed", [*found, f"({self.over},)"], indent=len(STEP)),
+                wrapped("return _ranks.distributed", [*found, self._met(output)], indent=len(STEP)),
             ),
         )
 
@@ -80,19 +77,23 @@ class ChunkedPageOfRanks(ChunkedPage):
     def _entry_first(self) -> list[str]:
         return [f"{self.over}"]
 
+    def _met(self, output: str) -> str:
+        """The ranks that an output is split over."""
+        return f"({self.over},)"
+
     def _place(self, layout: Layout) -> str:
         """The dimension that is split, counted from the end after an axis of several dimensions."""
-        split = self.chunked.groups.split(layout)
-        if self.axis not in split:
+        split = self.chunked.groups.at_home(layout)
+        if not any(split):
             return "None"
-        place = split.index(self.axis)
+        place = next(i for i, group in enumerate(split) if group)
         behind = any(isinstance(dim.axis, Axes) for dim in layout[:place])
         return str(place - len(layout) if behind else place)
 
     def _options(self) -> list[str]:
         """The ranks compare what has to be alike, before anything optional is filled in."""
         tensors = self.program.forward.tensors
-        split = [p for p in tensors if self._place(p.layout) != "None" and p.default is None]
+        split = [p for p in tensors if self._is_split(p) and p.default is None]
         first, inputs = split[0].name, ", ".join(p.name for p in self.inner if p.role == "input")
         named = [p.name for p in tensors if p.default is None]
         kinds = ", ".join(f"{name}.dtype" for name in named)
@@ -105,9 +106,19 @@ class ChunkedPageOfRanks(ChunkedPage):
         given = [first, f"{first}.shape[{self._place(split[0].layout)}]", *filter(None, alike)]
         begun = wrapped(f"{self.over}.begin", given, indent=len(STEP))
         printer = self.printer(self.program.forward)
-        printer = ShardPrinter(printer, {self.axis: self.over}, self.lengths, {self.axis})
+        over = dict(zip(self.lengths.groups.axes, self.ranks, strict=True))
+        printer = ShardPrinter(printer, over, self.lengths, over)
         late = [printer.step(self.lengths.with_all(step)) for step in self.late]
+        late = [*self._begun(), *late]
         return [f"{self.over}.differentiated({inputs})", begun, *late, *super()._options()]
+
+    def _begun(self) -> list[str]:
+        """Lines behind the one in which the ranks meet."""
+        return []
+
+    def _is_split(self, p: Parameter) -> bool:
+        """True for what lies along the axis of which each rank has a part."""
+        return self.axis in self.chunked.groups.split(p.layout)
 
     def _alike(self, p: Parameter) -> str:
         if p.role in NUMBERS:
@@ -125,4 +136,6 @@ class ChunkedPageOfRanks(ChunkedPage):
 
     def _whole_size(self, axis: str) -> str:
         sizes = dict(self.program.sizes)
-        return f"{self.over}.size" if sizes[axis] == sizes[self.axis] else super()._whole_size(axis)
+        pairs = zip(self.lengths.groups.axes, self.ranks, strict=True)
+        found = (f"{over}.size" for own, over in pairs if sizes[own] == sizes[axis])
+        return next(found, super()._whole_size(axis))

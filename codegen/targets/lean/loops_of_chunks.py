@@ -88,6 +88,7 @@ class ChunkPrinter(ShardPrinter):
     rows: ClassVar[Rows] = CHUNKED
     whole, narrow, wide = "", "", ""
     floats: Collection[str] = ()  # arguments
+    in_time = ""  # the name of a chunk
     sizes_in_time: Mapping[str, str] = {}  # of the chunked axis, its length
     narrowed: Mapping[str, str] = {}
     widened: Mapping[str, str] = {}
@@ -146,6 +147,11 @@ def _filled(p: ChunkPrinter, value: shards.Filled) -> tuple[str, int]:
     return f"_runtime.filled({given}, {p.text(value.fill)})", ATOM
 
 
+@CHUNKED.of(shards.Visiting)
+def _visiting(p: ChunkPrinter, value: shards.Visiting) -> tuple[str, int]:
+    return f"{p.in_time}.visiting.{value.operand.name}", ATOM
+
+
 @CHUNKED.of(SummedLogarithms)
 def _summed_logarithms(p: ChunkPrinter, value: SummedLogarithms) -> tuple[str, int]:
     return f"torch.logaddexp({p.text(value.left)}, {p.text(value.right)})", ATOM
@@ -191,20 +197,21 @@ class ChunkWriter:
         function, groups = chunked.function, chunked.groups
         self.own = {name: name for name in NAMES} | names_of(chunked)
         lengths = Lengths(chunked.program, function, groups)
-        over = {axis: name_of_ranks(axis, chunked) for axis in groups.axes if axis != passes.axis}
+        over = {axis: name_of_ranks(axis, chunked) for axis in groups.of_ranks}
         self.in_time = [axis for axis, group in groups.of.items() if group == passes.axis]
-        both = over | {passes.axis: self.own["over"]}
+        both = {passes.axis: self.own["over"]} | over
         self.printer = ChunkPrinter(plain, both, lengths, groups.of)
         self.printer.sizes = dict(plain.sizes)
         self.printer.like = self.own["like"]
         self.code = plain.sizes[passes.axis]
-        self.printer.sizes_in_time = {passes.axis: self.code}
+        self.printer.sizes_in_time = {} if groups.ring else {passes.axis: self.code}
         self.printer.narrow, self.printer.wide = self.own["narrow"], self.own["wide"]
-        parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
-        self.parameters = parameters
+        self.parameters = {p.name: p for p in function.parameters if p.role not in NUMBERS}
+        parameters = self.parameters
         self.floats = {n for n, p in parameters.items() if p.role not in ("label",)}
-        self.printer.floats = self.floats
+        self.printer.floats, self.printer.in_time = self.floats, self.own["over"]
         self.mapped = {n for n in parameters if any(passes.splits.get(n, ()))}
+        self.away = self.mapped  # without a value outside of loops
         self.taken = {*parameters, *self.nodes, *self.own.values(), *plain.sizes.values()}
         self.rows = {
             r: free(f"own_{r}", self.taken)
@@ -248,7 +255,7 @@ class ChunkWriter:
         """An argument that is used in one dtype only keeps its name."""
         text = "\n".join(lines)
         for name in self.floats:
-            row = name in self.mapped
+            row = name in self.away
             if not row and name in self.inputs.values():
                 continue  # its gradient has its dtype
             both = [f"own_{name}" if row else f"narrow_{name}", f"wide_{name}"]
@@ -288,16 +295,20 @@ class ChunkWriter:
             known = numbers | ({*derived, *own} if p.role == "adjoint" else set())
             for i, dim in enumerate(p.layout):
                 code = self.printer.sizes[dim.axis.name]
-                if not dim.one and code not in known:
+                if not dim.one and code not in known and self.shows_length(p.name, dim):
                     read.setdefault(code, values.LengthOf(p.name, i))
         rest = dict(self.chunked.function.sizes) | derived | own
         return [*read.items(), *((n, v) for n, v in rest.items() if n not in {*read, *numbers})]
+
+    def shows_length(self, name: str, dim: Dim) -> bool:
+        """True if an argument is as long along an axis as the lines say."""
+        return True
 
     def _whole_arguments(self, code: str) -> list[str]:
         """Lines that convert arguments that have no rows of chunks."""
         lines = []
         for name in self.parameters:
-            if name in self.mapped or name not in self.floats:
+            if name in self.away or name not in self.floats:
                 continue
             for way, kind in (("narrowed", "narrow"), ("widened", "wide")):
                 text = getattr(self.printer, way).get(name)
@@ -319,7 +330,7 @@ class ChunkWriter:
         for name in self.floats:
             if name in sliced:
                 narrowed[name], widened[name] = f"own_{name}", f"wide_{name}"
-            elif name not in self.mapped:
+            elif name not in self.away:
                 narrowed[name], widened[name] = f"narrow_{name}", f"wide_{name}"
         for names in (narrowed, widened):
             for name, text in names.items():
@@ -332,7 +343,7 @@ class ChunkWriter:
     def _loop(self, one: Pass) -> list[ChunkLine]:
         self.one, self.written = one, {*one.written}
         head = [
-            ChunkLine(f"{name} = {self._empty(name)}", self.of_needs[name]) for name in one.written
+            ChunkLine(f"{name} = {self.empty(name)}", self.of_needs[name]) for name in one.written
         ]
         for node in one.sums:
             head += [ChunkLine(text, self.of_needs[node.name]) for text in self._start(node)]
@@ -347,8 +358,7 @@ class ChunkWriter:
         self.entries = most_of(self.entries, rows)
         own, rows = self.own, self.cut or rows
         entries = " + ".join(_times(n, row) for row, n in rows.items()) or "1"
-        given = f"{self.code}, {entries}, {own['like']}, {own['chunk']}" + ", True" * one.reverse
-        loop = [f"for {own['over']} in _runtime.chunks({given}):"]
+        loop = self.loop_over(one, entries)
         if any(names_it(each.text, own["n"]) for each in body):
             loop.append(f"{STEP}{own['n']} = {own['over']}.length")
         loop += under_conditions(body, STEP)
@@ -358,6 +368,12 @@ class ChunkWriter:
         always |= any(not self.of_needs[n.name] for n in one.bordered)
         text = f"\n{STEP}".join(loop)
         return [*head, ChunkLine(text, frozenset() if always else wanted)]
+
+    def loop_over(self, one: Pass, entries: str) -> list[str]:
+        """The head of a loop, of which a row has that many ``entries``."""
+        own = self.own
+        given = f"{self.code}, {entries}, {own['like']}, {own['chunk']}" + ", True" * one.reverse
+        return [f"for {own['over']} in _runtime.chunks({given}):"]
 
     def _or_none(self, each: ChunkLine) -> ChunkLine:
         """A start that is None where it is not asked for."""
@@ -396,7 +412,7 @@ class ChunkWriter:
                 for name, dims, over in made:
                     alive.made(name, dims, over, True)
                     fresh |= {name} if _is_large(dims) and name not in self.written else set()
-            elif isinstance(step, Exchange) and step.group == self.passes.axis:
+            elif node.is_accumulated:
                 texts = self._accumulated(node, step)
             elif isinstance(step, Assign):
                 texts, over = self._assigned(node, step, dead)
@@ -454,7 +470,7 @@ class ChunkWriter:
         for name in sliced:
             split = self.passes.splits[name]
             along = next(i for i, group in enumerate(split) if group)
-            place = self._part(name, along, self.parameters[name].layout)
+            place = self.part_of(name, along, self.parameters[name].layout)
             if name not in self.floats:
                 found.append(ChunkLine(f"{self.printer.widened[name]} = {place}"))
                 continue
@@ -464,14 +480,14 @@ class ChunkWriter:
                     found.append(ChunkLine(f"{own} = {place}.to({self.own[kind]})"))
         return found
 
-    def _part(self, name: str, along: int, dims: Layout) -> str:
+    def part_of(self, name: str, along: int, dims: Layout) -> str:
         """The rows of this chunk: of an axis made of the chunked one, several for each entry."""
         if self._is_chunked(dims[along]):
             return f"{name}[{':, ' * along}{self.own['over']}.here]"
         return f"{self.own['over']}.part({name}, {along})"
 
     def _stored(self, name: str, along: int, dims: Layout, rows: str) -> str:
-        place = self._part(name, along, dims)
+        place = self.part_of(name, along, dims)
         return f"{place} = {rows}" if self._is_chunked(dims[along]) else f"{place}.copy_({rows})"
 
     def _is_chunked(self, dim: Dim) -> bool:
@@ -501,7 +517,7 @@ class ChunkWriter:
     def _is_told(self, node: ChunkNode) -> bool:
         """True for what ranks tell each other, which waits until nothing else can be done."""
         step = node.steps[0]
-        return isinstance(step, Exchange) and step.group != self.passes.axis
+        return isinstance(step, Exchange) and not node.is_accumulated
 
     def _travels_with(self, node: ChunkNode, other: ChunkNode) -> bool:
         if (
@@ -598,7 +614,7 @@ class ChunkWriter:
     def sizes_of(self, dims: Layout) -> list[str]:
         return ["1" if d.one else self.printer.sizes[d.axis.name] for d in dims]
 
-    def _empty(self, name: str) -> str:
+    def empty(self, name: str) -> str:
         """Memory for the rows of a result: in the dtype of the input of a gradient."""
         shape = self.shape(self._dims(self.nodes[name]))
         if name in self.inputs:
@@ -653,10 +669,10 @@ class ChunkWriter:
             call = f"_runtime.first_largest({given}, {self.own['over']}.start)"
             return [_broken(f"{name}_top, {name} = {call}")]
         if node.kind == LARGEST:
-            return self._largest(node, value)
+            return self.largest(node, value)
         if node.kind == LAST:
             return [_broken(f"{name} = {self.printer.text(value)}")]
-        lines = []
+        lines, name = [], self.sum_of(node)
         if node.online:
             moved = Load(f"{node.online}_moved", dims=self.nodes[node.online].dims)
             moved = (
@@ -672,7 +688,11 @@ class ChunkWriter:
             return [*lines, _broken(call)]
         return [*lines, _broken(f"{name} += {self.printer.text(value)}")]
 
-    def _largest(self, node: ChunkNode, value: Value) -> list[str]:
+    def sum_of(self, node: ChunkNode) -> str:
+        """The accumulator of a sum."""
+        return node.name
+
+    def largest(self, node: ChunkNode, value: Value) -> list[str]:
         """A maximum over the chunks, and how far what is measured from it moves."""
         name = node.name
         found = [_broken(f"{name} = torch.maximum({name}, {self.printer.text(value)})")]

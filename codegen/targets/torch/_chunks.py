@@ -105,10 +105,13 @@ def largest_of(tensor, along, keep):
 
 
 def first_largest(top, place, tensor, along, start):
-    """The largest so far and its first place, with those of a chunk from ``start`` on."""
+    """The largest so far and its first place, with those of a chunk from ``start`` on: of two that
+    are as large, the place is the smaller one, in whatever order chunks come.
+    """
     if not tensor.shape[along]:
         return top, place
     own = tensor.argmax(along)
-    value = tensor.gather(along, own.unsqueeze(along)).squeeze(along)
-    later = (value > top) | (value.isnan() & ~top.isnan())
-    return value.where(later, top), (own + start).where(later, place)
+    value, own = tensor.gather(along, own.unsqueeze(along)).squeeze(along), own + start
+    alike = (value == top) | (value.isnan() & top.isnan())
+    other = (value > top) | (value.isnan() & ~top.isnan()) | (alike & (own < place))
+    return value.where(other, top), own.where(other, place)

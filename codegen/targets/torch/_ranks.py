@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+import types
 import zlib
 
 import torch
@@ -175,6 +176,71 @@ class Ranks(Part):
     def agree(self):
         if self.lengths is None:
             self._first(None)()
+
+    def beside(self, length):
+        """The same ranks, for another axis, of which this rank's part has ``length`` entries. They
+        are to `meet` again, and raise until then what one of them raises.
+        """
+        if self.count > 1 and torch.compiler.is_compiling():
+            raise NotImplementedError(f"{self.where}: a ring is not compiled")
+        self.other = other = Ranks(self.where, self.group, self.meets)
+        lengths = self._all(torch.tensor([length], device=self.device))
+        other.device, other.length, other.lengths = self.device, length, lengths[:, 0].tolist()
+        other.agreed, self.agreed = True, False
+        return other
+
+    def meet(self):
+        """Raise if another rank has raised."""
+        if not self.agreed and self.count > 1:
+            self._first(None)()
+
+    def ring(self, chunks, visiting, sums):
+        """The `Visit`s of all parts, this rank's own first, in the ``chunks`` that a length has.
+        Ranks pass on what is ``visiting``, and the ``sums``, to which each of them adds: tensors by
+        name, with their dimension along the axis. In the end the sums are home again.
+        """
+        along = {name: place for name, (_, place) in (*visiting.items(), *sums.items())}
+        here, own = ({n: t for n, (t, _) in given.items()} for given in (visiting, sums))
+        own = {name: tensor for name, tensor in own.items() if tensor is not None}
+        arrived = lambda: own  # noqa: E731
+        for step in range(self.count):
+            owner = (self.rank - step) % self.count
+            start, goes_on = sum(self.lengths[:owner]), step + 1 < self.count
+            following = self.begin_passing(here, along, owner - 1) if goes_on else None
+            sums = Sums(arrived)
+            for chunk in chunks(self.lengths[owner]) if self.lengths[owner] else ():
+                yield Visit(self, start, chunk, along, here, sums)
+            if self.count > 1:
+                arrived = self.begin_passing(sums.all, along, owner - 1, len(here))
+            here = following() if goes_on else {}
+        for name, total in arrived().items():
+            own[name].copy_(total)
+
+    def begin_passing(self, tensors, along, owner, tag=0):
+        """Passes tensors on to the next rank; call the result for those of the rank before, which
+        have the rows of the ``owner``.
+        """
+        following, before = (self.rank + 1) % self.count, (self.rank - 1) % self.count
+        found, calls = {}, []
+        for name, tensor in tensors.items():
+            shape = [*tensor.shape]
+            shape[along[name]] = self.lengths[owner]
+            found[name] = tensor.new_empty(shape)
+            for way, each, peer in (
+                (dist.isend, tensor.contiguous(), following),
+                (dist.irecv, found[name], before),
+            ):
+                given = {"group": self.group, "tag": tag + len(found), "group_peer": peer}
+                calls += [dist.P2POp(way, each, **given)] if each.numel() else []
+        works = dist.batch_isend_irecv(calls) if calls else []
+
+        def ended():
+            for work in works:
+                work.wait()
+            calls.clear()  # what was sent may be freed
+            return found
+
+        return ended
 
     def sum(self, *tensors):
         """The sums over the ranks, entry by entry."""
@@ -417,6 +483,38 @@ class Ranks(Part):
             f"{self.where}: the ranks disagree on"
             f" {'; '.join(differing) or 'the data that they send'}"
         )
+
+
+class Sums:
+    """What travels with a visitor, which is waited for when it is first asked for."""
+
+    def __init__(self, arrived):
+        self.arrived, self.found = arrived, None
+
+    @property
+    def all(self):
+        self.found = self.arrived() if self.found is None else self.found
+        return self.found
+
+
+class Visit(Part):
+    """A ``chunk`` of the part of another rank, which begins at ``start``: ``visiting`` has its rows
+    of what is passed on, and ``sums`` those of what this rank adds to.
+    """
+
+    def __init__(self, over, start, chunk, along, visiting, sums):
+        self.start, self.length, self.size = start + chunk.start, chunk.length, over.size
+        self.device, self.here = over.device, slice(self.start, self.start + self.length)
+        self.within, self.along, self.travelling = (chunk.start, chunk.length), along, sums
+        self.visiting = self._rows_of(visiting)
+
+    @property
+    def sums(self):
+        return self._rows_of(self.travelling.all)
+
+    def _rows_of(self, tensors):
+        pairs = ((name, t.narrow(self.along[name], *self.within)) for name, t in tensors.items())
+        return types.SimpleNamespace(**dict(pairs))
 
 
 # Odd, and without a pattern: what is multiplied by it is another number for each of 2**64.

@@ -54,7 +54,7 @@ def largest_difference_of_chunks(
         for case in cases(definition, program, sharded):
             counts = [len(case.cut.shares)]
             for chunk in (2, None):
-                compute = partial(_in_chunks, chunk=chunk)
+                compute = partial(in_chunks, chunk=chunk)
                 own = replace(case, compute=compute)
                 found += on_ranks(counts, partial(own.difference, module))
     return max(found)
@@ -157,7 +157,7 @@ class ShardCase:
 
 def _keywords(sharded: Sharded, groups: Sequence) -> dict[str, object]:
     axes = sharded.groups.axes
-    names = ["group"] if len(axes) == 1 else [f"group_{axis.lower()}" for axis in axes]
+    names = ["group"] if len(groups) == 1 else [f"group_{axis.lower()}" for axis in axes]
     return dict(zip(names, groups, strict=True))
 
 
@@ -215,7 +215,7 @@ def _differentiated(
     return found | {("backward", f"d{name}"): gradient for name, gradient in pairs}
 
 
-def _in_chunks(module, program, arguments, upstream, groups, chunk: int | None):
+def in_chunks(module, program, arguments, upstream, groups, chunk: int | None):
     return _differentiated(module, program, arguments, upstream, {**groups, "chunk": chunk})
 
 
@@ -248,20 +248,22 @@ class Cut:
         parts = {of_code[c]: [of_code[part] for part in made] for c, made in program.flattened}
         lengths = {axis.name: size for axis, size in dims.items()}
         for axis in self.groups.axes:
+            goes_round = self.groups.ring and axis == self.groups.chunked
+            own = shares[::-1] if goes_round else shares
             length = lengths[axis][0]
             times = prod(prod(lengths[part]) for part in parts.get(axis, ())[1:])
             units, total = length // times, sum(shares)
-            ends = [units * sofar // total * times for sofar in accumulate(shares)]
+            ends = [units * sofar // total * times for sofar in accumulate(own)]
             self.starts[axis] = [0, *ends]
 
     def part(self, value, layout: Layout, place: Sequence[int]):
         if not isinstance(value, Tensor):
             return value
         at = 0
-        for dim, group in zip(layout, self.groups.split(layout), strict=True):
+        for dim, group in zip(layout, self.groups.at_home(layout), strict=True):
             if group:
                 starts = self.starts[group]
-                own = place[self.groups.axes.index(group)]
+                own = place[0 if self.groups.ring else self.groups.axes.index(group)]
                 times = value.shape[at] / max(starts[-1], 1)
                 start, stop = (round(starts[i] * times) for i in (own, own + 1))
                 value = value.narrow(at, start, stop - start).clone()

@@ -5,7 +5,10 @@ Only for comparing a module before it is written; the tests run it on processes.
 
 from __future__ import annotations
 
+import queue
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +21,7 @@ from torch import Tensor
 from codegen.targets.torch import _ranks
 
 LONGEST = 60.0  # seconds that a rank waits for the others
+PAUSE = 1e-4  # seconds until it looks again
 
 
 class Ring:
@@ -26,6 +30,7 @@ class Ring:
     def __init__(self, count: int):
         self.count, self.slots = count, [None] * count
         self.barrier = threading.Barrier(count, timeout=LONGEST)
+        self.boxes: dict[tuple, queue.SimpleQueue] = defaultdict(queue.SimpleQueue)
 
     def passed(self, rank: int, what: object) -> list:
         self.slots[rank] = what
@@ -54,10 +59,42 @@ class Done:
     def wait(self) -> None: ...
 
 
+@dataclass(frozen=True)
+class SimulatedPass:
+    """A tensor that is sent to another rank, or received from it."""
+
+    way: str
+    tensor: Tensor
+    group: SimulatedGroup
+    tag: int
+    group_peer: int
+
+    def begun(self) -> SimulatedPass:
+        if self.way == Simulated.isend:
+            key = (self.group.rank, self.group_peer, self.tag)
+            self.group.ring.boxes[key].put(self.tensor.clone())
+        return self
+
+    def wait(self) -> None:
+        if self.way == Simulated.irecv:
+            box = self.group.ring.boxes[self.group_peer, self.group.rank, self.tag]
+            until = time.monotonic() + LONGEST
+            while box.empty():
+                if self.group.ring.barrier.broken or time.monotonic() > until:
+                    raise threading.BrokenBarrierError
+                time.sleep(PAUSE)
+            self.tensor.copy_(box.get())
+
+
 class Simulated:
     """Replaces ``torch.distributed`` in a module."""
 
     ReduceOp = dist.ReduceOp
+    P2POp = SimulatedPass
+    isend, irecv = "send", "receive"
+
+    def batch_isend_irecv(self, calls: Sequence[SimulatedPass]) -> list[SimulatedPass]:
+        return [call.begun() for call in calls]
 
     def get_backend(self, group: SimulatedGroup) -> str:
         return "threads"

@@ -132,6 +132,13 @@ def _symmetric() -> tuple[Expr, ...]:
     return (along.diff(x) - moved[0], along.diff(y) - moved[1])
 
 
+def _round() -> tuple[Expr, ...]:
+    """Of two parts, and so of all that are met one after the other, either may be the first."""
+    at_first, later = Sum(f(i), (i, 0, s - 1)), Sum(f(i), (i, s, s + n - 1))
+    turned = Sum(f(i), (i, 0, s + n - 1)) - at_first - later
+    return turned, Max(Max(whole, more), part) - Max(Max(whole, part), more)
+
+
 def _collected() -> tuple[Expr, ...]:
     """Rows put one part behind the other: entry s + i of all is entry i of the part from s on."""
     return (Piecewise((f(i), i < s), (f(s + (i - s)), True)).simplify() - f(i),)
@@ -201,6 +208,7 @@ identities = {
         "second derivatives are symmetric: times a vector, they say how gradients move along it",
         _symmetric,
     ),
+    "round": OfParts("parts are met in any order: sums and maxima are the same", _round),
     "collected": OfParts("rows put one chunk behind the other are all rows", _collected),
     "logarithm": OfParts("a common term is subtracted after the sum", _logarithms),
     "share": OfParts("a common divisor is applied after the sum", _shares),
