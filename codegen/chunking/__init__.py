@@ -28,7 +28,7 @@ BOTH = f"{SHARD}_{CHUNK}"
 class Chunked:
     """``function`` has the outputs and then the gradients as results. If the output is one number,
     the gradients are made in the forward, for an upstream gradient of 1, and ``both`` has all;
-    otherwise ``gradients`` has the passes of the backward, which reads the values ``kept`` from the
+    otherwise, or ``apart``, ``gradients`` has the passes of the backward, which reads the values ``kept`` from the
     forward: outputs, and what is accumulated.
     """
 
@@ -55,10 +55,16 @@ class Chunked:
 
 
 def chunked(
-    program: Program, axis: str, name: str = "", title: str = "", ranks: Sequence[str] = ()
+    program: Program,
+    axis: str,
+    name: str = "",
+    title: str = "",
+    ranks: Sequence[str] = (),
+    apart: bool = False,
 ) -> Chunked:
     """``name`` and ``title`` are those of the module, if it has others than the program; the axes
-    ``ranks`` are split over ranks before.
+    ``ranks`` are split over ranks before. The gradients of one number have passes ``apart`` from
+    its own if that is asked for.
 
     Raises `QuestionError` for an axis that has no chunks.
     """
@@ -75,7 +81,7 @@ def chunked(
     )
     is_number = count == 1 and not program.upstreams[0].layout
     output = passes_of(program, _without_checks_of_backward(program, function), groups, outputs)
-    if is_number:
+    if is_number and not apart:
         both = passes_of(program, function, groups, function.results)
         return Chunked(named, function, groups, output, both, None, ())
     again = passes_of(program, function, groups, gradients)

@@ -165,7 +165,7 @@ def _part(
     Long: what the module is of, and what it is called.
     """
     found = chunked(program, axis, name, title, ranks)
-    plain = _without_options(forward, axis, name, title, progress, ranks)
+    plain = plain_chunks(forward, axis, name, title, progress, ranks)
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
     made = ChunksOfModule(found, Outside(forward.definition), plain)
     kind = ChunkedPageOfRanks if ranks else ChunkedPage
@@ -173,16 +173,19 @@ def _part(
     return ChunkedPart(made, page, tuple(known))
 
 
-def _without_options(
+def plain_chunks(
     forward: type[Forward],
     axis: str,
     name: str,
     title: str,
     progress: Callable[[str], None],
     ranks: Sequence[str] = (),
+    apart: bool = False,
 ) -> PlainChunks | None:
     """The functions of calls that pass nothing optional, unless there are none or they are not
     proved.
+
+    Long: what is in chunks, how, and what it is called.
     """
     own = forward.definition
     definition = without_options(own, every_label=False)
@@ -197,7 +200,7 @@ def _without_options(
     left = {t.name for t in definition.arguments} | {t.name for t, _ in definition.scalars}
     absent = tuple((t.name, number) for t, number in own.optional if t.name not in left)
     zero = tuple(t.name for t, _ in own.scalars if t.name not in left)
-    found = chunked(program, axis, f"{name}_plain", f"{title}Plain", ranks)
+    found = chunked(program, axis, f"{name}_plain", f"{title}Plain", ranks, apart)
     return PlainChunks(definition, program, found, absent, zero)
 
 

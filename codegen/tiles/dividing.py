@@ -50,6 +50,8 @@ class Dividing:
         self.kept = {*passes.results, *chunked.kept}
         self.of: dict[str, str] = {}  # the nodes of names that are new here
         self.own = self._own_axis()
+        outputs = {axis for up in chunked.program.upstreams for axis in axes_of(up.layout)}
+        self.long = () if outputs & {*self._features} else self._features
         self.found: list[Piece] = []
         self.done: set[str] = set()
 
@@ -96,6 +98,19 @@ class Dividing:
             f"{self.name} has no tiles: no sum over {self.loop} follows from a matrix product",
             REMEDY,
         )
+
+    @property
+    def _features(self) -> tuple[str, ...]:
+        """The axes that products of tiles have beside those of the tiles: as many entries as a head
+        has, where an output has them too, and any number otherwise.
+        """
+        found: dict[str, None] = {}
+        for node in dict.fromkeys(self.nodes.values()):
+            for value in (v for step in node.steps for v in _values(step)):
+                if isinstance(value, Contract) and self.has_tile(value):
+                    both = (*axes_of(value.left.dims), *axes_of(value.right.dims))
+                    found |= dict.fromkeys(a for a in both if not self._is_outside(a))
+        return tuple(found)
 
     def is_tile(self, dims: Iterable[Dim]) -> bool:
         return {self.own, self.loop} <= {*axes_of(dims)}
@@ -382,6 +397,7 @@ class Dividing:
             stored=stored,
             written=tuple(written),
             bounds=bounds_of(body, variables, own, loop, self.numbers),
+            long=self.long,
         )
 
     def _stored(self, each: TileSum, own: str, grid: Sequence[str]) -> Stored:
