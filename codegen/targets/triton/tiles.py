@@ -291,7 +291,7 @@ class TileText:
         if isinstance(value, Reduce):
             return [f"{target} = {self.row_sum(value)}"]
         element = self.entries.of_step(step, dims)
-        if self.is_condition(element) and name not in self.in_sums:
+        if self.is_condition(element) and name not in (*self.in_sums, *self.made):
             self.entries.inlined[name] = step.value
             return []
         texts = [self.full(element, wanted)]
