@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codegen.chunking.joined import joined
-from codegen.chunking.nodes import MAPPED
+from codegen.chunking.nodes import MAPPED, ChunkNode, closure
 from codegen.chunking.passes import Passes, passes_of
 from codegen.program import Function, Program
 from codegen.program.steps import NotZero
@@ -80,7 +80,8 @@ def chunked(
         program, name=name or program.name, title=title or program.title, without_options=None
     )
     is_number = count == 1 and not program.upstreams[0].layout
-    output = passes_of(program, _without_checks_of_backward(program, function), groups, outputs)
+    checked = _without_checks_of_backward(program, function)
+    output = passes_of(program, checked, groups, outputs)
     if is_number and not apart:
         both = passes_of(program, function, groups, function.results)
         return Chunked(named, function, groups, output, both, None, ())
@@ -91,15 +92,34 @@ def chunked(
     later = {node.name for node in again.accumulated}
     kept += tuple(n.name for n in output.accumulated if n.name in later and n.name not in kept)
     again = passes_of(program, function, groups, gradients, kept)
+    if early := _sums_before_the_last_pass(again, program):
+        fewer = passes_of(program, function, groups, gradients, (*kept, *early))
+        if fewer.count < again.count and not output.bordered:
+            again, kept = fewer, (*kept, *early)
+            output = passes_of(program, checked, groups, outputs, kept=early)
     if again.bordered:  # those of the forward are kept there
         run = (node.running for node in output.nodes.values() if node.running)
         there = {name for each in run for name in each.states}
         states = tuple(name for name in again.bordered if name in there)
-        checked = _without_checks_of_backward(program, function)
         output = passes_of(program, checked, groups, outputs, (), states)
         kept += states
         again = passes_of(program, function, groups, gradients, kept)
     return Chunked(named, function, groups, output, None, again, kept)
+
+
+def _sums_before_the_last_pass(again: Passes, program: Program) -> tuple[str, ...]:
+    """Accumulated values for which gradients have a pass of their own, although no upstream
+    gradient is in them: the forward has all that they are made of.
+    """
+    upstreams = {up.name for up in program.upstreams}
+    walks = [one for one in again.passes if one.walks]
+    sums = [node for one in walks[:-1] for node in one.sums]
+
+    def reads_upstream(node: ChunkNode) -> bool:
+        names = closure([node.name], again.nodes)
+        return bool(upstreams & {r for name in names for r in again.nodes[name].reads})
+
+    return tuple(node.name for node in sums if not reads_upstream(node))
 
 
 def _without_checks_of_backward(program: Program, function: Function) -> Function:

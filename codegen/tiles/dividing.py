@@ -7,7 +7,7 @@ kernels. Everything else is as small as an argument, and is computed before or b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from codegen.chunking import Chunked
@@ -169,9 +169,12 @@ class Dividing:
             if node.name in again:
                 tiles += [whole(s, self.layouts) for s in node.steps]
             elif reads & late:
-                if any(self.has_tile(v) for v in values) and self.is_tile(self._dims(node)):
-                    raise self.refused(node.name, f"{node.name} reads a sum over all tiles")
-                behind += self._small(node)
+                if any(self.has_tile(v) for v in values):
+                    if self.is_tile(self._dims(node)) or node.is_accumulated:
+                        raise self.refused(node.name, f"{node.name} reads a sum over all tiles")
+                    self._crossing(node, tiles, across, before, behind, late)
+                else:
+                    behind += self._small(node)
                 late |= {node.name, *node.writes}
             elif not any(self.has_tile(v) for v in values) and not self.is_tile(self._dims(node)):
                 before += self._small(node)
@@ -323,8 +326,13 @@ class Dividing:
         across: list[TileSum],
         before: list[WholeLine],
         behind: list[WholeLine],
+        late: Collection[str] = (),
     ) -> None:
-        """A value that is a sum over the owned axis, or made of one."""
+        """A value that is a sum over the owned axis, or made of one. No such sum may read what is
+        ``late``.
+
+        Long: all the places where a line of it may stand.
+        """
 
         def summed(value: Value) -> Value | None:
             if isinstance(value, Contract):
@@ -333,6 +341,8 @@ class Dividing:
                 crosses = isinstance(value, Reduce) and self.is_tile(value.operand.dims)
             if not crosses or (isinstance(value, Reduce) and value.kind != SUM):
                 return None
+            if _names([value]) & {*late}:
+                raise self.refused(node.name, f"{node.name} reads a sum over all tiles")
             name = node.name
             if value is not root:
                 name = self.fresh(f"{name}_sum", name, value.dims)
@@ -407,6 +417,8 @@ class Dividing:
         operands = (value.left, value.right) if isinstance(value, Contract) else (value.operand,)
         there = {axis for v in operands for axis in axes_of(v.dims)}
         lost = there - {*axes_of(dims)}
+        if {*axes_of(dims)} & {*self.long} and (more := [a for a in grid if a in lost]):
+            raise self.refused(each.name, f"{each.name} is a sum over {' and '.join(more)} as well")
         return Stored(each.name, dims, tuple(a for a in (*grid, own) if a in lost), each.name)
 
 

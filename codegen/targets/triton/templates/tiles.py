@@ -136,18 +136,24 @@ SIZES = {
     (False, 256, False): (32, 16, 8, 1),
 }
 SHORT, MEDIUM, LONGEST, FEW = 64, 128, 256, 2  # as above
-# Where these axes are read in blocks: by 16 bits or not, entries of a tile along both axes and in a
-# block, warps, stages.
-IN_BLOCKS = {True: (128, 128, 64, 8, 3), False: (64, 64, 32, 8, 2)}
+# Where these axes are read in blocks: by 16 bits or not, and whether sums lie in memory: entries of
+# a tile along both axes and in a block, warps, stages.
+IN_BLOCKS = {
+    (True, False): (128, 128, 64, 8, 3),
+    (True, True): (64, 128, 64, 8, 3),
+    (False, False): (64, 64, 16, 8, 2),
+    (False, True): (64, 64, 16, 8, 2),
+}
 LEAST = 1 if INTERPRETED else 16  # of an axis of a matrix product
 
 
-def _tile_sizes(inner: int, products: int, narrow, is_long: bool, chunk) -> tuple[int, ...]:
+def _tile_sizes(inner: int, products: int, narrow, held, chunk) -> tuple[int, ...]:
     """Entries along both axes and in a block of the others, warps, stages."""
+    is_long = held is not None
     of_axis = SHORT if inner <= SHORT else MEDIUM if inner <= MEDIUM else LONGEST
     is_narrow = narrow in (torch.float16, torch.bfloat16)
     rows, columns, *how = SIZES[is_narrow, of_axis, products <= FEW]
-    found = IN_BLOCKS[is_narrow] if is_long else (rows, columns, inner, *how)
+    found = IN_BLOCKS[is_narrow, bool(held)] if is_long else (rows, columns, inner, *how)
     if chunk is None:
         return found
     size = max(LEAST, triton.next_power_of_2(chunk))
@@ -157,6 +163,14 @@ def _tile_sizes(inner: int, products: int, narrow, is_long: bool, chunk) -> tupl
 def _at_once(device) -> int:
     """Programs at the same time whose sums lie in memory: a GPU runs one on each multiprocessor."""
     return 2 if INTERPRETED else torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def _check_runs_on(device, name: str):
+    if device.type != ("cpu" if INTERPRETED else "cuda"):
+        raise RuntimeError(
+            f"{name} runs on a GPU, not on {device}: for torch code that runs anywhere write the "
+            "module without --target triton"
+        )
 
 
 def _run(
@@ -172,12 +186,8 @@ def _run(
     if INTERPRETED and narrow == torch.bfloat16:
         narrow = torch.float32  # the interpreter would multiply its bits
     device = given[0].device
-    if device.type != ("cpu" if INTERPRETED else "cuda"):
-        raise RuntimeError(
-            f"{kernel.__name__} runs on a GPU, not on {device}: for torch code that runs anywhere "
-            "write the module without --target triton"
-        )
-    sizes = _tile_sizes(max(inner), products, narrow, held is not None, chunk)
+    _check_runs_on(device, kernel.__name__)
+    sizes = _tile_sizes(max(inner), products, narrow, held, chunk)
     rows, columns, block, warps, stages = sizes
     blocks = [max(LEAST, triton.next_power_of_2(min(size, block))) for size in inner]
     dtypes = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16, torch.float32: tl.float32}
