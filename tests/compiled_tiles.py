@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from unittest.mock import patch
@@ -15,10 +16,7 @@ from unittest.mock import patch
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-KINDS = {
-    **{torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"},
-    **{torch.int64: "i64", torch.bool: "i1"},
-}
+KINDS = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int64: "i64", torch.bool: "i1"}
 PROCESSORS = 132  # of an H100
 
 
@@ -40,16 +38,18 @@ def launches(module: ModuleType, function: Callable, shapes: dict[str, tuple], d
     name. Arrays of these shapes have no entries; those called ``labels`` are of labels.
     """
     found: dict[str, tuple] = {}
-    run = module._run
+    run, gpu = module._run, SimpleNamespace(multi_processor_count=PROCESSORS)
+
+    def recorded(kernel, *given, **more) -> None:
+        run(Recorded(kernel, found), *given, **more)
+
     with (
         FakeTensorMode(),
-        patch.object(module, "_run", lambda kernel, *given, **more: run(
-            Recorded(kernel, found), *given, **more)),
+        patch.object(module, "_run", recorded),
         patch.object(module, "_check_runs_on"),
-        patch.object(torch.cuda, "device_of", lambda _: torch.no_grad()),
-        patch.object(torch.cuda, "get_device_properties",
-                     lambda _: SimpleNamespace(multi_processor_count=PROCESSORS)),
-    ):  # fmt: skip
+        patch.object(torch.cuda, "device_of", lambda _: nullcontext()),
+        patch.object(torch.cuda, "get_device_properties", lambda _: gpu),
+    ):
         given = {
             name: torch.zeros(shape, dtype=torch.int64)
             if "labels" in name
@@ -70,19 +70,15 @@ def used(kernel, given: tuple, how: dict, arch: int) -> tuple[int, int, int]:
 
     signature, constants, aligned = {}, {}, {}
     for i, (parameter, value) in enumerate(zip(kernel.params, given, strict=True)):
-        name, at = parameter.name, {(i,): [["tt.divisibility", 16]]}
-        if parameter.is_constexpr or value is None or (
-            value == 1 if isinstance(value, int) and not parameter.do_not_specialize else False
-        ):
+        name, is_any = parameter.name, parameter.do_not_specialize
+        is_int = isinstance(value, int) and not parameter.is_constexpr
+        if parameter.is_constexpr or value is None or (is_int and value == 1 and not is_any):
             signature[name], constants[name] = "constexpr", value
-        elif isinstance(value, torch.Tensor):
-            signature[name] = f"*{KINDS[value.dtype]}"
-            aligned |= at
-        elif isinstance(value, int):
-            signature[name] = "i32"
-            aligned |= {} if value % 16 or parameter.do_not_specialize else at
-        else:
-            signature[name] = "fp64"
+            continue
+        is_array = isinstance(value, torch.Tensor)
+        signature[name] = f"*{KINDS[value.dtype]}" if is_array else "i32" if is_int else "fp64"
+        if is_array or (is_int and value % 16 == 0 and not is_any):
+            aligned[i,] = [["tt.divisibility", 16]]
     source = ASTSource(kernel, signature, constants, aligned)
     made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=how)
     reader = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"

@@ -39,7 +39,20 @@ HOW = (  # dtypes, how near, entries of a tile
     *((torch.float64, 1e-12, 1), (torch.float32, 1e-5, 4), (torch.float32, 1e-5, None)),
     *((torch.float16, 1e-2, 4), (torch.bfloat16, 5e-2, 4)),
 )
-SIZES = {"B": 2, "H": 2, "G": 3, "T": 5, "S": 7, "E": 3, "F": 2, "N": 6, "C": 5, "K": 3, "D": 5, "V": 7}
+SIZES = {
+    "B": 2,
+    "H": 2,
+    "G": 3,
+    "T": 5,
+    "S": 7,
+    "E": 3,
+    "F": 2,
+    "N": 6,
+    "C": 5,
+    "K": 3,
+    "D": 5,
+    "V": 7,
+}
 OPERANDS = """
     query = Input(B, T, E)
     key = Input(B, S, E)

@@ -99,6 +99,8 @@ def passes_of(
 
     Raises `QuestionError` for a value whose rows are needed all at once and that is larger than any
     argument.
+
+    Long: the function, what is wanted of it, and what is there before and after.
     """
     axis = groups.chunked
     writer, nodes, named, asked = placed(program, function, groups)

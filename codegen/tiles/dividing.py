@@ -330,8 +330,6 @@ class Dividing:
     ) -> None:
         """A value that is a sum over the owned axis, or made of one. No such sum may read what is
         ``late``.
-
-        Long: all the places where a line of it may stand.
         """
 
         def summed(value: Value) -> Value | None:

@@ -125,10 +125,9 @@ class TileText:
         own = {s.name for s in self._steps()}
         names = dict.fromkeys([*self.reads, *own, *(s.name for s in self.made.values())])
         self.names = TritonNames(names, numbers, codes)
-        labels = {n for n, p in self.parameters.items() if p.role == "label"}
-        self.entries = TileEntries(numbers, labels)
+        self.labels = {n for n, p in self.parameters.items() if p.role == "label"}
+        self.entries = TileEntries(numbers, self.labels)
         self.print = TileExpressions(self.names, kernel.grid)
-        self.labels = labels
         self.print.raw = self._factors() & {*self.reads}
         self.print.axes = {n: self.axes(layouts[n]) for n in (*self.reads, *own) if n in layouts}
         self.scalars = numbers

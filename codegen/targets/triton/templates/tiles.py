@@ -96,7 +96,7 @@ def _add_product(
 def _store_sum(
     at, to, i, along_i, along_d, rows, SIZE: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Store a sum of the program's own as rows of a result."""
+    """Long: store a sum of the program's own as rows of a result."""
     own = tl.arange(0, ROWS)
     tl.debug_barrier()
     for first in tl.range(0, SIZE, BLOCK):
