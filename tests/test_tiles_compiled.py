@@ -1,6 +1,4 @@
-"""Kernels of tiles, compiled for GPUs that are not there: nothing spills at the sizes that a table in
-the file chooses.
-"""
+"""Kernels of tiles, compiled for GPUs that are not there: at the sizes of the table none spills."""
 
 import importlib.util
 import os
