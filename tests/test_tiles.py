@@ -33,12 +33,26 @@ from derive.math.softmax import MaskedSoftmax, Softmax
 
 B, G = Axis("B"), Axis("G")
 T, S, E, F = Axis("T"), Axis("S"), Axis("E"), Axis("F")
+D, V = Axis("D"), Axis("V")
 """
 HOW = (  # dtypes, how near, entries of a tile
     *((torch.float64, 1e-12, 1), (torch.float32, 1e-5, 4), (torch.float32, 1e-5, None)),
     *((torch.float16, 1e-2, 4), (torch.bfloat16, 5e-2, 4)),
 )
-SIZES = {"B": 2, "H": 2, "G": 3, "T": 5, "S": 7, "E": 3, "F": 2, "N": 6, "C": 5, "K": 3}
+SIZES = {
+    "B": 2,
+    "H": 2,
+    "G": 3,
+    "T": 5,
+    "S": 7,
+    "E": 3,
+    "F": 2,
+    "N": 6,
+    "C": 5,
+    "K": 3,
+    "D": 5,
+    "V": 7,
+}
 OPERANDS = """
     query = Input(B, T, E)
     key = Input(B, S, E)
@@ -135,6 +149,39 @@ ONE_EACH = {
 }
 
 
+OF_ROWS = """
+    left = Input(N, D)
+    right = Input(V, D)
+    products = Sum(left * right, D)
+"""
+LOSSES = {
+    "labels, of which some are ignored, capped": OF_ROWS
+    + """
+    labels = Label(N, ignored=-100)
+    logits = 2 * tanh(products / 2)
+    losses = log(Sum(exp(logits), V)) - Sum(OneHot(labels, V) * logits, V)
+    loss = Sum(Kept(labels) * losses, N) / Sum(Kept(labels), N)
+""",
+    "pairs, right or wrong": OF_ROWS
+    + """
+    sign = Piecewise((1, Eq(Position(N), Position(V))), (-1, True))
+    loss = Sum(Sum(log(1 + exp(-sign * products)), V), N) / N
+""",
+    "the error of an average": OF_ROWS
+    + """
+    value = Input(V, F)
+    target = Given(N, F)
+    y = Sum(Softmax(products) * value, V)
+    loss = Sum(Sum((y - target) ** 2, F), N) / N
+""",
+    "distances, a value for each row": OF_ROWS
+    + """
+    far = Sum(left**2, D) + Sum(right**2, D) - 2 * products
+    y = log(Sum(exp(-far), V))
+""",
+}
+
+
 def of_forward(body, tmp_path, axis="S"):
     """The module of a forward in tiles, not proved, and its definition."""
     from codegen.targets.triton.tiled import tiled_text
@@ -144,9 +191,9 @@ def of_forward(body, tmp_path, axis="S"):
     forward = forward_from(file)
     definition = forward.definition
     program = whole_program(forward, Proved(closed_form_of(definition), (), (), ""))
-    text = tiled_text(
-        chunked(program, ChunkedAxis(axis), "own_tiles", "OwnTiles"), Outside(definition)
-    )
+    walk = ChunkedAxis(axis, apart=True)
+    in_chunks = chunked(program, walk, "own_tiles", "OwnTiles")
+    text = tiled_text(in_chunks, Outside(definition))
     return SimpleNamespace(
         module=loaded(text, "own_tiles"), definition=definition, program=program, text=text
     )
@@ -160,6 +207,8 @@ def drawn(own, dtype, sizes=SIZES):
         found[tensor.name] = torch.randn(shape, dtype=torch.float64).to(dtype)
     for name in {"first", "second"} & {*found}:
         found[name] = torch.randint(3, found[name].shape).to(dtype)
+    if "labels" in found:
+        found["labels"] = torch.tensor([3, -100, 0, 6, 2, -100])
     if "bias" in found and found["bias"].dim() == 3:
         found["bias"][:, 1] = -torch.inf
     return found
@@ -169,7 +218,8 @@ def largest_gap(own, arguments, chunk):
     """The largest difference of outputs and gradients from autograd in float64."""
     inputs = [t.name for t in own.definition.inputs if t.role == "input"]
     mine = {n: v.clone().requires_grad_(n in inputs) for n, v in arguments.items()}
-    exact = {n: v.double().requires_grad_(n in inputs) for n, v in arguments.items()}
+    wide = {n: v.double() if v.is_floating_point() else v for n, v in arguments.items()}
+    exact = {n: v.requires_grad_(n in inputs) for n, v in wide.items()}
     numbers = {t.name: number for t, number in own.definition.scalars}
     values = taken(own.definition, {**exact, **numbers})
     expected = [values[name] for name in own.program.outputs]
@@ -187,6 +237,14 @@ def largest_gap(own, arguments, chunk):
 def test_of_many_scores_at_once(body, tmp_path):
     own = of_forward(body, tmp_path)
     assert largest_gap(own, drawn(own, torch.float32), 2) <= 1e-5
+
+
+@pytest.mark.parametrize("body", LOSSES.values(), ids=LOSSES)
+def test_of_products_over_long_axes(body, tmp_path):
+    """Features in blocks, and rows in more tiles than there are programs at once."""
+    own = of_forward(body, tmp_path, "V")
+    for dtype, least, chunk in ((torch.float64, 1e-12, 2), (torch.bfloat16, 5e-2, None)):
+        assert largest_gap(own, drawn(own, dtype), chunk) <= least, (dtype, chunk)
 
 
 @pytest.mark.thorough
@@ -234,10 +292,11 @@ def test_tiles_are_skipped_by_conditions_on_positions(body, skips, tmp_path):
     ("name", "axis", "said"),
     [
         ("linear_attention", "E", "linear_attention has no tiles"),
-        ("mse", "N", "mse is one number"),
+        ("mse", "N", "mse has no tiles"),
+        ("linear_dpo", "V", "dweight_sum is a sum over N as well"),
         ("conv1d", "C", "no tiles"),
     ],
-    ids=["a product of one axis", "a loss", "a convolution"],
+    ids=["a product of one axis", "a loss", "a loss of two axes", "a convolution"],
 )
 def test_what_is_no_tile_is_refused(name, axis, said):
     with pytest.raises(QuestionError, match=said):

@@ -8,10 +8,12 @@ a language.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from codegen.chunking.joined import joined
-from codegen.chunking.nodes import MAPPED
+from codegen.chunking.nodes import MAPPED, ChunkNode, closure
 from codegen.chunking.passes import Passes, passes_of
 from codegen.chunking.ring import check_goes_round
 from codegen.program import Function, Program
@@ -28,12 +30,14 @@ RING = "ring"
 @dataclass(frozen=True)
 class ChunkedAxis:
     """The axis that is walked along, and the axes ``over_ranks``: each rank walks along all of the
-    axis, or in a ``ring`` has a part of it, too, which goes round.
+    axis, or in a ``ring`` has a part of it, too, which goes round. The gradients of an output of
+    one number may have passes ``apart`` from its own.
     """
 
     axis: str
     over_ranks: tuple[str, ...] = ()
     ring: bool = False
+    apart: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -46,8 +50,8 @@ class ChunkedAxis:
 class Chunked:
     """``function`` has the outputs and then the gradients as results. If the output is one number,
     the gradients are made in the forward, for an upstream gradient of 1, and ``both`` has all;
-    otherwise ``gradients`` has the passes of the backward, which reads the values ``kept`` from the
-    forward: outputs, and what is accumulated.
+    otherwise, or ``apart``, ``gradients`` has the passes of the backward, which reads the values
+    ``kept`` from the forward: outputs, and what is accumulated.
     """
 
     program: Program
@@ -87,31 +91,64 @@ def chunked(program: Program, walk: ChunkedAxis, name: str = "", title: str = ""
         check_goes_round(program, groups)
     function = joined(program)
     count = len(program.outputs)
-    outputs, gradients = function.results[:count], function.results[count:]
+    outputs = function.results[:count]
     named = replace(
         program, name=name or program.name, title=title or program.title, without_options=None
     )
     is_number = count == 1 and not program.upstreams[0].layout
-    output = passes_of(program, _without_checks_of_backward(program, function), groups, outputs)
-    if is_number:
-        both = passes_of(program, function, groups, function.results)
-        return Chunked(named, function, groups, output, both, None, ())
-    again = passes_of(program, function, groups, gradients)
+    of = partial(passes_of, program, function, groups)
+    if is_number and not walk.apart:
+        checked = _without_checks_of_backward(program, function)
+        output = passes_of(program, checked, groups, outputs)
+        return Chunked(named, function, groups, output, of(function.results), None, ())
+    return Chunked(named, function, groups, *_apart(program, function, groups, of))
+
+
+def _apart(
+    program: Program, function: Function, groups: Groups, of: Callable[..., Passes]
+) -> tuple[Passes, None, Passes, tuple[str, ...]]:
+    """Passes of the outputs and of the gradients, and the values that the outputs leave for these;
+    ``of`` finds the passes of some results.
+    """
+    of_outputs = partial(passes_of, program, _without_checks_of_backward(program, function), groups)
+    count = len(program.outputs)
+    outputs, gradients = function.results[:count], function.results[count:]
+    output, again = of_outputs(outputs), of(gradients)
     made = {*output.nodes} & {*again.nodes}
     kept = tuple(r for r in output.results if r in made and output.nodes[r].kind != MAPPED)
-    again = passes_of(program, function, groups, gradients, kept)
+    again = of(gradients, kept)
     later = {node.name for node in again.accumulated}
     kept += tuple(n.name for n in output.accumulated if n.name in later and n.name not in kept)
-    again = passes_of(program, function, groups, gradients, kept)
+    again = of(gradients, kept)
+    is_number = count == 1 and not program.upstreams[0].layout
+    early = _sums_before_the_last_pass(again, program) if is_number else ()
+    if early and not again.bordered:
+        fewer = of(gradients, (*kept, *early))
+        if fewer.count < again.count:
+            again, kept, output = fewer, (*kept, *early), of_outputs(outputs, kept=early)
     if again.bordered:  # those of the forward are kept there
         run = (node.running for node in output.nodes.values() if node.running)
         there = {name for each in run for name in each.states}
         states = tuple(name for name in again.bordered if name in there)
-        checked = _without_checks_of_backward(program, function)
-        output = passes_of(program, checked, groups, outputs, (), states)
+        output = of_outputs(outputs, bordered=states)
         kept += states
-        again = passes_of(program, function, groups, gradients, kept)
-    return Chunked(named, function, groups, output, None, again, kept)
+        again = of(gradients, kept)
+    return output, None, again, kept
+
+
+def _sums_before_the_last_pass(again: Passes, program: Program) -> tuple[str, ...]:
+    """Accumulated values for which gradients have a pass of their own, although no upstream
+    gradient is in them: the forward has all that they are made of.
+    """
+    upstreams = {up.name for up in program.upstreams}
+    walks = [one for one in again.passes if one.walks]
+    sums = [node for one in walks[:-1] for node in one.sums]
+
+    def reads_upstream(node: ChunkNode) -> bool:
+        names = closure([node.name], again.nodes)
+        return bool(upstreams & {r for name in names for r in again.nodes[name].reads})
+
+    return tuple(node.name for node in sums if not reads_upstream(node))
 
 
 def _without_checks_of_backward(program: Program, function: Function) -> Function:

@@ -93,12 +93,15 @@ def passes_of(
     results: Sequence[str],
     known: Iterable[str] = (),
     bordered: Iterable[str] = (),
+    kept: Iterable[str] = (),
 ) -> Passes:
     """The passes for these results; ``known`` are accumulated values that come as arguments, and
-    states, as are kept of those called ``bordered``.
+    states, as are kept of those called ``bordered``. Values that are ``kept`` are accumulated too.
 
     Raises `QuestionError` for a value whose rows are needed all at once and that is larger than any
     argument.
+
+    Long: the function, what is wanted of it, and what is there before and after.
     """
     axis = groups.chunked
     writer, nodes, named, asked = placed(program, function, groups)
@@ -112,7 +115,7 @@ def passes_of(
         node.known = node.running is not None and {*node.running.states} <= {*known}
     rewritten = {*writer.placing.rewritten}
     splits = {n: groups.in_time(split) for n, split in writer.placing.splits.items()}
-    wanted = closure(results, nodes)
+    wanted = closure((*results, *kept), nodes)
     nodes = {name: node for name, node in nodes.items() if node.name in wanted}
     if _join_sums(nodes, results):
         rewritten.add("joined sums")

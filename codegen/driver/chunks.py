@@ -165,7 +165,7 @@ def _part(
 ) -> ChunkedPart:
     """One public function, ``named`` with its title."""
     found = chunked(program, walk, *named)
-    plain = _without_options(forward, walk, named, progress)
+    plain = plain_chunks(forward, walk, named, progress)
     known = [(forward.definition, program)] + [(p.definition, p.program) for p in (plain,) if p]
     made = ChunksOfModule(found, Outside(forward.definition), plain)
     kind = ChunkedPageOfRanks if walk.over_ranks else ChunkedPage
@@ -174,7 +174,7 @@ def _part(
     return ChunkedPart(made, page, tuple(known))
 
 
-def _without_options(
+def plain_chunks(
     forward: type[Forward],
     walk: ChunkedAxis,
     named: tuple[str, str],
@@ -182,6 +182,8 @@ def _without_options(
 ) -> PlainChunks | None:
     """The functions of calls that pass nothing optional, unless there are none or they are not
     proved.
+
+    Long: what is in chunks, how, and what it is called.
     """
     own = forward.definition
     definition = without_options(own, every_label=False)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codegen.chunking import ChunkedAxis, chunked
-from codegen.driver.chunks import OfRanks, compared_in_parts, passes_in_words, word_of
+from codegen.driver.chunks import (
+    OfRanks,
+    compared_in_parts,
+    passes_in_words,
+    plain_chunks,
+    word_of,
+)
 from codegen.program import Program
 from codegen.targets.lean.outside import Outside
 from codegen.targets.triton.tiled import tiled_text
@@ -30,10 +36,17 @@ def in_tiles(
     words = [*filter(None, [word_of(forward)]), TILES, axis]
     name = "_".join([program.name, *words]).lower()
     title = program.title + "".join(w.capitalize() for w in words)
-    found = chunked(program, ChunkedAxis(axis), name, title)
-    text = tiled_text(found, Outside(forward.definition))
+    walk = ChunkedAxis(axis, apart=True)
+    found = chunked(program, walk, name, title)
+    plain = plain_chunks(forward, walk, (name, title), progress)
+    text = tiled_text(found, Outside(forward.definition), plain)
     progress("comparing with autograd")
+    known = [(forward.definition, program)]
+    known += [(plain.definition, plain.program)] if plain else []
     difference = chunk_check.largest_difference_of_chunks
-    given = text, forward.definition, program, name, name
-    worst = compared_in_parts(name, lambda: difference(*given, SIZES))
+
+    def compare() -> float:
+        return max(difference(text, *each, name, name, SIZES) for each in known)
+
+    worst = compared_in_parts(name, compare)
     return OfRanks(f"{name}.py", text, *passes_in_words(found), worst)

@@ -10,20 +10,13 @@ from __future__ import annotations
 
 from codegen.chunking import Chunked
 from codegen.chunking.passes import Passes
-from codegen.tiles.dividing import REMEDY, Dividing
-from derive.language.errors import QuestionError
+from codegen.tiles.dividing import Dividing
 
 TILES = "tiles"  # stands in the names of modules
 
 
 def divided(chunked: Chunked, passes: Passes) -> Dividing:
     """The pieces are in its ``found``. Raises `QuestionError` for what cannot be a tile."""
-    if chunked.both is not None:
-        raise QuestionError(
-            f"{passes.writer.program.name} is one number: its gradients are made with it, which no "
-            "kernel of tiles does",
-            REMEDY,
-        )
     made = Dividing(chunked, passes)
     made.found = [*made.pieces()]
     return made

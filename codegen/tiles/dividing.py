@@ -7,7 +7,7 @@ kernels. Everything else is as small as an argument, and is computed before or b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from codegen.chunking import Chunked
@@ -50,6 +50,8 @@ class Dividing:
         self.kept = {*passes.results, *chunked.kept}
         self.of: dict[str, str] = {}  # the nodes of names that are new here
         self.own = self._own_axis()
+        outputs = {axis for up in chunked.program.upstreams for axis in axes_of(up.layout)}
+        self.long = () if outputs & {*self._features} else self._features
         self.found: list[Piece] = []
         self.done: set[str] = set()
 
@@ -96,6 +98,19 @@ class Dividing:
             f"{self.name} has no tiles: no sum over {self.loop} follows from a matrix product",
             REMEDY,
         )
+
+    @property
+    def _features(self) -> tuple[str, ...]:
+        """The axes that products of tiles have beside those of the tiles: as many entries as a head
+        has, where an output has them too, and any number otherwise.
+        """
+        found: dict[str, None] = {}
+        for node in dict.fromkeys(self.nodes.values()):
+            for value in (v for step in node.steps for v in _values(step)):
+                if isinstance(value, Contract) and self.has_tile(value):
+                    both = (*axes_of(value.left.dims), *axes_of(value.right.dims))
+                    found |= dict.fromkeys(a for a in both if not self._is_outside(a))
+        return tuple(found)
 
     def is_tile(self, dims: Iterable[Dim]) -> bool:
         return {self.own, self.loop} <= {*axes_of(dims)}
@@ -154,9 +169,12 @@ class Dividing:
             if node.name in again:
                 tiles += [whole(s, self.layouts) for s in node.steps]
             elif reads & late:
-                if any(self.has_tile(v) for v in values) and self.is_tile(self._dims(node)):
-                    raise self.refused(node.name, f"{node.name} reads a sum over all tiles")
-                behind += self._small(node)
+                if any(self.has_tile(v) for v in values):
+                    if self.is_tile(self._dims(node)) or node.is_accumulated:
+                        raise self.refused(node.name, f"{node.name} reads a sum over all tiles")
+                    self._crossing(node, tiles, across, before, behind, late)
+                else:
+                    behind += self._small(node)
                 late |= {node.name, *node.writes}
             elif not any(self.has_tile(v) for v in values) and not self.is_tile(self._dims(node)):
                 before += self._small(node)
@@ -308,8 +326,11 @@ class Dividing:
         across: list[TileSum],
         before: list[WholeLine],
         behind: list[WholeLine],
+        late: Collection[str] = (),
     ) -> None:
-        """A value that is a sum over the owned axis, or made of one."""
+        """A value that is a sum over the owned axis, or made of one. No such sum may read what is
+        ``late``.
+        """
 
         def summed(value: Value) -> Value | None:
             if isinstance(value, Contract):
@@ -318,6 +339,8 @@ class Dividing:
                 crosses = isinstance(value, Reduce) and self.is_tile(value.operand.dims)
             if not crosses or (isinstance(value, Reduce) and value.kind != SUM):
                 return None
+            if _names([value]) & {*late}:
+                raise self.refused(node.name, f"{node.name} reads a sum over all tiles")
             name = node.name
             if value is not root:
                 name = self.fresh(f"{name}_sum", name, value.dims)
@@ -382,6 +405,7 @@ class Dividing:
             stored=stored,
             written=tuple(written),
             bounds=bounds_of(body, variables, own, loop, self.numbers),
+            long=self.long,
         )
 
     def _stored(self, each: TileSum, own: str, grid: Sequence[str]) -> Stored:
@@ -391,6 +415,8 @@ class Dividing:
         operands = (value.left, value.right) if isinstance(value, Contract) else (value.operand,)
         there = {axis for v in operands for axis in axes_of(v.dims)}
         lost = there - {*axes_of(dims)}
+        if {*axes_of(dims)} & {*self.long} and (more := [a for a in grid if a in lost]):
+            raise self.refused(each.name, f"{each.name} is a sum over {' and '.join(more)} as well")
         return Stored(each.name, dims, tuple(a for a in (*grid, own) if a in lost), each.name)
 
 

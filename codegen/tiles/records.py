@@ -52,7 +52,9 @@ class TileBound:
 class TileKernel:
     """A program for each tile of the axis ``own`` and each place along the ``grid`` axes, which
     walks over the tiles of ``loop``. ``before`` and ``after`` are lines of its rows alone; the
-    ``body`` is computed in each tile, and ``written`` are the tiles that are stored.
+    ``body`` is computed in each tile, and ``written`` are the tiles that are stored. The ``long``
+    axes are in no tile as a whole: products over them are added up block by block, and sums along
+    them lie in memory of the program's own.
     """
 
     own: str
@@ -64,6 +66,12 @@ class TileKernel:
     stored: tuple[Stored, ...]
     written: tuple[Stored, ...]
     bounds: tuple[TileBound, ...]
+    long: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> tuple[TileSum, ...]:
+        """The sums that lie in memory."""
+        return tuple(each for each in self.sums if {*each.axes} & {*self.long})
 
     @property
     def sums(self) -> tuple[TileSum, ...]:

@@ -105,6 +105,8 @@ def _is_row(kernel: TileKernel, piece: WholeLine, is_vector: bool = False) -> bo
     if isinstance(value, Reduce) and len(axes) != len(own) + 1:
         return False
     every = (inner, *values_in(inner))
+    if any({*of_rows(v, kernel)} & {*kernel.long} for v in every):
+        return False
     alike = all({*of_rows(v, kernel)} <= {*axes} for v in every)
     return alike and all(isinstance(v, IN_ROWS) and not isinstance(v, Contract) for v in every)
 

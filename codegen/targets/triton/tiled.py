@@ -14,7 +14,7 @@ from codegen.chunking import Chunked
 from codegen.chunking.passes import Passes
 from codegen.files.header import header
 from codegen.program.arrays import Contract
-from codegen.targets.lean.chunked import ChunkedPage, documentation
+from codegen.targets.lean.chunked import ChunkedPage, PlainChunks, documentation
 from codegen.targets.lean.loops_of_chunks import ChunkLine, ChunkWriter, under_conditions
 from codegen.targets.lean.outside import Outside
 from codegen.targets.lean.pair import Pair
@@ -116,6 +116,9 @@ class TileWriter(ChunkWriter):
             "made": _tuple([*text.contiguous, *arrays]),
             "numbers": _tuple(code for code, _ in (*text.sizes, *text.numbers)),
         }
+        if kernel.long:
+            held = ((each.name, self.printer.sizes[each.axes[1]]) for each in kernel.held)
+            given["held"] = f"held={_tuple(f'({name}, {size})' for name, size in held)}"
         call = wrapped("_run", [*given.values()], indent=len(STEP))
         lines.append(ChunkLine(call, needs))
         for each in stored:
@@ -172,8 +175,8 @@ def _products(kernel: TileKernel) -> int:
 class TiledPage(ChunkedPage):
     """The functions of a module as text, and its ``kernels``."""
 
-    def __init__(self, chunked: Chunked, pair: Pair):
-        super().__init__(chunked, pair)
+    def __init__(self, chunked: Chunked, pair: Pair, plain: PlainChunks | None = None):
+        super().__init__(chunked, pair, plain)
         self.way, self.kernels = f"{TILES} of {chunked.axis}", list[str]()
         self.writers: list[TileWriter] = []
 
@@ -193,11 +196,15 @@ class TiledPage(ChunkedPage):
         return False
 
 
-def tiled_text(chunked: Chunked, outside: Outside) -> str:
-    """The text of the module, which is not to be trusted before it was compared."""
-    page = TiledPage(chunked, Pair(chunked.program, outside))
-    functions = [page.entry(), *page.texts()]
-    helpers = _helpers("\n".join([*page.kernels, "_run("]))
+def tiled_text(chunked: Chunked, outside: Outside, plain: PlainChunks | None = None) -> str:
+    """The text of the module, which is not to be trusted before it was compared; ``plain`` is of
+    calls without options.
+    """
+    page = TiledPage(chunked, Pair(chunked.program, outside), plain)
+    pages = [each for each in (page, page.plain) if each]
+    functions = [page.entry(), *(text for each in pages for text in each.texts())]
+    kernels = [kernel for each in pages for kernel in each.kernels]
+    helpers = _helpers("\n".join([*kernels, "_run("]))
     program = chunked.program
     libraries = [*LIBRARIES]
     libraries += [OF_CUDA] * any("libdevice" in helper for helper in helpers)
@@ -206,9 +213,9 @@ def tiled_text(chunked: Chunked, outside: Outside) -> str:
         header=header(program.source, program.source_hash),
         title=program.title,
         way=page.way,
-        documentation=documentation([chunked], _how(page), page.refused),
+        documentation=documentation([p.chunked for p in pages], _how(page), page.refused),
         libraries=libraries,
-        kernels=[*helpers, *page.kernels],
+        kernels=[*helpers, *kernels],
         functions=functions,
     )
 

@@ -125,17 +125,19 @@ class TileText:
         own = {s.name for s in self._steps()}
         names = dict.fromkeys([*self.reads, *own, *(s.name for s in self.made.values())])
         self.names = TritonNames(names, numbers, codes)
-        labels = {n for n, p in self.parameters.items() if p.role == "label"}
-        self.entries = TileEntries(numbers, labels)
+        self.labels = {n for n, p in self.parameters.items() if p.role == "label"}
+        self.entries = TileEntries(numbers, self.labels)
         self.print = TileExpressions(self.names, kernel.grid)
-        self.labels = labels
         self.print.raw = self._factors() & {*self.reads}
         self.print.axes = {n: self.axes(layouts[n]) for n in (*self.reads, *own) if n in layouts}
         self.scalars = numbers
         self.strided = [n for n in self.reads if n not in contiguous]
         self.contiguous = [n for n in self.reads if n in contiguous]
         self.inner = self._inner()
+        self.apart = [n for n in self.reads if {*self.print.axes[n]} & {*kernel.long}]
+        self.held = {s.name: self.names.free(f"{self.names.of(s.name)}_sum") for s in kernel.held}
         self.word = {word: self.names.free(word) for word in WORDS}
+        self.first_program = self.names.free("first_program")
         self.strides = {
             (name, i): self.names.free(self._stride(name, i, dim))
             for name in self.strided
@@ -233,7 +235,36 @@ class TileText:
     def is_cut(self, axis: str) -> str:
         return f"{self.size(axis)} != {self.block(axis)}"
 
+    def rows_of(self, value: Load, axis: str, along: str) -> list[str]:
+        """Rows of an array, of which the blocks along an axis are read one by one: where it lies,
+        their places and number, both distances, and whether some are beyond its end.
+        """
+        name = value.name
+        if name not in self.apart or {*self.print.axes[name]} != {axis, along}:
+            raise QuestionError(
+                f"tiles have no product of {name} along {along} in blocks",
+                "leave --target triton out",
+            )
+        steps = [self.step_along(name, a) for a in (axis, along)]
+        cut = "EDGE" if axis == self.loop else "True"
+        return [f"{self.names.of(name)}_ptr", self.place(axis), *steps, self.size(axis), cut]
+
+    def in_blocks(self, axis: str) -> list[str]:
+        return [self.size(axis), self.block(axis), "NARROW", "PRECISION"]
+
+    def stored_sum(self, each: Stored) -> list[str]:
+        """The lines that store a sum that lies in memory of the program's own."""
+        dims = [d.axis.name for d in each.dims if not d.one]
+        (along,) = (a for a in dims if a in self.kernel.long)
+        name, own = self.names.of(each.name), self.own
+        steps = [self.step_along(each.name, a) for a in (own, along)]
+        given = [f"{self.held[each.of]}_ptr", f"{name}_ptr", self.place(own), *steps]
+        given += [self.size(own), self.size(along), self.block(along), self.block(own)]
+        return [f"if {name}_ptr is not None:", *_inside([_call("_store_sum", given)])]
+
     def stored(self, each: Stored) -> list[str]:
+        if each.of in self.held:
+            return self.stored_sum(each)
         name, value = self.names.of(each.name), self.names.of(each.of)
         dims = [*each.more, *(d.axis.name for d in each.dims if not d.one)]
         axes = [a for a in (self.own, self.loop, *self.inner) if a in dims]
@@ -259,7 +290,7 @@ class TileText:
         if isinstance(value, Reduce):
             return [f"{target} = {self.row_sum(value)}"]
         element = self.entries.of_step(step, dims)
-        if self.is_condition(element) and name not in self.in_sums:
+        if self.is_condition(element) and name not in (*self.in_sums, *self.made):
             self.entries.inlined[name] = step.value
             return []
         texts = [self.full(element, wanted)]
@@ -294,6 +325,10 @@ class TileText:
         left, right = value.left, value.right
         if first not in self.print.axes[left.name]:
             left, right = right, left
+        if summed in self.kernel.long:
+            start = f"tl.zeros([{self.block(first)}, {self.block(last)}], REAL)"
+            rows = [*self.rows_of(left, first, summed), *self.rows_of(right, last, summed)]
+            return _call("_product", [start, *rows, *self.in_blocks(summed)])
         pair = self.factor(left, (first, summed)), self.factor(right, (summed, last))
         more = f", {addend}" if addend else ""
         return f"tl.dot({pair[0]}, {pair[1]}{more}, input_precision=PRECISION)"
@@ -324,17 +359,34 @@ class TileText:
                 return [found]
             moved = f"{name}_moved = rescaled({name}_before, {name})"
             return [f"{name}_before = {name}", found, moved]
-        before = name
+        before, moved = name, "1.0"
         if each.online:
             power = -each.degree
             if power.denominator != 1 or power < 1:
                 raise QuestionError(f"{each.name} has the degree {each.degree} of its maximum", "")
             moved = f"{self.names.of(each.online)}_moved"
             moved += "[:, None]" if len(each.axes) == 2 else ""
-            before = " * ".join([name, *[moved] * int(power)])
+            moved = " * ".join([moved] * int(power))
+            before = f"{name} * {moved}"
+        if each.name in self.held:
+            return self.added_product(each, moved)
         if isinstance(each.value, Contract):
             return [f"{name} = {self.product(each.value, before)}"]
         return [f"{name} = {before} + tl.sum({self.terms(each)}, 1)"]
+
+    def added_product(self, each: TileSum, moved: str) -> list[str]:
+        """The lines that add the product of a tile to a sum in memory."""
+        value, along = each.value, each.axes[1]
+        tile, rows = value.left, value.right
+        if along in self.print.axes[tile.name]:
+            tile, rows = rows, tile
+        given = [f"{self.held[each.name]}_ptr", moved, self.factor(tile, (self.own, self.loop))]
+        given += [*self.rows_of(rows, self.loop, along), *self.in_blocks(along), "REAL"]
+        return self.where_wanted(each, [_call("_add_product", given)])
+
+    def where_wanted(self, each: TileSum, lines: Sequence[str]) -> list[str]:
+        name = self.names.of(self.made[each.name].name)
+        return [f"if {name}_ptr is not None:", *_inside(lines)]
 
     def masked(self, each: TileSum, done: set[tuple[str, str]]) -> list[str]:
         """Lines that take the entries beyond the end out of what is summed."""
@@ -363,9 +415,10 @@ class TileText:
         behind = [line for step in kernel.after for line in self._plain(step)]
         behind += [line for each in kernel.stored for line in self.stored(each)]
         before = [line for step in kernel.before for line in self._plain(step)]
-        of_rows = [n for n in self.reads if self.loop not in self.print.axes[n]]
+        loaded = [n for n in self.reads if n not in self.apart]
+        of_rows = [n for n in loaded if self.loop not in self.print.axes[n]]
         loads = [self.loaded(n).replace("EDGE", "True") for n in of_rows]
-        starts = [self._start(each) for each in kernel.sums]
+        starts = [line for each in kernel.sums for line in self._start(each)]
         arrays = [*self.strided, *self.contiguous]
         pointers = []
         for each in arrays:
@@ -388,7 +441,8 @@ class TileText:
         ]
         lines[:0] = self._found("\n".join(lines))
         signature = wrapped(f"def {name}", self._arguments(), ":")
-        return "\n".join(["@triton.jit", signature, *(_fit(STEP + line) for line in lines)])
+        how = f'(do_not_specialize=("{self.first_program}",))' * bool(self.held)
+        return "\n".join([f"@triton.jit{how}", signature, *(_fit(STEP + line) for line in lines)])
 
     def _plain(self, step: Step) -> list[str]:
         conditions, self.conditions = self.conditions, []
@@ -400,7 +454,7 @@ class TileText:
         own, first = self.own, f"{self.place(self.own)}_first"
         tiles = f"tl.cdiv({self.size(own)}, {self.block(own)})"
         lines = [
-            "program = tl.program_id(0)",
+            f"program = {f'{self.first_program} + ' * bool(self.held)}tl.program_id(0)",
             f"{first} = program % {tiles} * {self.block(own)}",
             f"{self.place(own)} = {first} + tl.arange(0, {self.block(own)})",
         ]
@@ -415,20 +469,27 @@ class TileText:
                 lines.append(f"{self.place(axis)} = {place} % {self.size(axis)}")
                 lines.append(f"{place} = {place} // {self.size(axis)}")
             lines.append(f"{self.place(grid[0])} = {place}")
-        lines += [f"{self.place(a)} = tl.arange(0, {self.block(a)})" for a in self.inner]
-        return lines
+        inner = [a for a in self.inner if a not in self.kernel.long]
+        return [*lines, *(f"{self.place(a)} = tl.arange(0, {self.block(a)})" for a in inner)]
 
-    def _start(self, each: TileSum) -> str:
+    def _start(self, each: TileSum) -> list[str]:
         shape = ", ".join(map(self.block, each.axes))
         name = self.names.of(each.name)
+        if each.name in self.held:
+            own, along = each.axes
+            at = f"{self.held[each.name]}_ptr"
+            return self.where_wanted(each, [
+                f"{at} += tl.program_id(0) * ({self.block(own)} * {self.size(along)})",
+                _call("_clear", [at, self.block(own), self.size(along), self.block(along)]),
+            ])  # fmt: skip
         if each.kind == "largest":
-            return f"{name} = tl.full([{shape}], {LOWEST}, REAL)"
-        return f"{name} = tl.zeros([{shape}], REAL)"
+            return [f"{name} = tl.full([{shape}], {LOWEST}, REAL)"]
+        return [f"{name} = tl.zeros([{shape}], REAL)"]
 
     def _body(self) -> list[str]:
         lines, done = [], set()
         for name in self.reads:
-            if self.loop in self.print.axes[name]:
+            if self.loop in self.print.axes[name] and name not in self.apart:
                 lines.append(self.loaded(name))
         for step in self.kernel.body:
             if isinstance(step, TileSum):
@@ -514,6 +575,8 @@ class TileText:
     def _arguments(self) -> list[str]:
         pointers = [f"{self.names.of(n)}_ptr" for n in (*self.strided, *self.contiguous)]
         pointers += [f"{self.names.of(each.name)}_ptr" for each in self.made.values()]
+        pointers += [f"{name}_ptr" for name in self.held.values()]
+        pointers += [self.first_program] * bool(self.held)
         strides = [*self.strides.values()]
         numbers = [f"{name}: tl.float64" for _, name in self.numbers]
         inner = [f"{self.size(a)}: tl.constexpr" for a in self.inner]

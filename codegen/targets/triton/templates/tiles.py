@@ -46,6 +46,65 @@ def _store_row(at, value, i, along_i, size):
     tl.store(at + i.to(tl.int64) * along_i, value.to(at.dtype.element_ty), mask=i < size)
 
 
+@triton.jit
+def _product(
+    found, left, i, left_i, left_d, rows, CUT_I: tl.constexpr, right, j, right_j, right_d, columns,
+    CUT_J: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, NARROW: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Long: adds the products of the rows ``i`` of an array and ``j`` of another one, over blocks
+    of the axis that both have.
+    """
+    for first in tl.range(0, SIZE, BLOCK):
+        d = first + tl.arange(0, BLOCK)
+        a = _tile(left, i, d, left_i, left_d, rows, SIZE, CUT_I, SIZE % BLOCK != 0)
+        b = _tile(right, j, d, right_j, right_d, columns, SIZE, CUT_J, SIZE % BLOCK != 0)
+        found = tl.dot(a.to(NARROW), tl.trans(b.to(NARROW)), found, input_precision=PRECISION)
+    return found
+
+
+@triton.jit
+def _clear(at, ROWS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    """Set a sum of the program's own to 0."""
+    i = tl.arange(0, ROWS)
+    for first in tl.range(0, SIZE, BLOCK):
+        d = first + tl.arange(0, BLOCK)
+        nothing = tl.zeros([ROWS, BLOCK], at.dtype.element_ty)
+        _store_tile(at, nothing, i, d, SIZE, 1, ROWS, SIZE)
+
+
+@triton.jit
+def _add_product(
+    at, moved, tile, right, j, right_j, right_d, columns, CUT_J: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK: tl.constexpr, NARROW: tl.constexpr, PRECISION: tl.constexpr, REAL: tl.constexpr,
+):  # fmt: skip
+    """Long: adds the product of a tile and the rows ``j`` of an array to a sum of the program's
+    own, which is measured from a maximum that ``moved``.
+    """
+    ROWS: tl.constexpr = tile.shape[0]
+    i = tl.arange(0, ROWS)
+    tl.debug_barrier()  # other threads may have stored what this one reads
+    for first in tl.range(0, SIZE, BLOCK):
+        d = first + tl.arange(0, BLOCK)
+        b = _tile(right, j, d, right_j, right_d, columns, SIZE, CUT_J, SIZE % BLOCK != 0)
+        found = _tile(at, i, d, SIZE, 1, ROWS, SIZE, False, SIZE % BLOCK != 0) * moved
+        found = tl.dot(tile, b.to(NARROW), found.to(REAL), input_precision=PRECISION)
+        _store_tile(at, found, i, d, SIZE, 1, ROWS, SIZE)
+
+
+@triton.jit
+def _store_sum(
+    at, to, i, along_i, along_d, rows, SIZE: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Long: store a sum of the program's own as rows of a result."""
+    own = tl.arange(0, ROWS)
+    tl.debug_barrier()
+    for first in tl.range(0, SIZE, BLOCK):
+        d = first + tl.arange(0, BLOCK)
+        found = _tile(at, own, d, SIZE, 1, ROWS, SIZE, False, SIZE % BLOCK != 0)
+        _store_tile(to, found, i, d, along_i, along_d, rows, SIZE)
+
+
 def _of_cuda(name: str):
     """A function of CUDA's; on Triton's interpreter that of torch."""
     if not INTERPRETED:
@@ -77,44 +136,75 @@ SIZES = {
     (False, 256, False): (32, 16, 8, 1),
 }
 SHORT, MEDIUM, LONGEST, FEW = 64, 128, 256, 2  # as above
+# Where these axes are read in blocks: by 16 bits or not, and whether sums lie in memory: entries of
+# a tile along both axes and in a block, warps, stages.
+IN_BLOCKS = {
+    (True, False): (128, 128, 64, 8, 3),
+    (True, True): (64, 128, 64, 8, 3),
+    (False, False): (64, 64, 16, 8, 2),
+    (False, True): (64, 64, 16, 8, 2),
+}
 LEAST = 1 if INTERPRETED else 16  # of an axis of a matrix product
 
 
-def _tile_sizes(inner: int, products: int, narrow, chunk: int | None) -> tuple[int, ...]:
+def _tile_sizes(inner: int, products: int, narrow, held, chunk) -> tuple[int, ...]:
+    """Entries along both axes and in a block of the others, warps, stages."""
+    is_long = held is not None
     of_axis = SHORT if inner <= SHORT else MEDIUM if inner <= MEDIUM else LONGEST
     is_narrow = narrow in (torch.float16, torch.bfloat16)
-    found = SIZES[is_narrow, of_axis, products <= FEW]
+    rows, columns, *how = SIZES[is_narrow, of_axis, products <= FEW]
+    found = IN_BLOCKS[is_narrow, bool(held)] if is_long else (rows, columns, inner, *how)
     if chunk is None:
         return found
     size = max(LEAST, triton.next_power_of_2(chunk))
-    return size, size, *found[2:]
+    return size, size, min(size, found[2]) if is_long else inner, *found[3:]
+
+
+def _at_once(device) -> int:
+    """Programs at the same time whose sums lie in memory: a GPU runs one on each multiprocessor."""
+    return 2 if INTERPRETED else torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def _check_runs_on(device, name: str):
+    if device.type != ("cpu" if INTERPRETED else "cuda"):
+        raise RuntimeError(
+            f"{name} runs on a GPU, not on {device}: for torch code that runs anywhere write the "
+            "module without --target triton"
+        )
 
 
 def _run(
-    kernel, formats, chunk, own: int, grid: int, inner: tuple, products: int, given, made, numbers
+    kernel, formats, chunk, own: int, grid: int, inner: tuple, products: int, given, made, numbers,
+    held=None,
 ):  # fmt: skip
     """Long: runs a kernel, a program for each tile of ``own`` entries at each place of the
     ``grid``. The arrays that are ``given`` may have any strides; ``numbers`` begin with sizes.
+    Where the ``inner`` axes are long, ``held`` are the results that are added up in memory, each
+    with its length.
     """
     _, wide, narrow = formats
     if INTERPRETED and narrow == torch.bfloat16:
         narrow = torch.float32  # the interpreter would multiply its bits
     device = given[0].device
-    if device.type != ("cpu" if INTERPRETED else "cuda"):
-        raise RuntimeError(
-            f"{kernel.__name__} runs on a GPU, not on {device}: for torch code that runs anywhere "
-            "write the module without --target triton"
-        )
-    rows, columns, warps, stages = _tile_sizes(max(inner), products, narrow, chunk)
-    blocks = [max(LEAST, triton.next_power_of_2(size)) for size in inner]
+    _check_runs_on(device, kernel.__name__)
+    sizes = _tile_sizes(max(inner), products, narrow, held, chunk)
+    rows, columns, block, warps, stages = sizes
+    blocks = [max(LEAST, triton.next_power_of_2(min(size, block))) for size in inner]
     dtypes = {torch.float16: tl.float16, torch.bfloat16: tl.bfloat16, torch.float32: tl.float32}
     dtypes = [dtypes.get(dtype, tl.float64) for dtype in (wide, narrow)]
     exact = "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
     precision = exact if narrow == torch.float32 else "ieee"
     programs = -(-own // rows) * grid
-    if programs:
-        strides = [stride for array in given for stride in array.stride()]
-        arrays = (*given, *made, *strides, *numbers)
-        constants = (*inner, rows, columns, *blocks, *dtypes, precision)
+    count = min(programs, _at_once(device)) if held else programs
+    sums = [
+        None if to is None else to.new_empty((count, rows, size), dtype=wide)
+        for to, size in held or ()
+    ]
+    strides = [stride for array in given for stride in array.stride()]
+    constants = (*inner, rows, columns, *blocks, *dtypes, precision)
+    for first in range(0, programs, count or 1):
+        own = (*sums, first) if held else ()
+        arrays = (*given, *made, *own, *strides, *numbers)
         with torch.cuda.device_of(given[0]):
-            kernel[(programs,)](*arrays, *constants, num_warps=warps, num_stages=stages)
+            few = min(count, programs - first)
+            kernel[(few,)](*arrays, *constants, num_warps=warps, num_stages=stages)
