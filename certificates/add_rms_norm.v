@@ -125,6 +125,7 @@ Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chai
 Lemma C_xhat : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dxhat iN iC) = (dxhat t iN iC).
 Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, chain_dxhat, Claim.dresidual, Claim.dx, Claim.dxhat, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Rdiv) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dxhat _ _ = _ => eapply eq_trans; [apply C_xhat; within|] end.
+Ltac resettled ::= rewrite ?C_xhat by within.
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
 Proof. intros. closing ltac:(unfold chain_dgain, chain_dresidual, chain_dx, chain_dh_inner, square_to_h_inner, xhat_to_h_inner, h_to_h_inner, chain_dsquare, chain_dinv_rms, Claim.dresidual, Claim.dx, Claim.dgain) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.square, Claim.h_inner) ltac:(unfold Rdiv) ltac:(unfold Claim.h, Claim.y, Claim.xhat, Claim.inv_rms, Claim.square, Claim.h_inner). Qed.
 Lemma C_residual : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dresidual iN iC) = (dresidual t iN iC).

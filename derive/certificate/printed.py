@@ -143,7 +143,8 @@ class Certificate:
 
     def at(self, name: str, axes: Iterable[Axis], where: Callable[[Axis], str] = index) -> str:
         indices = " ".join(map(where, axes))
-        return f"({name} {indices})" if indices else name
+        text = f"{name} {indices}".strip()
+        return f"({text})" if " " in text else text
 
     def plain(self, tensor: Tensor, where: Callable[[Axis], str] = index) -> str:
         return self.at(name_of(tensor.name), tensor.axes, where)
@@ -456,6 +457,8 @@ class Certificate:
                 settled.append(adjoint.name)
                 rows = " ".join(map(self._settled, (adjoints[n] for n in settled)))
                 out.append(f"Ltac settled ::= lazymatch goal with {rows} end.")
+                lemmas = ", ".join(f"?C_{name_of(adjoints[n].of.name)}" for n in settled)
+                out.append(f"Ltac resettled ::= rewrite {lemmas} by within.")
         return out
 
     def _settled(self, adjoint: Adjoint) -> str:
