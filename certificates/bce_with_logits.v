@@ -102,13 +102,13 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_likelihood. pose pro
 
 (* closed form *)
 Lemma C_likelihood : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dlikelihood iN iC) = (dlikelihood t iN iC).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlikelihood, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlikelihood, Claim.softplus_minus_abs_logits_again) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlikelihood, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlikelihood, Claim.softplus_minus_abs_logits_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dlikelihood _ _ = _ => eapply eq_trans; [apply C_likelihood; within|] end.
 Ltac resettled ::= rewrite ?C_likelihood by within.
 Lemma C_logits : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dlogits iN iC) = (dlogits t iN iC).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
 Lemma C_target : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dtarget iN iC) = (dtarget t iN iC).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => (chain_dlogits iN iC) * (logits' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => Sum C (fun iC => (chain_dtarget iN iC) * (target' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dtarget t iN iC) * (target' iN iC)))).

@@ -115,13 +115,13 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_smoothed. pose proof
 
 (* closed form *)
 Lemma C_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogprobs iN iC iS) = (dlogprobs t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlogprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlogprobs) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlogprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlogprobs) ltac:((unfold Claim.loss, Claim.losses) + (unfold Claim.loss, Claim.losses, Claim.smoothed)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dlogprobs _ _ _ = _ => eapply eq_trans; [apply C_logprobs; within|] end.
 Ltac resettled ::= rewrite ?C_logprobs by within.
 Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogits iN iC iS) = (dlogits t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:((unfold Claim.loss, Claim.losses) + (unfold Claim.loss, Claim.losses, Claim.smoothed)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
 Lemma C_target : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dtarget iN iC iS) = (dtarget t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:((unfold Claim.loss, Claim.losses) + (unfold Claim.loss, Claim.losses, Claim.smoothed)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dtarget iN iC iS) * (target' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dtarget t iN iC iS) * (target' iN iC iS))))).

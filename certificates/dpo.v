@@ -79,9 +79,9 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_reward. lra. Qed.
 
 (* closed form *)
 Lemma C_chosen : forall iN, (iN < N)%nat -> (chain_dchosen iN) = (dchosen t iN).
-Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
+Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.reward)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
 Lemma C_rejected : forall iN, (iN < N)%nat -> (chain_drejected iN) = (drejected t iN).
-Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
+Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.reward)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
 Lemma E_chosen : (Sum N (fun iN => (chain_dchosen iN) * (chosen' iN))) = (Sum N (fun iN => (dchosen t iN) * (chosen' iN))).
 Proof. apply Sum_ext; intros. rewrite C_chosen by assumption. reflexivity. Qed.
 Lemma E_rejected : (Sum N (fun iN => (chain_drejected iN) * (rejected' iN))) = (Sum N (fun iN => (drejected t iN) * (rejected' iN))).

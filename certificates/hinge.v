@@ -67,7 +67,7 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_missing. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dmissing, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dmissing, chain_dlosses, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.missing)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).

@@ -89,7 +89,7 @@ Proof. pose proof A_x. pose proof P_loss. pose proof P_losses. pose proof P_apar
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, alike_to_x, missing_to_x, chain_dalike, chain_dmissing, chain_dapart, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, alike_to_x, missing_to_x, chain_dalike, chain_dmissing, chain_dapart, chain_dlosses, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).

@@ -90,9 +90,9 @@ Proof. pose proof A_error. pose proof P_loss. pose proof P_losses. pose proof P_
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.error)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
 Lemma C_target : forall iN, (iN < N)%nat -> (chain_dtarget iN) = (dtarget t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.error)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => (chain_dtarget iN) * (target' iN))) = (Sum N (fun iN => (dtarget t iN) * (target' iN))).

@@ -83,9 +83,9 @@ Proof. pose proof A_target. pose proof P_loss. pose proof P_losses. pose proof P
 
 (* closed form *)
 Lemma C_x : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dx iB iD) = (dx t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
 Lemma C_target : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dtarget iB iD) = (dtarget t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
 Lemma E_x : (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dx t iB iD) * (x' iB iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dtarget t iB iD) * (target' iB iD)))).
