@@ -99,6 +99,7 @@ Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain
 Lemma C_through : forall iN iL iH, (iN < N)%nat -> (iL < L)%nat -> (iH < H)%nat -> (chain_dthrough iN iL iH) = (dthrough t iN iL iH).
 Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, chain_dthrough, Claim.dweight, Claim.dx1, Claim.dthrough, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dthrough _ _ _ = _ => eapply eq_trans; [apply C_through; within|] end.
+Ltac resettled ::= rewrite ?C_through by within.
 Lemma C_x1 : forall iN iK, (iN < N)%nat -> (iK < K)%nat -> (chain_dx1 iN iK) = (dx1 t iN iK).
 Proof. intros. closing ltac:(unfold chain_dbias, chain_dweight, chain_dx2, chain_dx1, Claim.dweight, Claim.dx1, Claim.dbias, Claim.dx2) ltac:(unfold Claim.y, Claim.through) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.through). Qed.
 Lemma C_weight : forall iH iK iL, (iH < H)%nat -> (iK < K)%nat -> (iL < L)%nat -> (chain_dweight iH iK iL) = (dweight t iH iK iL).

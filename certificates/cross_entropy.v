@@ -96,12 +96,12 @@ Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing, Claim.
 Definition losses' (iN : nat) (iS : nat) : R := ((- (smoothing' iN iS)) + (((- 1) + label_smoothing) * (picked' iN iS))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
 Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses, Claim.sum_counted. tangent. Qed.
-Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / sum_counted t).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (sum_counted t)).
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
-Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / sum_counted t).
+Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / (sum_counted t)).
 Definition chain_dsmoothing (iN : nat) (iS : nat) : R := (- (chain_dlosses iN iS)).
 Definition chain_dpicked (iN : nat) (iS : nat) : R := (((- 1) + label_smoothing) * (chain_dlosses iN iS)).
 Definition smoothing_to_logprobs (iN : nat) (iC : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (chain_dsmoothing iN iS) * (weight iC) * label_smoothing / INR C).
@@ -131,7 +131,7 @@ Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat 
 Proof. intros. closing ltac:(unfold chain_dlogits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, Claim.dlogits) ltac:(unfold Claim.sum_counted, Claim.loss, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.sum_counted) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_logits. reflexivity. Qed.
 End Proof.
@@ -146,7 +146,7 @@ Theorem gradient :
   (label_smoothing <= 1) ->
   (forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logits t iN iC iS)) t (logits' iN iC iS)) ->
   (forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> ((labels iN iS) < C)%nat) ->
-  is_derive (fun t => (dloss * Claim.loss N C S_ (logits t) labels labels_kept weight label_smoothing)) t
+  is_derive (fun t => (dloss * (Claim.loss N C S_ (logits t) labels labels_kept weight label_smoothing))) t
     ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (Claim.dlogits N C S_ (logits t) labels labels_kept weight label_smoothing dloss iN iC iS) * (logits' iN iC iS)))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -90,7 +90,7 @@ Definition losses' (iN : nat) (iS : nat) : R := (- (Sum C (fun iC => (((logprobs
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
 Proof. pose proof T_logprobs. pose proof T_smoothed. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / INR S_ / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -115,17 +115,18 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_smoothed. pose proof
 
 (* closed form *)
 Lemma C_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogprobs iN iC iS) = (dlogprobs t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlogprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlogprobs) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlogprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlogprobs) ltac:((unfold Claim.loss, Claim.losses) + (unfold Claim.loss, Claim.losses, Claim.smoothed)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dlogprobs _ _ _ = _ => eapply eq_trans; [apply C_logprobs; within|] end.
+Ltac resettled ::= rewrite ?C_logprobs by within.
 Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogits iN iC iS) = (dlogits t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:((unfold Claim.loss, Claim.losses) + (unfold Claim.loss, Claim.losses, Claim.smoothed)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
 Lemma C_target : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dtarget iN iC iS) = (dtarget t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dsmoothed, chain_dlosses, Claim.dtarget, Claim.dlogits) ltac:((unfold Claim.loss, Claim.losses) + (unfold Claim.loss, Claim.losses, Claim.smoothed)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.smoothed, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dtarget iN iC iS) * (target' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dtarget t iN iC iS) * (target' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_target by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))) + (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dtarget t iN iC iS) * (target' iN iC iS)))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))) + (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dtarget t iN iC iS) * (target' iN iC iS)))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_logits, E_target. reflexivity. Qed.
 End Proof.
@@ -140,7 +141,7 @@ Theorem gradient :
   (label_smoothing <= 1) ->
   (forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logits t iN iC iS)) t (logits' iN iC iS)) ->
   (forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (target t iN iC iS)) t (target' iN iC iS)) ->
-  is_derive (fun t => (dloss * Claim.loss N C S_ (logits t) (target t) weight label_smoothing)) t
+  is_derive (fun t => (dloss * (Claim.loss N C S_ (logits t) (target t) weight label_smoothing))) t
     ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (Claim.dlogits N C S_ (logits t) (target t) weight label_smoothing dloss iN iC iS) * (logits' iN iC iS))))) + (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (Claim.dtarget N C S_ (logits t) weight label_smoothing dloss iN iC iS) * (target' iN iC iS)))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -109,24 +109,24 @@ Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing, Claim.
 Definition losses' (iN : nat) (iS : nat) : R := ((- (smoothing' iN iS)) + (((- 1) + label_smoothing) * (picked' iN iS))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
 Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
-Definition entropy' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / sum_counted t).
-Lemma T_entropy : is_derive (fun t => entropy t) t entropy'.
+Definition entropy' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (sum_counted t)).
+Lemma T_entropy : is_derive (fun t => (entropy t)) t entropy'.
 Proof. pose proof T_losses. intros; unfold entropy', Claim.entropy, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition log_z' (iN : nat) (iS : nat) : R := ((Sum C (fun iC => ((logits' iN iC iS) * (exp (logits t iN iC iS))))) / (Sum C (fun iC => (exp (logits t iN iC iS))))).
 Lemma T_log_z : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (log_z t iN iS)) t (log_z' iN iS).
 Proof. intros; unfold log_z', Claim.log_z, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
-Definition excess' : R := ((Sum N (fun iN => Sum S_ (fun iS => (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (log_z t iN iS) * (log_z' iN iS))))) / sum_of_labels_kept_is_not_0 t).
-Lemma T_excess : is_derive (fun t => excess t) t excess'.
+Definition excess' : R := ((Sum N (fun iN => Sum S_ (fun iS => (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (log_z t iN iS) * (log_z' iN iS))))) / (sum_of_labels_kept_is_not_0 t)).
+Lemma T_excess : is_derive (fun t => (excess t)) t excess'.
 Proof. pose proof T_log_z. intros; unfold excess', Claim.excess, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 Definition loss' : R := ((excess' * z_weight) + entropy').
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_entropy. pose proof T_excess. intros; unfold loss', Claim.loss, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dexcess : R := (dloss * z_weight).
-Definition chain_dlog_z (iN : nat) (iS : nat) : R := (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * chain_dexcess * (log_z t iN iS) / sum_of_labels_kept_is_not_0 t).
+Definition chain_dlog_z (iN : nat) (iS : nat) : R := (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * chain_dexcess * (log_z t iN iS) / (sum_of_labels_kept_is_not_0 t)).
 Definition chain_dentropy : R := dloss.
-Definition chain_dlosses (iN : nat) (iS : nat) : R := (chain_dentropy / sum_counted t).
+Definition chain_dlosses (iN : nat) (iS : nat) : R := (chain_dentropy / (sum_counted t)).
 Definition chain_dsmoothing (iN : nat) (iS : nat) : R := (- (chain_dlosses iN iS)).
 Definition chain_dpicked (iN : nat) (iS : nat) : R := (((- 1) + label_smoothing) * (chain_dlosses iN iS)).
 Definition smoothing_to_logprobs (iN : nat) (iC : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (chain_dsmoothing iN iS) * (weight iC) * label_smoothing / INR C).
@@ -166,7 +166,7 @@ Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat 
 Proof. intros. closing ltac:(unfold chain_dlogits, probs_to_logits, log_z_to_logits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, chain_dentropy, chain_dlog_z, chain_dexcess, Claim.dlogits) ltac:(unfold Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted, Claim.loss, Claim.excess, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.excess, Claim.log_z, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_logits. reflexivity. Qed.
 End Proof.
@@ -181,7 +181,7 @@ Theorem gradient :
   (label_smoothing <= 1) ->
   (forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logits t iN iC iS)) t (logits' iN iC iS)) ->
   (forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> ((labels iN iS) < C)%nat) ->
-  is_derive (fun t => (dloss * Claim.loss N C S_ (logits t) labels labels_kept weight label_smoothing z_weight)) t
+  is_derive (fun t => (dloss * (Claim.loss N C S_ (logits t) labels labels_kept weight label_smoothing z_weight))) t
     ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (Claim.dlogits N C S_ (logits t) labels labels_kept weight label_smoothing z_weight dloss iN iC iS) * (logits' iN iC iS)))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -60,7 +60,7 @@ Definition losses' (iN : nat) : R := (- ((reward' iN) * (exp (- (reward t iN))) 
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. pose proof T_reward. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -79,14 +79,14 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_reward. lra. Qed.
 
 (* closed form *)
 Lemma C_chosen : forall iN, (iN < N)%nat -> (chain_dchosen iN) = (dchosen t iN).
-Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
+Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.reward)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
 Lemma C_rejected : forall iN, (iN < N)%nat -> (chain_drejected iN) = (drejected t iN).
-Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:(unfold Claim.loss, Claim.reward) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
+Proof. intros. closing ltac:(unfold chain_drejected, chain_dchosen, chain_dreward, chain_dlosses, Claim.drejected, Claim.dchosen) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.reward)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.reward). Qed.
 Lemma E_chosen : (Sum N (fun iN => (chain_dchosen iN) * (chosen' iN))) = (Sum N (fun iN => (dchosen t iN) * (chosen' iN))).
 Proof. apply Sum_ext; intros. rewrite C_chosen by assumption. reflexivity. Qed.
 Lemma E_rejected : (Sum N (fun iN => (chain_drejected iN) * (rejected' iN))) = (Sum N (fun iN => (drejected t iN) * (rejected' iN))).
 Proof. apply Sum_ext; intros. rewrite C_rejected by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dchosen t iN) * (chosen' iN))) + (Sum N (fun iN => (drejected t iN) * (rejected' iN)))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dchosen t iN) * (chosen' iN))) + (Sum N (fun iN => (drejected t iN) * (rejected' iN)))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_chosen, E_rejected. reflexivity. Qed.
 End Proof.
@@ -97,7 +97,7 @@ Theorem gradient :
   ((0 < N)%nat) ->
   (forall iN, (iN < N)%nat -> is_derive (fun t => (chosen t iN)) t (chosen' iN)) ->
   (forall iN, (iN < N)%nat -> is_derive (fun t => (rejected t iN)) t (rejected' iN)) ->
-  is_derive (fun t => (dloss * Claim.loss N (chosen t) (rejected t) reference_chosen reference_rejected beta)) t
+  is_derive (fun t => (dloss * (Claim.loss N (chosen t) (rejected t) reference_chosen reference_rejected beta))) t
     ((Sum N (fun iN => (Claim.dchosen N (chosen t) (rejected t) reference_chosen reference_rejected beta dloss iN) * (chosen' iN))) + (Sum N (fun iN => (Claim.drejected N (chosen t) (rejected t) reference_chosen reference_rejected beta dloss iN) * (rejected' iN)))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -85,7 +85,7 @@ Definition share' (iC : nat) : R := ((((/ (found_plus_wrong t iC)) + (- ((share 
 Lemma T_share : forall iC, (iC < C)%nat -> is_derive (fun t => (share t iC)) t (share' iC).
 Proof. pose proof T_found. pose proof T_wrong. intros; unfold share', Claim.share, Claim.found_plus_wrong. tangent. Qed.
 Definition loss' : R := (Sum C (fun iC => ((Rpower (share t iC) ((- 1) + (/ gamma))) * (share' iC) / gamma))).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_share. intros; unfold loss', Claim.loss, Claim.found_plus_wrong. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -112,14 +112,16 @@ Proof. pose proof A_probs. pose proof P_loss. pose proof P_share. pose proof P_w
 Lemma C_share : forall iC, (iC < C)%nat -> (chain_dshare iC) = (dshare t iC).
 Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, chain_dwrong, chain_dshare, Claim.dprobs, Claim.dwrong, Claim.dfound_plus_wrong, Claim.dshare) ltac:(unfold Claim.found_plus_wrong, Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.found_plus_wrong) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dshare _ = _ => eapply eq_trans; [apply C_share; within|] end.
+Ltac resettled ::= rewrite ?C_share by within.
 Lemma C_wrong : forall iC, (iC < C)%nat -> (chain_dwrong iC) = (dwrong t iC).
 Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, chain_dwrong, Claim.dprobs, Claim.dwrong, Claim.dfound_plus_wrong) ltac:(unfold Claim.found_plus_wrong, Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.found_plus_wrong) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dshare _ = _ => eapply eq_trans; [apply C_share; within|] | |- chain_dwrong _ = _ => eapply eq_trans; [apply C_wrong; within|] end.
+Ltac resettled ::= rewrite ?C_share, ?C_wrong by within.
 Lemma C_probs : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dprobs iN iC) = (dprobs t iN iC).
 Proof. intros. closing ltac:(unfold chain_dprobs, found_to_probs, wrong_to_probs, chain_dfound, Claim.dprobs, Claim.dfound_plus_wrong) ltac:(unfold Claim.found_plus_wrong, Claim.share, Claim.wrong, Claim.found) ltac:(unfold Claim.found_plus_wrong) ltac:(unfold Claim.loss, Claim.share, Claim.wrong, Claim.found). Qed.
 Lemma E_probs : (Sum N (fun iN => Sum C (fun iC => (chain_dprobs iN iC) * (probs' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_probs by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => (dprobs t iN iC) * (probs' iN iC))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_probs. reflexivity. Qed.
 End Proof.
@@ -136,7 +138,7 @@ Theorem gradient :
   (forall iN iC, (iN < N)%nat -> (iC < C)%nat -> is_derive (fun t => (probs t iN iC)) t (probs' iN iC)) ->
   (forall iC, (iC < C)%nat -> ((Claim.found N (probs t) target smooth iC) + (Claim.wrong N (probs t) target alpha beta iC)) <> 0) ->
   (forall iC, (iC < C)%nat -> 0 < (Claim.share N (probs t) target alpha beta smooth iC)) ->
-  is_derive (fun t => (dloss * Claim.loss N C (probs t) target alpha beta gamma smooth)) t
+  is_derive (fun t => (dloss * (Claim.loss N C (probs t) target alpha beta gamma smooth))) t
     ((Sum N (fun iN => Sum C (fun iC => (Claim.dprobs N (probs t) target alpha beta gamma smooth dloss iN iC) * (probs' iN iC))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

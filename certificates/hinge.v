@@ -49,7 +49,7 @@ Definition losses' (iN : nat) : R := ((choice (leR (missing t iN) 0) 0 1) * (mis
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. pose proof T_missing. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -67,10 +67,10 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_missing. lra. Qed.
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, chain_dmissing, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, chain_dmissing, chain_dlosses, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.missing)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_x. reflexivity. Qed.
 End Proof.
@@ -81,7 +81,7 @@ Theorem gradient :
   ((0 < N)%nat) ->
   (forall iN, (iN < N)%nat -> is_derive (fun t => (x t iN)) t (x' iN)) ->
   (forall iN, (iN < N)%nat -> (Claim.missing (x t) target iN) <> 0) ->
-  is_derive (fun t => (dloss * Claim.loss N (x t) target)) t
+  is_derive (fun t => (dloss * (Claim.loss N (x t) target))) t
     ((Sum N (fun iN => (Claim.dx N (x t) target dloss iN) * (x' iN)))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

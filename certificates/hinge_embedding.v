@@ -61,7 +61,7 @@ Definition losses' (iN : nat) : R := ((alike' iN) + (apart' iN)).
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. pose proof T_alike. pose proof T_apart. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -89,10 +89,10 @@ Proof. pose proof A_x. pose proof P_loss. pose proof P_losses. pose proof P_apar
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dx, alike_to_x, missing_to_x, chain_dalike, chain_dmissing, chain_dapart, chain_dlosses, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike). Qed.
+Proof. intros. closing ltac:(unfold chain_dx, alike_to_x, missing_to_x, chain_dalike, chain_dmissing, chain_dapart, chain_dlosses, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.apart, Claim.missing, Claim.alike). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dx t iN) * (x' iN)))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_x. reflexivity. Qed.
 End Proof.
@@ -103,7 +103,7 @@ Theorem gradient :
   ((0 < N)%nat) ->
   (forall iN, (iN < N)%nat -> is_derive (fun t => (x t iN)) t (x' iN)) ->
   (forall iN, (iN < N)%nat -> margin <> (x t iN)) ->
-  is_derive (fun t => (dloss * Claim.loss N (x t) target margin)) t
+  is_derive (fun t => (dloss * (Claim.loss N (x t) target margin))) t
     ((Sum N (fun iN => (Claim.dx N (x t) target margin dloss iN) * (x' iN)))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -64,7 +64,7 @@ Definition losses' (iN : nat) : R := (((choice (ltR delta (size t iN)) 0 (error 
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. pose proof T_error. pose proof T_size. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -90,14 +90,14 @@ Proof. pose proof A_error. pose proof P_loss. pose proof P_losses. pose proof P_
 
 (* closed form *)
 Lemma C_x : forall iN, (iN < N)%nat -> (chain_dx iN) = (dx t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.error)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
 Lemma C_target : forall iN, (iN < N)%nat -> (chain_dtarget iN) = (dtarget t iN).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses, Claim.error) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dx, chain_derror, size_to_error, losses_to_error, chain_dsize, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses, Claim.error)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.size, Claim.error). Qed.
 Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx t iN) * (x' iN))).
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => (chain_dtarget iN) * (target' iN))) = (Sum N (fun iN => (dtarget t iN) * (target' iN))).
 Proof. apply Sum_ext; intros. rewrite C_target by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dx t iN) * (x' iN))) + (Sum N (fun iN => (dtarget t iN) * (target' iN)))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dx t iN) * (x' iN))) + (Sum N (fun iN => (dtarget t iN) * (target' iN)))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
@@ -111,7 +111,7 @@ Theorem gradient :
   (forall iN, (iN < N)%nat -> is_derive (fun t => (target t iN)) t (target' iN)) ->
   (forall iN, (iN < N)%nat -> (Claim.error (x t) (target t) iN) <> 0) ->
   (forall iN, (iN < N)%nat -> delta <> (Claim.size (x t) (target t) iN)) ->
-  is_derive (fun t => (dloss * Claim.loss N (x t) (target t) delta)) t
+  is_derive (fun t => (dloss * (Claim.loss N (x t) (target t) delta))) t
     ((Sum N (fun iN => (Claim.dx N (x t) (target t) delta dloss iN) * (x' iN))) + (Sum N (fun iN => (Claim.dtarget N (x t) (target t) delta dloss iN) * (target' iN)))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

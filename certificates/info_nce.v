@@ -138,7 +138,7 @@ Definition of_all' (iN : nat) : R := ((Sum N (fun iM => ((similarity' iN iM) * (
 Lemma T_of_all : forall iN, (iN < N)%nat -> is_derive (fun t => (of_all t iN)) t (of_all' iN).
 Proof. pose proof T_similarity. intros; unfold of_all', Claim.of_all, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => ((- (own' iN)) + (of_all' iN)))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_of_all. pose proof T_own. intros; unfold loss', Claim.loss, Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -196,12 +196,15 @@ Proof. pose proof A_key. pose proof A_query. pose proof A_queries. pose proof A_
 Lemma C_similarity : forall iN iM, (iN < N)%nat -> (iM < N)%nat -> (chain_dsimilarity iN iM) = (dsimilarity t iN iM).
 Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_dkey, similarity_to_key, own_to_key, chain_dsimilarity, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dkey, Claim.dsum_key_query, Claim.dsimilarity) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dsimilarity _ _ = _ => eapply eq_trans; [apply C_similarity; within|] end.
+Ltac resettled ::= rewrite ?C_similarity by within.
 Lemma C_key : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dkey iN iD) = (dkey t iN iD).
 Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_dkey, similarity_to_key, own_to_key, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dkey, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dsimilarity _ _ = _ => eapply eq_trans; [apply C_similarity; within|] | |- chain_dkey _ _ = _ => eapply eq_trans; [apply C_key; within|] end.
+Ltac resettled ::= rewrite ?C_similarity, ?C_key by within.
 Lemma C_query : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dquery iN iD) = (dquery t iN iD).
 Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dquery, similarity_to_query, own_to_query, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dquery, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dsimilarity _ _ = _ => eapply eq_trans; [apply C_similarity; within|] | |- chain_dkey _ _ = _ => eapply eq_trans; [apply C_key; within|] | |- chain_dquery _ _ = _ => eapply eq_trans; [apply C_query; within|] end.
+Ltac resettled ::= rewrite ?C_similarity, ?C_key, ?C_query by within.
 Lemma C_queries : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dqueries iN iD) = (dqueries t iN iD).
 Proof. intros. closing ltac:(unfold chain_dkeys, key_norm_to_keys, key_to_keys, chain_dqueries, query_norm_to_queries, query_to_queries, chain_dquery_norm, chain_dquery_length, chain_dkey_norm, chain_dkey_length, chain_down, chain_dof_all, Claim.dkeys, Claim.dqueries, Claim.dsum_key_query) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.similarity_shifted, Claim.loss, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.query, Claim.query_length) ltac:(unfold Claim.sum_exp_similarity_shifted, Claim.exp_similarity_shifted, Claim.similarity_shifted, Claim.max_similarity) ltac:(unfold Claim.loss, Claim.of_all, Claim.own, Claim.similarity, Claim.key, Claim.key_length, Claim.key_norm, Claim.query, Claim.query_length, Claim.query_norm). Qed.
 Lemma C_keys : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dkeys iN iD) = (dkeys t iN iD).
@@ -210,7 +213,7 @@ Lemma E_queries : (Sum N (fun iN => Sum D (fun iD => (chain_dqueries iN iD) * (q
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_queries by assumption. reflexivity. Qed.
 Lemma E_keys : (Sum N (fun iN => Sum D (fun iD => (chain_dkeys iN iD) * (keys' iN iD)))) = (Sum N (fun iN => Sum D (fun iD => (dkeys t iN iD) * (keys' iN iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_keys by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum D (fun iD => (dqueries t iN iD) * (queries' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (dkeys t iN iD) * (keys' iN iD))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum D (fun iD => (dqueries t iN iD) * (queries' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (dkeys t iN iD) * (keys' iN iD))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_queries, E_keys. reflexivity. Qed.
 End Proof.
@@ -229,7 +232,7 @@ Theorem gradient :
   (forall iN, (iN < N)%nat -> 0 < (Sum D (fun iD => ((keys t iN iD) ^ 2)))) ->
   (forall iN, (iN < N)%nat -> (1 / 1000000000000) <> (Claim.key_norm D (keys t) iN)) ->
   (forall iN, (iN < N)%nat -> (Claim.key_length D (keys t) iN) <> 0) ->
-  is_derive (fun t => (dloss * Claim.loss N D (queries t) (keys t) temperature)) t
+  is_derive (fun t => (dloss * (Claim.loss N D (queries t) (keys t) temperature))) t
     ((Sum N (fun iN => Sum D (fun iD => (Claim.dqueries N D (queries t) (keys t) temperature dloss iN iD) * (queries' iN iD)))) + (Sum N (fun iN => Sum D (fun iD => (Claim.dkeys N D (queries t) (keys t) temperature dloss iN iD) * (keys' iN iD))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

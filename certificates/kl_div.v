@@ -60,7 +60,7 @@ Definition losses' (iB : nat) (iD : nat) : R := ((- ((target t iB iD) * (x' iB i
 Lemma T_losses : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> is_derive (fun t => (losses t iB iD)) t (losses' iB iD).
 Proof. pose proof T_information. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum B (fun iB => Sum D (fun iD => (losses' iB iD)))) / INR D / INR B).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -83,14 +83,14 @@ Proof. pose proof A_target. pose proof P_loss. pose proof P_losses. pose proof P
 
 (* closed form *)
 Lemma C_x : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dx iB iD) = (dx t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
 Lemma C_target : forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (chain_dtarget iB iD) = (dtarget t iB iD).
-Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:(unfold Claim.loss, Claim.losses) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, information_to_target, losses_to_target, chain_dx, chain_dinformation, chain_dlosses, Claim.dtarget, Claim.dx) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.information). Qed.
 Lemma E_x : (Sum B (fun iB => Sum D (fun iD => (chain_dx iB iD) * (x' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dx t iB iD) * (x' iB iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum B (fun iB => Sum D (fun iD => (chain_dtarget iB iD) * (target' iB iD)))) = (Sum B (fun iB => Sum D (fun iD => (dtarget t iB iD) * (target' iB iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_target by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum B (fun iB => Sum D (fun iD => (dx t iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (dtarget t iB iD) * (target' iB iD))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum B (fun iB => Sum D (fun iD => (dx t iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (dtarget t iB iD) * (target' iB iD))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
@@ -104,7 +104,7 @@ Theorem gradient :
   (forall iB iD, (iB < B)%nat -> (iD < D)%nat -> is_derive (fun t => (target t iB iD)) t (target' iB iD)) ->
   (forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (target t iB iD) <> 0) ->
   (forall iB iD, (iB < B)%nat -> (iD < D)%nat -> (eqR (target t iB iD) 0) = false -> 0 < (target t iB iD)) ->
-  is_derive (fun t => (dloss * Claim.loss B D (x t) (target t))) t
+  is_derive (fun t => (dloss * (Claim.loss B D (x t) (target t)))) t
     ((Sum B (fun iB => Sum D (fun iD => (Claim.dx B D (target t) dloss iB iD) * (x' iB iD)))) + (Sum B (fun iB => Sum D (fun iD => (Claim.dtarget B D (x t) (target t) dloss iB iD) * (target' iB iD))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

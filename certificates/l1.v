@@ -48,7 +48,7 @@ Definition losses' (iN : nat) : R := (((target' iN) * (sgn ((- (x t iN)) + (targ
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -71,7 +71,7 @@ Lemma E_x : (Sum N (fun iN => (chain_dx iN) * (x' iN))) = (Sum N (fun iN => (dx 
 Proof. apply Sum_ext; intros. rewrite C_x by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => (chain_dtarget iN) * (target' iN))) = (Sum N (fun iN => (dtarget t iN) * (target' iN))).
 Proof. apply Sum_ext; intros. rewrite C_target by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => (dx t iN) * (x' iN))) + (Sum N (fun iN => (dtarget t iN) * (target' iN)))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => (dx t iN) * (x' iN))) + (Sum N (fun iN => (dtarget t iN) * (target' iN)))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_x, E_target. reflexivity. Qed.
 End Proof.
@@ -83,7 +83,7 @@ Theorem gradient :
   (forall iN, (iN < N)%nat -> is_derive (fun t => (x t iN)) t (x' iN)) ->
   (forall iN, (iN < N)%nat -> is_derive (fun t => (target t iN)) t (target' iN)) ->
   (forall iN, (iN < N)%nat -> ((- (x t iN)) + (target t iN)) <> 0) ->
-  is_derive (fun t => (dloss * Claim.loss N (x t) (target t))) t
+  is_derive (fun t => (dloss * (Claim.loss N (x t) (target t)))) t
     ((Sum N (fun iN => (Claim.dx N (x t) (target t) dloss iN) * (x' iN))) + (Sum N (fun iN => (Claim.dtarget N (x t) (target t) dloss iN) * (target' iN)))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -129,6 +129,7 @@ Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_
 Lemma C_xhat : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dxhat iN iC) = (dxhat t iN iC).
 Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, var_to_diff, xhat_to_diff, chain_dvar, chain_dinv_std, chain_dxhat, Claim.dx, Claim.dxhat, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff, Claim.mean) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff, Claim.mean). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dxhat _ _ = _ => eapply eq_trans; [apply C_xhat; within|] end.
+Ltac resettled ::= rewrite ?C_xhat by within.
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
 Proof. intros. closing ltac:(unfold chain_dbias, chain_dgain, chain_dx, mean_to_x, diff_to_x, chain_dmean, chain_ddiff, var_to_diff, xhat_to_diff, chain_dvar, chain_dinv_std, Claim.dx, Claim.dbias, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.var, Claim.diff, Claim.mean) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_std, Claim.var, Claim.diff, Claim.mean). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).

@@ -140,7 +140,7 @@ Definition reward' (iN : nat) : R := (((Sum T (fun iT => (c' iN iT))) * beta) + 
 Lemma T_reward : forall iN, (iN < N)%nat -> is_derive (fun t => (reward t iN)) t (reward' iN).
 Proof. pose proof T_c. pose proof T_r. intros; unfold reward', Claim.reward, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (- ((reward' iN) * (exp (- (reward t iN))) / (1 + (exp (- (reward t iN)))))))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_reward. intros; unfold loss', Claim.loss, Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -175,11 +175,13 @@ Proof. pose proof A_weight. pose proof P_loss. pose proof P_reward. pose proof P
 Lemma C_zr : forall iN iT iV, (iN < N)%nat -> (iT < T)%nat -> (iV < V)%nat -> (chain_dzr iN iT iV) = (dzr t iN iT iV).
 Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dzr, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.drejected, Claim.dzr, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dzr _ _ _ = _ => eapply eq_trans; [apply C_zr; within|] end.
+Ltac resettled ::= rewrite ?C_zr by within.
 Lemma C_rejected : forall iN iT iD, (iN < N)%nat -> (iT < T)%nat -> (iD < D)%nat -> (chain_drejected iN iT iD) = (drejected t iN iT iD).
 Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Lemma C_zc : forall iN iT iV, (iN < N)%nat -> (iT < T)%nat -> (iV < V)%nat -> (chain_dzc iN iT iV) = (dzc t iN iT iV).
 Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dzc, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.dzc, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dzr _ _ _ = _ => eapply eq_trans; [apply C_zr; within|] | |- chain_dzc _ _ _ = _ => eapply eq_trans; [apply C_zc; within|] end.
+Ltac resettled ::= rewrite ?C_zr, ?C_zc by within.
 Lemma C_chosen : forall iN iT iD, (iN < N)%nat -> (iT < T)%nat -> (iD < D)%nat -> (chain_dchosen iN iT iD) = (dchosen t iN iT iD).
 Proof. intros. closing ltac:(unfold chain_dweight, zc_to_weight, zr_to_weight, chain_drejected, chain_dchosen, chain_dc, chain_dr, chain_dreward, Claim.dweight, Claim.dchosen, Claim.drejected, Claim.dlog_sum_exp_zr, Claim.dterms_in_reward, Claim.rejected_labels_kept_is_not_0) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.zc_shifted, Claim.sum_exp_zr_shifted, Claim.zr_shifted, Claim.reward, Claim.zr, Claim.zc) ltac:(unfold Claim.sum_exp_zc_shifted, Claim.exp_zc_shifted, Claim.zc_shifted, Claim.max_zc, Claim.sum_exp_zr_shifted, Claim.exp_zr_shifted, Claim.zr_shifted, Claim.max_zr) ltac:(unfold Claim.loss, Claim.reward, Claim.r, Claim.c, Claim.zr, Claim.zc). Qed.
 Lemma C_weight : forall iV iD, (iV < V)%nat -> (iD < D)%nat -> (chain_dweight iV iD) = (dweight t iV iD).
@@ -190,7 +192,7 @@ Lemma E_rejected : (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (chain_dr
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_rejected by assumption. reflexivity. Qed.
 Lemma E_weight : (Sum D (fun iD => Sum V (fun iV => (chain_dweight iV iD) * (weight' iV iD)))) = (Sum D (fun iD => Sum V (fun iV => (dweight t iV iD) * (weight' iV iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_weight by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (dchosen t iN iT iD) * (chosen' iN iT iD))))) + (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (drejected t iN iT iD) * (rejected' iN iT iD))))) + (Sum D (fun iD => Sum V (fun iV => (dweight t iV iD) * (weight' iV iD))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (dchosen t iN iT iD) * (chosen' iN iT iD))))) + (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (drejected t iN iT iD) * (rejected' iN iT iD))))) + (Sum D (fun iD => Sum V (fun iV => (dweight t iV iD) * (weight' iV iD))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_chosen, E_rejected, E_weight. reflexivity. Qed.
 End Proof.
@@ -207,7 +209,7 @@ Theorem gradient :
   (forall iV iD, (iV < V)%nat -> (iD < D)%nat -> is_derive (fun t => (weight t iV iD)) t (weight' iV iD)) ->
   (forall iN iT, (iN < N)%nat -> (iT < T)%nat -> ((chosen_labels iN iT) < V)%nat) ->
   (forall iN iT, (iN < N)%nat -> (iT < T)%nat -> ((rejected_labels iN iT) < V)%nat) ->
-  is_derive (fun t => (dloss * Claim.loss N T D V (chosen t) (rejected t) (weight t) chosen_labels chosen_labels_kept rejected_labels rejected_labels_kept reference_chosen reference_rejected beta)) t
+  is_derive (fun t => (dloss * (Claim.loss N T D V (chosen t) (rejected t) (weight t) chosen_labels chosen_labels_kept rejected_labels rejected_labels_kept reference_chosen reference_rejected beta))) t
     ((Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (Claim.dchosen N T D V (chosen t) (rejected t) (weight t) chosen_labels chosen_labels_kept rejected_labels rejected_labels_kept reference_chosen reference_rejected beta dloss iN iT iD) * (chosen' iN iT iD))))) + (Sum N (fun iN => Sum T (fun iT => Sum D (fun iD => (Claim.drejected N T D V (chosen t) (rejected t) (weight t) chosen_labels chosen_labels_kept rejected_labels rejected_labels_kept reference_chosen reference_rejected beta dloss iN iT iD) * (rejected' iN iT iD))))) + (Sum D (fun iD => Sum V (fun iV => (Claim.dweight N T D V (chosen t) (rejected t) (weight t) chosen_labels chosen_labels_kept rejected_labels rejected_labels_kept reference_chosen reference_rejected beta dloss iV iD) * (weight' iV iD))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

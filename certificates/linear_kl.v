@@ -90,7 +90,7 @@ Definition losses' (iN : nat) : R := (Sum V (fun iV => (- ((logq' iN iV) * (exp 
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. pose proof T_logq. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((temperature ^ 2) * (Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -114,6 +114,7 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_logq. pose proof P_l
 Lemma C_logits : forall iN iV, (iN < N)%nat -> (iV < V)%nat -> (chain_dlogits iN iV) = (dlogits t iN iV).
 Proof. intros. closing ltac:(unfold chain_dstudent_weight, chain_dstudent, chain_dlogits, chain_dlogq, chain_dlosses, Claim.dstudent_weight, Claim.dstudent, Claim.dsum_student_student_weight, Claim.dlogits) ltac:(unfold Claim.loss, Claim.targets, Claim.logits) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.logp, Claim.logq, Claim.targets, Claim.logits). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dlogits _ _ = _ => eapply eq_trans; [apply C_logits; within|] end.
+Ltac resettled ::= rewrite ?C_logits by within.
 Lemma C_student : forall iN iD, (iN < N)%nat -> (iD < D)%nat -> (chain_dstudent iN iD) = (dstudent t iN iD).
 Proof. intros. closing ltac:(unfold chain_dstudent_weight, chain_dstudent, chain_dlogq, chain_dlosses, Claim.dstudent_weight, Claim.dstudent, Claim.dsum_student_student_weight) ltac:(unfold Claim.loss, Claim.targets, Claim.logits) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.logp, Claim.logq, Claim.targets, Claim.logits). Qed.
 Lemma C_student_weight : forall iV iD, (iV < V)%nat -> (iD < D)%nat -> (chain_dstudent_weight iV iD) = (dstudent_weight t iV iD).
@@ -122,7 +123,7 @@ Lemma E_student : (Sum N (fun iN => Sum D (fun iD => (chain_dstudent iN iD) * (s
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_student by assumption. reflexivity. Qed.
 Lemma E_student_weight : (Sum D (fun iD => Sum V (fun iV => (chain_dstudent_weight iV iD) * (student_weight' iV iD)))) = (Sum D (fun iD => Sum V (fun iV => (dstudent_weight t iV iD) * (student_weight' iV iD)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_student_weight by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum D (fun iD => (dstudent t iN iD) * (student' iN iD)))) + (Sum D (fun iD => Sum V (fun iV => (dstudent_weight t iV iD) * (student_weight' iV iD))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum D (fun iD => (dstudent t iN iD) * (student' iN iD)))) + (Sum D (fun iD => Sum V (fun iV => (dstudent_weight t iV iD) * (student_weight' iV iD))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_student, E_student_weight. reflexivity. Qed.
 End Proof.
@@ -137,7 +138,7 @@ Theorem gradient :
   (0 < temperature) ->
   (forall iN iD, (iN < N)%nat -> (iD < D)%nat -> is_derive (fun t => (student t iN iD)) t (student' iN iD)) ->
   (forall iV iD, (iV < V)%nat -> (iD < D)%nat -> is_derive (fun t => (student_weight t iV iD)) t (student_weight' iV iD)) ->
-  is_derive (fun t => (dloss * Claim.loss N D V E (student t) (student_weight t) teacher teacher_weight temperature)) t
+  is_derive (fun t => (dloss * (Claim.loss N D V E (student t) (student_weight t) teacher teacher_weight temperature))) t
     ((Sum N (fun iN => Sum D (fun iD => (Claim.dstudent N D V E (student t) (student_weight t) teacher teacher_weight temperature dloss iN iD) * (student' iN iD)))) + (Sum D (fun iD => Sum V (fun iV => (Claim.dstudent_weight N D V E (student t) (student_weight t) teacher teacher_weight temperature dloss iV iD) * (student_weight' iV iD))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -132,11 +132,13 @@ Proof. pose proof P_y. pose proof P_probs. pose proof P_counts. pose proof P_sco
 Lemma C_probs : forall iB iT iS, (iB < B)%nat -> (iT < T)%nat -> (iS < S_)%nat -> (chain_dprobs iB iT iS) = (dprobs t iB iT iS).
 Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, chain_dcounts, chain_dprobs, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue, Claim.dprobs) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.counts, Claim.scores). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dprobs _ _ _ = _ => eapply eq_trans; [apply C_probs; within|] end.
+Ltac resettled ::= rewrite ?C_probs by within.
 Lemma C_value : forall iB iS iF, (iB < B)%nat -> (iS < S_)%nat -> (iF < F)%nat -> (chain_dvalue iB iS iF) = (dvalue t iB iS iF).
 Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, chain_dcounts, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.counts, Claim.scores). Qed.
 Lemma C_scores : forall iB iT iS, (iB < B)%nat -> (iT < T)%nat -> (iS < S_)%nat -> (chain_dscores iB iT iS) = (dscores t iB iT iS).
 Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dscores, chain_dcounts, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dscores, Claim.dvalue) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.counts, Claim.scores). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dprobs _ _ _ = _ => eapply eq_trans; [apply C_probs; within|] | |- chain_dscores _ _ _ = _ => eapply eq_trans; [apply C_scores; within|] end.
+Ltac resettled ::= rewrite ?C_probs, ?C_scores by within.
 Lemma C_query : forall iB iT iE, (iB < B)%nat -> (iT < T)%nat -> (iE < E)%nat -> (chain_dquery iB iT iE) = (dquery t iB iT iE).
 Proof. intros. closing ltac:(unfold chain_dvalue, chain_dkey, chain_dquery, chain_dcounts, Claim.dkey, Claim.dquery, Claim.dsum_key_query, Claim.dvalue) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.scores) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.probs, Claim.nothing, Claim.kept, Claim.counts, Claim.scores). Qed.
 Lemma C_key : forall iB iS iE, (iB < B)%nat -> (iS < S_)%nat -> (iE < E)%nat -> (chain_dkey iB iS iE) = (dkey t iB iS iE).

@@ -61,12 +61,12 @@ Lemma some_S_ : 0 < INR S_. Proof. now apply (lt_INR 0). Qed.
 Definition losses' (iN : nat) (iS : nat) : R := (- ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((ind (Nat.eqb (labels iN iS) iC)) * (logprobs' iN iC iS) * (weight iC)))))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
 Proof. intros; unfold losses', Claim.losses, Claim.sum_counted. tangent. Qed.
-Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / sum_counted t).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Definition loss' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (sum_counted t)).
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
-Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / sum_counted t).
+Definition chain_dlosses (iN : nat) (iS : nat) : R := (dloss / (sum_counted t)).
 Definition chain_dlogprobs (iN : nat) (iC : nat) (iS : nat) : R := (- ((ind (Nat.eqb (labels iN iS) iC)) * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (chain_dlosses iN iS) * (weight iC))).
 Lemma P_loss : (dloss * loss') = (Sum N (fun iN => Sum S_ (fun iS => (chain_dlosses iN iS) * (losses' iN iS)))).
 Proof. unfold loss', chain_dlosses. passing ltac:(unfold Claim.loss). Qed.
@@ -80,7 +80,7 @@ Lemma C_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%na
 Proof. intros. closing ltac:(unfold chain_dlogprobs, chain_dlosses, Claim.dlogprobs) ltac:(unfold Claim.sum_counted, Claim.loss, Claim.counted, Claim.losses) ltac:(unfold Claim.sum_counted) ltac:(unfold Claim.loss, Claim.counted, Claim.losses). Qed.
 Lemma E_logprobs : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogprobs iN iC iS) * (logprobs' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogprobs t iN iC iS) * (logprobs' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logprobs by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogprobs t iN iC iS) * (logprobs' iN iC iS)))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogprobs t iN iC iS) * (logprobs' iN iC iS)))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_logprobs. reflexivity. Qed.
 End Proof.
@@ -93,7 +93,7 @@ Theorem gradient :
   ((0 < S_)%nat) ->
   (forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logprobs t iN iC iS)) t (logprobs' iN iC iS)) ->
   (forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> ((labels iN iS) < C)%nat) ->
-  is_derive (fun t => (dloss * Claim.loss N C S_ (logprobs t) labels labels_kept weight)) t
+  is_derive (fun t => (dloss * (Claim.loss N C S_ (logprobs t) labels labels_kept weight))) t
     ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (Claim.dlogprobs N C S_ labels labels_kept weight dloss iN iC iS) * (logprobs' iN iC iS)))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

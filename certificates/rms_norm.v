@@ -100,6 +100,7 @@ Proof. intros. closing ltac:(unfold chain_dgain, chain_dx, square_to_x, xhat_to_
 Lemma C_xhat : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dxhat iN iC) = (dxhat t iN iC).
 Proof. intros. closing ltac:(unfold chain_dgain, chain_dx, square_to_x, xhat_to_x, chain_dsquare, chain_dinv_rms, chain_dxhat, Claim.dx, Claim.dxhat, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.square) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_rms, Claim.square). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dxhat _ _ = _ => eapply eq_trans; [apply C_xhat; within|] end.
+Ltac resettled ::= rewrite ?C_xhat by within.
 Lemma C_x : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dx iN iC) = (dx t iN iC).
 Proof. intros. closing ltac:(unfold chain_dgain, chain_dx, square_to_x, xhat_to_x, chain_dsquare, chain_dinv_rms, Claim.dx, Claim.dgain) ltac:(unfold Claim.y, Claim.xhat, Claim.square) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.xhat, Claim.inv_rms, Claim.square). Qed.
 Lemma E_x : (Sum N (fun iN => Sum C (fun iC => (chain_dx iN iC) * (x' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dx t iN iC) * (x' iN iC)))).

@@ -104,6 +104,7 @@ Proof. pose proof P_y. pose proof P_pre. lra. Qed.
 Lemma C_pre : forall iN iH, (iN < N)%nat -> (iH < H)%nat -> (chain_dpre iN iH) = (dpre t iN iH).
 Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, chain_dpre, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx, Claim.dpre) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dpre _ _ = _ => eapply eq_trans; [apply C_pre; within|] end.
+Ltac resettled ::= rewrite ?C_pre by within.
 Lemma C_x : forall iN iK, (iN < N)%nat -> (iK < K)%nat -> (chain_dx iN iK) = (dx t iN iK).
 Proof. intros. closing ltac:(unfold chain_dbias_hh, chain_dbias_ih, chain_dweight_hh, chain_dweight_ih, chain_dh, chain_dx, Claim.dbias_hh, Claim.dbias_ih, Claim.dweight_hh, Claim.dweight_ih, Claim.dh, Claim.dx) ltac:(unfold Claim.pre) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.pre). Qed.
 Lemma C_h : forall iN iH, (iN < N)%nat -> (iH < H)%nat -> (chain_dh iN iH) = (dh t iN iH).

@@ -82,6 +82,7 @@ Proof. pose proof A_x. pose proof P_y. pose proof P_turned. lra. Qed.
 Lemma C_turned : forall iN iT iE, (iN < N)%nat -> (iT < T)%nat -> (iE < E)%nat -> (chain_dturned iN iT iE) = (dturned t iN iT iE).
 Proof. intros. closing ltac:(unfold chain_dx, turned_to_x, y_to_x, chain_dturned, Claim.dx, Claim.dturned) ltac:(unfold Claim.y, Claim.turned) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.turned). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dturned _ _ _ = _ => eapply eq_trans; [apply C_turned; within|] end.
+Ltac resettled ::= rewrite ?C_turned by within.
 Lemma C_x : forall iN iT iE, (iN < N)%nat -> (iT < T)%nat -> (iE < E)%nat -> (chain_dx iN iT iE) = (dx t iN iT iE).
 Proof. intros. closing ltac:(unfold chain_dx, turned_to_x, y_to_x, Claim.dx) ltac:(unfold Claim.y, Claim.turned) ltac:(unfold Rdiv) ltac:(unfold Claim.y, Claim.turned). Qed.
 Lemma E_x : (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (chain_dx iN iT iE) * (x' iN iT iE))))) = (Sum N (fun iN => Sum T (fun iT => Sum E (fun iE => (dx t iN iT iE) * (x' iN iT iE))))).

@@ -99,7 +99,7 @@ Definition logprobs' (iN : nat) (iC : nat) : R := ((probs' iN iC) / (probs t iN 
 Lemma T_logprobs : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> is_derive (fun t => (logprobs t iN iC)) t (logprobs' iN iC).
 Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs. tangent. Qed.
 Definition loss' : R := (- ((Sum C (fun iC => Sum N (fun iN => ((ind (Nat.eqb (labels iN) iC)) * (logprobs' iN iC))))) / INR N)).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_logprobs. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -140,10 +140,10 @@ Proof. pose proof A_counts. pose proof A_logits. pose proof P_loss. pose proof P
 
 (* closed form *)
 Lemma C_logits : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dlogits iN iC) = (dlogits t iN iC).
-Proof. intros. closing ltac:(unfold chain_dlogits, logit_maxes_to_logits, norm_logits_to_logits, chain_dlogit_maxes, chain_dnorm_logits, chain_dcounts, counts_sum_to_counts, probs_to_counts, chain_dcounts_sum, chain_dcounts_sum_inv, chain_dprobs, chain_dlogprobs, Claim.dlogits) ltac:(unfold Claim.loss, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.norm_logits) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.logprobs, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.counts, Claim.norm_logits, Claim.logit_maxes). Qed.
+Proof. intros. closing ltac:(unfold chain_dlogits, logit_maxes_to_logits, norm_logits_to_logits, chain_dlogit_maxes, chain_dnorm_logits, chain_dcounts, counts_sum_to_counts, probs_to_counts, chain_dcounts_sum, chain_dcounts_sum_inv, chain_dprobs, chain_dlogprobs, Claim.dlogits) ltac:((unfold Claim.loss, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum) + (unfold Claim.loss, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.norm_logits)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.logprobs, Claim.probs, Claim.counts_sum_inv, Claim.counts_sum, Claim.counts, Claim.norm_logits, Claim.logit_maxes). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => (chain_dlogits iN iC) * (logits' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_logits. reflexivity. Qed.
 End Proof.
@@ -156,7 +156,7 @@ Theorem gradient :
   (forall iN iC, (iN < N)%nat -> (iC < C)%nat -> is_derive (fun t => (logits t iN iC)) t (logits' iN iC)) ->
   (forall iN, (iN < N)%nat -> ((labels iN) < C)%nat) ->
   (forall iN iC, (iN < N)%nat -> (iC < C)%nat -> iC <> First C (fun iC => (logits t iN iC)) -> (logits t iN iC) < Largest C (fun iC => (logits t iN iC))) ->
-  is_derive (fun t => (dloss * Claim.loss N C (logits t) labels)) t
+  is_derive (fun t => (dloss * (Claim.loss N C (logits t) labels))) t
     ((Sum N (fun iN => Sum C (fun iC => (Claim.dlogits N C (logits t) labels dloss iN iC) * (logits' iN iC))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

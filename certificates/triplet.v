@@ -94,7 +94,7 @@ Definition losses' (iN : nat) : R := ((choice (ltR (missing t iN) 0) 0 1) * (mis
 Lemma T_losses : forall iN, (iN < N)%nat -> is_derive (fun t => (losses t iN)) t (losses' iN).
 Proof. pose proof T_missing. intros; unfold losses', Claim.losses. tangent. Qed.
 Definition loss' : R := ((Sum N (fun iN => (losses' iN))) / INR N).
-Lemma T_loss : is_derive (fun t => loss t) t loss'.
+Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
 Proof. pose proof T_losses. intros; unfold loss', Claim.loss. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
@@ -126,6 +126,7 @@ Proof. pose proof A_anchor. pose proof P_loss. pose proof P_losses. pose proof P
 Lemma C_missing : forall iN, (iN < N)%nat -> (chain_dmissing iN) = (dmissing t iN).
 Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dmissing, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.dmissing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dmissing _ = _ => eapply eq_trans; [apply C_missing; within|] end.
+Ltac resettled ::= rewrite ?C_missing by within.
 Lemma C_anchor : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_danchor iN iC) = (danchor t iN iC).
 Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma C_positive : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dpositive iN iC) = (dpositive t iN iC).
@@ -138,7 +139,7 @@ Lemma E_positive : (Sum N (fun iN => Sum C (fun iC => (chain_dpositive iN iC) * 
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_positive by assumption. reflexivity. Qed.
 Lemma E_negative : (Sum N (fun iN => Sum C (fun iC => (chain_dnegative iN iC) * (negative' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dnegative t iN iC) * (negative' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_negative by assumption. reflexivity. Qed.
-Lemma gradient_along : is_derive (fun t => (dloss * loss t)) t ((Sum N (fun iN => Sum C (fun iC => (danchor t iN iC) * (anchor' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (dpositive t iN iC) * (positive' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (dnegative t iN iC) * (negative' iN iC))))).
+Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => (danchor t iN iC) * (anchor' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (dpositive t iN iC) * (positive' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (dnegative t iN iC) * (negative' iN iC))))).
 Proof. pose proof T_loss. eapply D_eq; [deriv|]. transitivity ((dloss * loss')); [sums|].
   rewrite chain, E_anchor, E_positive, E_negative. reflexivity. Qed.
 End Proof.
@@ -154,7 +155,7 @@ Theorem gradient :
   (forall iN, (iN < N)%nat -> 0 < (Sum C (fun iC => (((- (positive t iN iC)) + (anchor t iN iC) + eps) ^ 2)))) ->
   (forall iN, (iN < N)%nat -> 0 < (Sum C (fun iC => (((- (negative t iN iC)) + (anchor t iN iC) + eps) ^ 2)))) ->
   (forall iN, (iN < N)%nat -> (Claim.missing C (anchor t) (positive t) (negative t) margin eps iN) <> 0) ->
-  is_derive (fun t => (dloss * Claim.loss N C (anchor t) (positive t) (negative t) margin eps)) t
+  is_derive (fun t => (dloss * (Claim.loss N C (anchor t) (positive t) (negative t) margin eps))) t
     ((Sum N (fun iN => Sum C (fun iC => (Claim.danchor N C (anchor t) (positive t) (negative t) margin eps dloss iN iC) * (anchor' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (Claim.dpositive N C (anchor t) (positive t) (negative t) margin eps dloss iN iC) * (positive' iN iC)))) + (Sum N (fun iN => Sum C (fun iC => (Claim.dnegative N C (anchor t) (positive t) (negative t) margin eps dloss iN iC) * (negative' iN iC))))).
 Proof. intros. apply gradient_along; assumption. Qed.
 Print Assumptions gradient.

@@ -38,19 +38,38 @@ class NormBesideResidual(Forward):
     y = z + gain * x / sqrt(Sum(x**2, C) / C + eps)
 
 
+class NormOfResidual(Forward):
+    x, z, gain, bias = Input(N, C), Input(N, C), Input(C), Input(C)
+    eps = Scalar(1e-5)
+
+    h = x + z
+    mean = Sum(h, C) / C
+    y = (h - mean) / sqrt(Sum((h - mean) ** 2, C) / C + eps) * gain + bias
+
+
 class OwnFocal(Forward):
     x, labels = Input(N, C), Label(N)
+    gamma = Scalar(2)
 
     probs = exp(x) / Sum(exp(x), C)
     p = Sum(OneHot(labels, C) * probs, C)
-    loss = -Sum((1 - p) ** 2 * log(p), N) / N
+    loss = -Sum((1 - p) ** gamma * log(p), N) / N
 
 
 class OwnFocalOfLogits(Forward):
     x, labels = Input(N, C), Label(N)
+    alpha, gamma = Scalar(0.25), Scalar(2)
 
     logp = Sum(OneHot(labels, C) * x, C) - log(Sum(exp(x), C))
-    loss = -Sum((1 - exp(logp)) ** 2 * logp, N) / N
+    loss = -alpha * Sum((1 - exp(logp)) ** gamma * logp, N) / N
+
+
+class OwnFocalOfTargets(Forward):
+    x, target = Input(N, C), Input(N, C)
+
+    p = 1 / (1 + exp(-x))
+    losses = -target * (1 - p) ** 2 * log(p) - (1 - target) * p**2 * log(1 - p)
+    loss = Sum(losses, N, C) / (N * C)
 """
 
 
@@ -138,9 +157,9 @@ def test_coq_accepts_a_sample(name):
 
 
 @needs_coq
-@pytest.mark.parametrize("k", range(3))
+@pytest.mark.parametrize("k", range(5))
 def test_coq_accepts_a_forward_of_ones_own(tmp_path, k):
-    """In one line, with a root in it; with probabilities, and with logits, at labels."""
+    """Norms in one line; focal losses of probabilities and of logits, at labels and targets."""
     file = tmp_path / "own.py"
     file.write_text(OF_ONES_OWN)
     forward = list(forwards_from(file))[k]

@@ -307,6 +307,7 @@ Proof. intros <-. apply Sum_flat. Qed.
 Lemma n_size n m r : INR n * INR m = r -> INR (n * m) = r. Proof. intros <-. apply mult_INR. Qed.
 Lemma n_atom a : a = a * 1 + 0. Proof. ring. Qed.
 Lemma n_one : 1 = 1 + 0. Proof. ring. Qed.
+Lemma n_minus : -1 = - (1) * 1 + 0. Proof. ring. Qed.
 Lemma n_pow2 a r : a * a = r -> a ^ 2 = r. Proof. intros <-; ring. Qed.
 Lemma n_pow3 a r : a * (a * a) = r -> a ^ 3 = r. Proof. intros <-; ring. Qed.
 Lemma n_pow4 a r : a * (a * (a * a)) = r -> a ^ 4 = r. Proof. intros <-; ring. Qed.
@@ -351,8 +352,6 @@ Lemma n_Rpower u k K r : k = K -> Rpower u K = r -> Rpower u k = r + 0. Proof. i
 Lemma Rpower_nil u : Rpower u 0 = 1. Proof. unfold Rpower. rewrite Rmult_0_l. apply exp_0. Qed.
 Lemma Rpower_cons u m A p q r : Rpower u m = p -> Rpower u A = q -> p * q = r -> Rpower u (m + A) = r.
 Proof. intros <- <- <-. apply Rpower_plus. Qed.
-Lemma Rpower_minus u m : m = - (1) -> 0 < u -> Rpower u m = / u * 1.
-Proof. intros -> ?. rewrite Rpower_Ropp, Rpower_1 by easy. ring. Qed.
 Lemma Rpower_one u m : Rpower u m = Rpower u m * 1. Proof. ring. Qed.
 Lemma exp_one m : exp m = exp m * 1. Proof. ring. Qed.
 Lemma split_nil n : Sum n (fun _ => 0) = 0. Proof. apply Sum_zero. Qed.
@@ -457,7 +456,7 @@ Ltac power := lazymatch goal with
 Ltac Rpowers := lazymatch goal with
   | |- Rpower _ 0 = _ => apply Rpower_nil
   | |- Rpower _ (_ + _) = _ => eapply Rpower_cons; [Rpowers | Rpowers | cat]
-  | |- _ => first [apply Rpower_minus; [ring | first [solve [side] | assumed]] | apply Rpower_one] end.
+  | |- _ => apply Rpower_one end.
 (* Indices of an axis of parts, and of its parts. *)
 Ltac places := repeat match goal with
   | |- context [((?i * ?m + ?j) / ?m)%nat] => rewrite (place_div i j m) by assumption
@@ -474,6 +473,7 @@ Ltac norm := cbv beta; lazymatch goal with
   | |- INR (_ * _) = _ => apply n_size; norm
   | |- 0 = _ => reflexivity
   | |- 1 = _ => apply n_one
+  | |- -1 = _ => apply n_minus
   | |- _ + _ = _ => eapply n_add; [norm | norm | app]
   | |- _ - _ = _ => apply n_sub; norm
   | |- - (1) = _ => apply n_atom
@@ -584,7 +584,6 @@ Ltac hidden := match goal with |- context [sqrt ?u] => let P := fresh in
   assert (P : 0 < sqrt u) by (apply sqrt_lt_R0; first [solve [auto 3 with side] | assumed]);
   revert P; generalize (sqrt u); intros end.
 Ltac tangent := eapply D_eq; [deriv | cbv beta; simpl INR; simpl pred; first [reflexivity | repeat hidden; sums]].
-Ltac passing own := first [solve [sums] | own; sums].
 Ltac quick := parts; eapply n_eq; [norm | norm |]; matched; plain.
 (* All is opened, but sums are split before: entries at labels are read, exponentials of sums are
    products, and what is left are numbers, of which some are not 0. *)
@@ -605,7 +604,38 @@ Ltac numbers := repeat match goal with
   | |- context [INR ?n] => number (INR n) end.
 Ltac opening opened := eapply n_eq; [norm | norm |]; opened; picked; repeat exponential; repeat hot; numbers;
   first [ring | field; repeat split; first [assumption | lra | side]].
+(* Numbers alone: choices are made, exponentials are powers of few, logarithms of products are sums. *)
+Lemma ln_times a b c : 0 < b -> a = exp c * b -> ln a = c + ln b.
+Proof. intros ? ->. rewrite ln_mult, ln_exp by (easy || apply exp_pos). reflexivity. Qed.
+Lemma ln_over a b c : 0 < b -> a = exp c * / b -> ln a = c - ln b.
+Proof. intros ? ->. rewrite ln_mult, ln_exp, ln_Rinv by (easy || apply exp_pos || now apply Rinv_0_lt_compat). ring. Qed.
+Ltac chosen := match goal with
+  | |- context [choice ?b _ _] => case_of b; cbn [choice]; try solve [exfalso; lra]
+  | |- context [Rabs ?u] => first [rewrite (Rabs_right u) by lra | rewrite (Rabs_left1 u) by lra
+    | destruct (Rle_lt_dec u 0)]
+  | A : ?u <= 0, B : 0 <= ?u |- _ => rewrite (Rle_antisym u 0 A B) in *; clear A B end.
+Ltac exponent := match goal with
+  | |- context [exp (?a + ?b)] => rewrite (exp_plus a b)
+  | |- context [exp (?a - ?b)] => unfold Rminus at 1
+  | |- context [exp (- ?a)] => rewrite (exp_Ropp a)
+  | |- context [exp (ln ?u)] => rewrite (exp_ln u) by numeral
+  | |- context [exp 0] => rewrite exp_0
+  | |- context [exp ?a] => match goal with |- context [exp ?b] => tryif constr_eq a b then fail else
+    (let H := fresh in first [assert (H : a = b) by ring; rewrite H | assert (H : a = - b) by ring; rewrite H, (exp_Ropp b)]; clear H) end end
+with numeral := repeat exponent; numbers; first [assumption | lra | solve [pos] | nra].
+Ltac equated := repeat exponent; numbers; first [ring | field; repeat split; numeral].
+Ltac related a b c := first [rewrite (ln_times a b c) by (assumption || equated)
+  | rewrite (ln_over a b c) by (assumption || equated)].
+Ltac logarithm := match goal with |- context [ln ?a] => match goal with |- context [ln ?b] =>
+  tryif constr_eq a b then fail else (assert (0 < b) by pos; first [related a b 0
+    | match goal with |- context [exp ?c] => first [related a b c | related a b (- c)] end]) end end.
+Ltac numeric := unfold tanh, sinh, cosh; repeat chosen; repeat logarithm; repeat arguments; equated.
+Ltac resettled := idtac.
+Ltac alone := lazymatch goal with |- context [Sum _ _] => fail | _ => resettled; numeric end.
+Ltac merged := repeat rewrite Sum_add; first [apply Sum_ext; intros; cbv beta; merged | alone].
+Ltac passing own := first [solve [merged] | solve [sums] | own; sums].
 Ltac closing chain algebra parts whole := chain; first [reflexivity | solve [quick] | solve [progress algebra; quick]
-  | solve [progress parts; quick] | solve [opening ltac:(parts; algebra; whole)] | solve [progress parts; algebra; quick]
+  | solve [progress parts; quick] | solve [opening ltac:(parts; algebra; whole)]
+  | solve [parts; whole; alone] | solve [progress parts; algebra; quick]
   | solve [parts; sums] | solve [parts; algebra; sums] | parts; whole; sums].
 Ltac known_sums ::= sums.

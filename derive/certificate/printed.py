@@ -105,6 +105,15 @@ class Certificate:
     def gradients(self) -> tuple[Claimed, ...]:
         return tuple(Claimed(s.tensor, s.expression) for s in self.form.statements)
 
+    @cached_property
+    def of_sums(self) -> tuple[Claimed, ...]:
+        """Statements and parts that sum, or read one that does: what may cancel in the sums."""
+        found: dict[str, Claimed] = {}
+        for c in (*self.forward, *self.parts):
+            if c.expression.has(Sum) or any(t.name in found for t in tensors_in(c.expression)):
+                found[c.tensor.name] = c
+        return tuple(found.values())
+
     def folded(self, e: Expr, via: str) -> Expr:
         """``e`` in terms of the parts, and of the statement that it is the derivative of."""
         for part in self.parts:
@@ -143,7 +152,8 @@ class Certificate:
 
     def at(self, name: str, axes: Iterable[Axis], where: Callable[[Axis], str] = index) -> str:
         indices = " ".join(map(where, axes))
-        return f"({name} {indices})" if indices else name
+        text = f"{name} {indices}".strip()
+        return f"({text})" if " " in text else text
 
     def plain(self, tensor: Tensor, where: Callable[[Axis], str] = index) -> str:
         return self.at(name_of(tensor.name), tensor.axes, where)
@@ -426,8 +436,7 @@ class Certificate:
         the chain does not read them.
         """
         adjoints = {a.name: a for a in self.form.chain.adjoints if a.of.name in self.moving}
-        known = (*self.forward, *self.parts)
-        algebra = _unfold([c for c in known if _is_algebra(c.expression)])
+        algebra = self._algebra()
         parts, whole = _unfold(self.parts), _unfold(self.forward)
         out, settled = [], []
         for s in self.backward:
@@ -456,7 +465,16 @@ class Certificate:
                 settled.append(adjoint.name)
                 rows = " ".join(map(self._settled, (adjoints[n] for n in settled)))
                 out.append(f"Ltac settled ::= lazymatch goal with {rows} end.")
+                lemmas = ", ".join(f"?C_{name_of(adjoints[n].of.name)}" for n in settled)
+                out.append(f"Ltac resettled ::= rewrite {lemmas} by within.")
         return out
+
+    def _algebra(self) -> str:
+        """The tactic that opens sums and products; first without those that no sum reads."""
+        opened = [c for c in (*self.forward, *self.parts) if _is_algebra(c.expression)]
+        of_sums = [c for c in self.of_sums if c in opened]
+        first = f"({_unfold(of_sums)}) + " if of_sums and of_sums != opened else ""
+        return f"{first}({_unfold(opened)})" if first else _unfold(opened)
 
     def _settled(self, adjoint: Adjoint) -> str:
         """How a gradient of the chain is replaced by what it was proved to be."""
