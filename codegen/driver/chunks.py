@@ -55,6 +55,8 @@ def in_chunks(
     that pass nothing optional have functions of their own. With the ``kernels`` of a language.
 
     Raises `QuestionError` where kernels are asked for, and no loop of a chunk is one.
+
+    Long: what is compared, tried and said of one module, in this order.
     """
     from codegen.targets.lean import chunk_check  # torch takes a second
     from codegen.targets.torch import shard_check
@@ -182,8 +184,6 @@ def plain_chunks(
 ) -> PlainChunks | None:
     """The functions of calls that pass nothing optional, unless there are none or they are not
     proved.
-
-    Long: what is in chunks, how, and what it is called.
     """
     own = forward.definition
     definition = without_options(own, every_label=False)
