@@ -19,9 +19,10 @@ Definition likelihood (iN : nat) (iC : nat) : R := (((1 + (- (target iN iC))) * 
 Definition losses (iN : nat) (iC : nat) : R := (- ((likelihood iN iC) * (weight iN iC))).
 Definition loss : R := ((Sum C (fun iC => Sum N (fun iN => (losses iN iC)))) / INR N / INR C).
 (* the closed form *)
+Definition probs_again (iN : nat) (iC : nat) : R := (/ (1 + (exp (- (logits iN iC))))).
 Definition softplus_minus_abs_logits_again (iN : nat) (iC : nat) : R := (ln (1 + (exp (- (Rabs (logits iN iC)))))).
 Definition dlikelihood (iN : nat) (iC : nat) : R := (- (dloss * (weight iN iC) / INR N / INR C)).
-Definition dlogits (iN : nat) (iC : nat) : R := (((((- 1) + (- ((pos_weight iC) * (target iN iC))) + (target iN iC)) / (1 + (exp (- (logits iN iC))))) + ((pos_weight iC) * (target iN iC))) * (dlikelihood iN iC)).
+Definition dlogits (iN : nat) (iC : nat) : R := (((((- 1) + (- ((pos_weight iC) * (target iN iC))) + (target iN iC)) * (probs_again iN iC)) + ((pos_weight iC) * (target iN iC))) * (dlikelihood iN iC)).
 Definition dtarget (iN : nat) (iC : nat) : R := (((((- (softplus_minus_abs_logits_again iN iC)) + (choice (leR (logits iN iC) 0) (logits iN iC) 0)) * (pos_weight iC)) + (choice (leR 0 (logits iN iC)) (logits iN iC) 0) + (softplus_minus_abs_logits_again iN iC)) * (dlikelihood iN iC)).
 End Claim.
 End Claim.
@@ -41,6 +42,7 @@ Notation probs t := (Claim.probs (logits t)).
 Notation likelihood t := (Claim.likelihood (logits t) (target t) pos_weight).
 Notation losses t := (Claim.losses (logits t) (target t) weight pos_weight).
 Notation loss t := (Claim.loss N C (logits t) (target t) weight pos_weight).
+Notation probs_again t := (Claim.probs_again (logits t)).
 Notation softplus_minus_abs_logits_again t := (Claim.softplus_minus_abs_logits_again (logits t)).
 Notation dlikelihood t := (Claim.dlikelihood N C weight dloss).
 Notation dlogits t := (Claim.dlogits N C (logits t) (target t) weight pos_weight dloss).
@@ -102,13 +104,13 @@ Proof. pose proof P_loss. pose proof P_losses. pose proof P_likelihood. pose pro
 
 (* closed form *)
 Lemma C_likelihood : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dlikelihood iN iC) = (dlikelihood t iN iC).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlikelihood, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlikelihood, Claim.softplus_minus_abs_logits_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlikelihood, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.dlikelihood, Claim.softplus_minus_abs_logits_again, Claim.probs_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dlikelihood _ _ = _ => eapply eq_trans; [apply C_likelihood; within|] end.
 Ltac resettled ::= rewrite ?C_likelihood by within.
 Lemma C_logits : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dlogits iN iC) = (dlogits t iN iC).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again, Claim.probs_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
 Lemma C_target : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dtarget iN iC) = (dtarget t iN iC).
-Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dtarget, chain_dlogits, chain_dprobs, chain_dlosses, Claim.dtarget, Claim.dlogits, Claim.softplus_minus_abs_logits_again, Claim.probs_again) ltac:((unfold Claim.loss) + (unfold Claim.loss, Claim.losses)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.likelihood, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => (chain_dlogits iN iC) * (logits' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dlogits t iN iC) * (logits' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma E_target : (Sum N (fun iN => Sum C (fun iC => (chain_dtarget iN iC) * (target' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dtarget t iN iC) * (target' iN iC)))).

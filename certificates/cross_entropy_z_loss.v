@@ -28,8 +28,8 @@ Definition excess : R := ((Sum N (fun iN => Sum S_ (fun iS => (((log_z iN iS) ^ 
 Definition loss : R := ((excess * z_weight) + entropy).
 (* the closed form *)
 Definition sum_counted : R := (Sum N (fun iN => Sum S_ (fun iS => (counted iN iS)))).
-Definition sum_of_labels_kept_is_not_0 : R := (Sum N (fun iN => Sum S_ (fun iS => (choice (negb (eqR (labels_kept iN iS) 0)) 1 0)))).
-Definition dlogits (iN : nat) (iC : nat) (iS : nat) : R := ((((((1 + (- label_smoothing)) * (counted iN iS) / sum_counted) + (2 * (log_z iN iS) * z_weight / sum_of_labels_kept_is_not_0) + ((Sum C (fun iC => (weight iC))) * label_smoothing / INR C / sum_counted)) * (probs iN iC iS)) + (((- 1) + label_smoothing) * (ind (Nat.eqb (labels iN iS) iC)) * (counted iN iS) / sum_counted) + (- ((weight iC) * label_smoothing / INR C / sum_counted))) * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * dloss).
+Definition sum_kept_labels : R := (Sum N (fun iN => Sum S_ (fun iS => (choice (negb (eqR (labels_kept iN iS) 0)) 1 0)))).
+Definition dlogits (iN : nat) (iC : nat) (iS : nat) : R := ((((((1 + (- label_smoothing)) * (counted iN iS) / sum_counted) + (2 * (log_z iN iS) * z_weight / sum_kept_labels) + ((Sum C (fun iC => (weight iC))) * label_smoothing / INR C / sum_counted)) * (probs iN iC iS)) + (((- 1) + label_smoothing) * (ind (Nat.eqb (labels iN iS) iC)) * (counted iN iS) / sum_counted) + (- ((weight iC) * label_smoothing / INR C / sum_counted))) * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * dloss).
 End Claim.
 End Claim.
 
@@ -57,7 +57,7 @@ Notation log_z t := (Claim.log_z C (logits t)).
 Notation excess t := (Claim.excess N C S_ (logits t) labels_kept).
 Notation loss t := (Claim.loss N C S_ (logits t) labels labels_kept weight label_smoothing z_weight).
 Notation sum_counted t := (Claim.sum_counted N C S_ labels labels_kept weight).
-Notation sum_of_labels_kept_is_not_0 t := (Claim.sum_of_labels_kept_is_not_0 N S_ labels_kept).
+Notation sum_kept_labels t := (Claim.sum_kept_labels N S_ labels_kept).
 Notation dlogits t := (Claim.dlogits N C S_ (logits t) labels labels_kept weight label_smoothing z_weight dloss).
 Hypothesis size_N : (0 < N)%nat.
 #[local] Hint Resolve size_N : side.
@@ -96,35 +96,35 @@ Proof. intros. signs. Qed.
 (* tangents: what every statement changes by *)
 Definition probs' (iN : nat) (iC : nat) (iS : nat) : R := (((logits' iN iC iS) * (probs t iN iC iS)) + (- ((Sum C (fun iC => ((logits' iN iC iS) * (exp (logits t iN iC iS))))) * (probs t iN iC iS) / (Sum C (fun iC => (exp (logits t iN iC iS))))))).
 Lemma T_probs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (probs t iN iC iS)) t (probs' iN iC iS).
-Proof. intros; unfold probs', Claim.probs, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. intros; unfold probs', Claim.probs, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition logprobs' (iN : nat) (iC : nat) (iS : nat) : R := ((probs' iN iC iS) / (probs t iN iC iS)).
 Lemma T_logprobs : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> is_derive (fun t => (logprobs t iN iC iS)) t (logprobs' iN iC iS).
-Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_probs. intros; unfold logprobs', Claim.logprobs, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition picked' (iN : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((ind (Nat.eqb (labels iN iS) iC)) * (logprobs' iN iC iS)))) * (counted t iN iS)).
 Lemma T_picked : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (picked t iN iS)) t (picked' iN iS).
-Proof. pose proof T_logprobs. intros; unfold picked', Claim.picked, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_logprobs. intros; unfold picked', Claim.picked, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition smoothing' (iN : nat) (iS : nat) : R := ((choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (Sum C (fun iC => ((logprobs' iN iC iS) * (weight iC)))) * label_smoothing / INR C).
 Lemma T_smoothing : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (smoothing t iN iS)) t (smoothing' iN iS).
-Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_logprobs. intros; unfold smoothing', Claim.smoothing, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition losses' (iN : nat) (iS : nat) : R := ((- (smoothing' iN iS)) + (((- 1) + label_smoothing) * (picked' iN iS))).
 Lemma T_losses : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (losses t iN iS)) t (losses' iN iS).
-Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_picked. pose proof T_smoothing. intros; unfold losses', Claim.losses, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition entropy' : R := ((Sum N (fun iN => Sum S_ (fun iS => (losses' iN iS)))) / (sum_counted t)).
 Lemma T_entropy : is_derive (fun t => (entropy t)) t entropy'.
-Proof. pose proof T_losses. intros; unfold entropy', Claim.entropy, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_losses. intros; unfold entropy', Claim.entropy, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition log_z' (iN : nat) (iS : nat) : R := ((Sum C (fun iC => ((logits' iN iC iS) * (exp (logits t iN iC iS))))) / (Sum C (fun iC => (exp (logits t iN iC iS))))).
 Lemma T_log_z : forall iN iS, (iN < N)%nat -> (iS < S_)%nat -> is_derive (fun t => (log_z t iN iS)) t (log_z' iN iS).
-Proof. intros; unfold log_z', Claim.log_z, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
-Definition excess' : R := ((Sum N (fun iN => Sum S_ (fun iS => (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (log_z t iN iS) * (log_z' iN iS))))) / (sum_of_labels_kept_is_not_0 t)).
+Proof. intros; unfold log_z', Claim.log_z, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
+Definition excess' : R := ((Sum N (fun iN => Sum S_ (fun iS => (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * (log_z t iN iS) * (log_z' iN iS))))) / (sum_kept_labels t)).
 Lemma T_excess : is_derive (fun t => (excess t)) t excess'.
-Proof. pose proof T_log_z. intros; unfold excess', Claim.excess, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_log_z. intros; unfold excess', Claim.excess, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 Definition loss' : R := ((excess' * z_weight) + entropy').
 Lemma T_loss : is_derive (fun t => (loss t)) t loss'.
-Proof. pose proof T_entropy. pose proof T_excess. intros; unfold loss', Claim.loss, Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted. tangent. Qed.
+Proof. pose proof T_entropy. pose proof T_excess. intros; unfold loss', Claim.loss, Claim.sum_kept_labels, Claim.sum_counted. tangent. Qed.
 
 (* chain: what each statement passes on to what it reads *)
 Definition chain_dexcess : R := (dloss * z_weight).
-Definition chain_dlog_z (iN : nat) (iS : nat) : R := (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * chain_dexcess * (log_z t iN iS) / (sum_of_labels_kept_is_not_0 t)).
+Definition chain_dlog_z (iN : nat) (iS : nat) : R := (2 * (choice (negb (eqR (labels_kept iN iS) 0)) 1 0) * chain_dexcess * (log_z t iN iS) / (sum_kept_labels t)).
 Definition chain_dentropy : R := dloss.
 Definition chain_dlosses (iN : nat) (iS : nat) : R := (chain_dentropy / (sum_counted t)).
 Definition chain_dsmoothing (iN : nat) (iS : nat) : R := (- (chain_dlosses iN iS)).
@@ -163,7 +163,7 @@ Proof. pose proof A_logprobs. pose proof A_logits. pose proof P_loss. pose proof
 
 (* closed form *)
 Lemma C_logits : forall iN iC iS, (iN < N)%nat -> (iC < C)%nat -> (iS < S_)%nat -> (chain_dlogits iN iC iS) = (dlogits t iN iC iS).
-Proof. intros. closing ltac:(unfold chain_dlogits, probs_to_logits, log_z_to_logits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, chain_dentropy, chain_dlog_z, chain_dexcess, Claim.dlogits) ltac:(unfold Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted, Claim.loss, Claim.excess, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.sum_of_labels_kept_is_not_0, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.excess, Claim.log_z, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
+Proof. intros. closing ltac:(unfold chain_dlogits, probs_to_logits, log_z_to_logits, chain_dprobs, chain_dlogprobs, picked_to_logprobs, smoothing_to_logprobs, chain_dpicked, chain_dsmoothing, chain_dlosses, chain_dentropy, chain_dlog_z, chain_dexcess, Claim.dlogits) ltac:(unfold Claim.sum_kept_labels, Claim.sum_counted, Claim.loss, Claim.excess, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted) ltac:(unfold Claim.sum_kept_labels, Claim.sum_counted) ltac:(unfold Claim.loss, Claim.excess, Claim.log_z, Claim.entropy, Claim.losses, Claim.smoothing, Claim.picked, Claim.counted, Claim.logprobs, Claim.probs). Qed.
 Lemma E_logits : (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (chain_dlogits iN iC iS) * (logits' iN iC iS))))) = (Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS))))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_logits by assumption. reflexivity. Qed.
 Lemma gradient_along : is_derive (fun t => (dloss * (loss t))) t ((Sum N (fun iN => Sum C (fun iC => Sum S_ (fun iS => (dlogits t iN iC iS) * (logits' iN iC iS)))))).

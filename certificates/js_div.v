@@ -22,7 +22,8 @@ Definition of_q (iN : nat) : R := (- (Sum C (fun iC => (of_q_information iN iC))
 Definition divergences (iN : nat) : R := (((- (1 / 2)) * (of_p iN)) + ((- (1 / 2)) * (of_q iN)) + (of_mixture iN)).
 Definition loss : R := ((Sum N (fun iN => (divergences iN))) / INR N).
 (* the closed form *)
-Definition dp_plus_q (iN : nat) (iC : nat) : R := ((- (1 / 2)) * (choice (eqR ((p iN iC) + (q iN iC)) 0) 0 (1 + (ln (((1 / 2) * (p iN iC)) + ((1 / 2) * (q iN iC)))))) * dloss / INR N).
+Definition mixture_again (iN : nat) (iC : nat) : R := (((1 / 2) * (p iN iC)) + ((1 / 2) * (q iN iC))).
+Definition dp_plus_q (iN : nat) (iC : nat) : R := ((- (1 / 2)) * (choice (eqR (mixture_again iN iC) 0) 0 (1 + (ln (mixture_again iN iC)))) * dloss / INR N).
 Definition dp (iN : nat) (iC : nat) : R := (((1 / 2) * (choice (eqR (p iN iC) 0) 0 (1 + (ln (p iN iC)))) * dloss / INR N) + (dp_plus_q iN iC)).
 Definition dq (iN : nat) (iC : nat) : R := (((1 / 2) * (choice (eqR (q iN iC) 0) 0 (1 + (ln (q iN iC)))) * dloss / INR N) + (dp_plus_q iN iC)).
 End Claim.
@@ -46,6 +47,7 @@ Notation of_q_information t := (Claim.of_q_information (q t)).
 Notation of_q t := (Claim.of_q C (q t)).
 Notation divergences t := (Claim.divergences C (p t) (q t)).
 Notation loss t := (Claim.loss N C (p t) (q t)).
+Notation mixture_again t := (Claim.mixture_again (p t) (q t)).
 Notation dp_plus_q t := (Claim.dp_plus_q N (p t) (q t) dloss).
 Notation dp t := (Claim.dp N (p t) (q t) dloss).
 Notation dq t := (Claim.dq N (p t) (q t) dloss).
@@ -145,9 +147,9 @@ Proof. pose proof A_p. pose proof A_q. pose proof P_loss. pose proof P_divergenc
 
 (* closed form *)
 Lemma C_p : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dp iN iC) = (dp t iN iC).
-Proof. intros. closing ltac:(unfold chain_dq, mixture_to_q, of_q_information_to_q, chain_dp, mixture_to_p, of_p_information_to_p, chain_dmixture, chain_dof_mixture_information, chain_dof_mixture, chain_dof_p_information, chain_dof_p, chain_dof_q_information, chain_dof_q, chain_ddivergences, Claim.dq, Claim.dp, Claim.dp_plus_q) ltac:((unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture) + (unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture, Claim.mixture)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_q_information, Claim.of_p, Claim.of_p_information, Claim.of_mixture, Claim.of_mixture_information, Claim.mixture). Qed.
+Proof. intros. closing ltac:(unfold chain_dq, mixture_to_q, of_q_information_to_q, chain_dp, mixture_to_p, of_p_information_to_p, chain_dmixture, chain_dof_mixture_information, chain_dof_mixture, chain_dof_p_information, chain_dof_p, chain_dof_q_information, chain_dof_q, chain_ddivergences, Claim.dq, Claim.dp, Claim.dp_plus_q, Claim.mixture_again) ltac:((unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture) + (unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture, Claim.mixture)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_q_information, Claim.of_p, Claim.of_p_information, Claim.of_mixture, Claim.of_mixture_information, Claim.mixture). Qed.
 Lemma C_q : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dq iN iC) = (dq t iN iC).
-Proof. intros. closing ltac:(unfold chain_dq, mixture_to_q, of_q_information_to_q, chain_dp, mixture_to_p, of_p_information_to_p, chain_dmixture, chain_dof_mixture_information, chain_dof_mixture, chain_dof_p_information, chain_dof_p, chain_dof_q_information, chain_dof_q, chain_ddivergences, Claim.dq, Claim.dp, Claim.dp_plus_q) ltac:((unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture) + (unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture, Claim.mixture)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_q_information, Claim.of_p, Claim.of_p_information, Claim.of_mixture, Claim.of_mixture_information, Claim.mixture). Qed.
+Proof. intros. closing ltac:(unfold chain_dq, mixture_to_q, of_q_information_to_q, chain_dp, mixture_to_p, of_p_information_to_p, chain_dmixture, chain_dof_mixture_information, chain_dof_mixture, chain_dof_p_information, chain_dof_p, chain_dof_q_information, chain_dof_q, chain_ddivergences, Claim.dq, Claim.dp, Claim.dp_plus_q, Claim.mixture_again) ltac:((unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture) + (unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_p, Claim.of_mixture, Claim.mixture)) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.divergences, Claim.of_q, Claim.of_q_information, Claim.of_p, Claim.of_p_information, Claim.of_mixture, Claim.of_mixture_information, Claim.mixture). Qed.
 Lemma E_p : (Sum N (fun iN => Sum C (fun iC => (chain_dp iN iC) * (p' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dp t iN iC) * (p' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_p by assumption. reflexivity. Qed.
 Lemma E_q : (Sum N (fun iN => Sum C (fun iC => (chain_dq iN iC) * (q' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dq t iN iC) * (q' iN iC)))).

@@ -21,7 +21,8 @@ Definition missing (iN : nat) : R := ((- (far iN)) + margin + (near iN)).
 Definition losses (iN : nat) : R := (choice (ltR (missing iN) 0) 0 (missing iN)).
 Definition loss : R := ((Sum N (fun iN => (losses iN))) / INR N).
 (* the closed form *)
-Definition dmissing (iN : nat) : R := ((choice (ltR ((- (far iN)) + margin + (near iN)) 0) 0 1) * dloss / INR N).
+Definition missing_again (iN : nat) : R := ((- (far iN)) + margin + (near iN)).
+Definition dmissing (iN : nat) : R := ((choice (ltR (missing_again iN) 0) 0 1) * dloss / INR N).
 Definition danchor_plus_eps_minus_negative (iN : nat) (iC : nat) : R := (((- (anchor iN iC)) + (- eps) + (negative iN iC)) * (dmissing iN) / (far iN)).
 Definition danchor_plus_eps_minus_positive (iN : nat) (iC : nat) : R := (((- (positive iN iC)) + (anchor iN iC) + eps) * (dmissing iN) / (near iN)).
 Definition danchor (iN : nat) (iC : nat) : R := ((danchor_plus_eps_minus_negative iN iC) + (danchor_plus_eps_minus_positive iN iC)).
@@ -48,6 +49,7 @@ Notation far t := (Claim.far C (anchor t) (negative t) eps).
 Notation missing t := (Claim.missing C (anchor t) (positive t) (negative t) margin eps).
 Notation losses t := (Claim.losses C (anchor t) (positive t) (negative t) margin eps).
 Notation loss t := (Claim.loss N C (anchor t) (positive t) (negative t) margin eps).
+Notation missing_again t := (Claim.missing_again C (anchor t) (positive t) (negative t) margin eps).
 Notation dmissing t := (Claim.dmissing N C (anchor t) (positive t) (negative t) margin eps dloss).
 Notation danchor_plus_eps_minus_negative t := (Claim.danchor_plus_eps_minus_negative N C (anchor t) (positive t) (negative t) margin eps dloss).
 Notation danchor_plus_eps_minus_positive t := (Claim.danchor_plus_eps_minus_positive N C (anchor t) (positive t) (negative t) margin eps dloss).
@@ -124,15 +126,15 @@ Proof. pose proof A_anchor. pose proof P_loss. pose proof P_losses. pose proof P
 
 (* closed form *)
 Lemma C_missing : forall iN, (iN < N)%nat -> (chain_dmissing iN) = (dmissing t iN).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dmissing, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.dmissing) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dmissing, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.dmissing, Claim.missing_again) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Ltac settled ::= lazymatch goal with | |- chain_dmissing _ = _ => eapply eq_trans; [apply C_missing; within|] end.
 Ltac resettled ::= rewrite ?C_missing by within.
 Lemma C_anchor : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_danchor iN iC) = (danchor t iN iC).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.missing_again) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma C_positive : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dpositive iN iC) = (dpositive t iN iC).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.missing_again) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma C_negative : forall iN iC, (iN < N)%nat -> (iC < C)%nat -> (chain_dnegative iN iC) = (dnegative t iN iC).
-Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
+Proof. intros. closing ltac:(unfold chain_dnegative, chain_dpositive, chain_danchor, near_to_anchor, far_to_anchor, chain_dnear, chain_dfar, chain_dlosses, Claim.dnegative, Claim.dpositive, Claim.danchor, Claim.danchor_plus_eps_minus_positive, Claim.danchor_plus_eps_minus_negative, Claim.missing_again) ltac:(unfold Claim.loss, Claim.losses, Claim.missing) ltac:(unfold Rdiv) ltac:(unfold Claim.loss, Claim.losses, Claim.missing, Claim.far, Claim.near). Qed.
 Lemma E_anchor : (Sum N (fun iN => Sum C (fun iC => (chain_danchor iN iC) * (anchor' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (danchor t iN iC) * (anchor' iN iC)))).
 Proof. apply Sum_ext; intros. apply Sum_ext; intros. rewrite C_anchor by assumption. reflexivity. Qed.
 Lemma E_positive : (Sum N (fun iN => Sum C (fun iC => (chain_dpositive iN iC) * (positive' iN iC)))) = (Sum N (fun iN => Sum C (fun iC => (dpositive t iN iC) * (positive' iN iC)))).
