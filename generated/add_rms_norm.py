@@ -46,6 +46,9 @@ def add_rms_norm(
     x: Tensor, residual: Tensor, gain: Tensor | None = None, eps: float = 1e-05,
 ) -> tuple[Tensor, Tensor]:
     """Returns y (*N, C), h (*N, C). Shapes: x (*N, C), residual (*N, C), gain (C,) or 1 everywhere."""
+    for name, t in (("x", x), ("residual", residual), ("gain", gain)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"add_rms_norm: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"add_rms_norm: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -202,4 +205,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0f3730b92d626e0a9581b05a8cf3729375d39d3dbd7a76b28e9582f4fbaa9d2d
+# text sha256: dc0bd3041365d3fd4e98ef059475ab35fb43363f80deea89ce6a602170d3ad23

@@ -16,11 +16,10 @@ Forward:
 
 Backward:
     sum_color_dy = Sum(dy*color, C)
-    cumprod_in_dalpha = CumProd(1 - alpha, S, exclusive=True)
-    dalpha = cumprod_in_dalpha*(
+    dalpha = transmittance*(
         sum_color_dy - Scan(1 - alpha, sum_color_dy*alpha, S, transposed=True, exclusive=True)
     )
-    dcolor = cumprod_in_dalpha*dy*alpha
+    dcolor = dy*transmittance*alpha
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at RxSxC = 2x3x4,
 3x4x2, 4x2x3, and for every size by differentiating indexed sums; every step of the chain rule
@@ -35,6 +34,9 @@ from torch import Tensor
 
 def alpha_compositing(alpha: Tensor, color: Tensor) -> Tensor:
     """Returns y (*R, C). Shapes: alpha (*R, S), color (*R, S, C)."""
+    for name, t in (("alpha", alpha), ("color", color)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"alpha_compositing: {name} must be a tensor, got {type(t).__name__}")
     if alpha.dim() < 1:
         raise ValueError(f"alpha_compositing: alpha must be (*R, S), got {tuple(alpha.shape)}")
     *R_dims, S = alpha.shape
@@ -75,9 +77,9 @@ def alpha_compositing_backward(
     if need_alpha:
         sum_color_dy = (dy[:, None] * color).sum(2)
     one_minus_alpha = 1 - alpha
-    cumprod_in_dalpha = _stepped(one_minus_alpha.cumprod(1), 1, 1)
+    transmittance = _stepped(one_minus_alpha.cumprod(1), 1, 1)
     if need_alpha:
-        dalpha = cumprod_in_dalpha * (
+        dalpha = transmittance * (
             sum_color_dy
             - _stepped(
                 _scanned(one_minus_alpha, sum_color_dy * alpha, 1, reverse=True),
@@ -85,7 +87,7 @@ def alpha_compositing_backward(
             )
         )
     if need_color:
-        dcolor = cumprod_in_dalpha[:, :, None] * alpha[:, :, None] * dy[:, None]
+        dcolor = dy[:, None] * transmittance[:, :, None] * alpha[:, :, None]
     return dalpha, dcolor
 
 
@@ -164,4 +166,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8bcfbfbe5403c4b88a1913adbf1a8c6504ec619e514e41c29f7cd4143d1d7a41
+# text sha256: 5c45653ad74586f44ff765f39b7caf9164f0231aaa2320936cfacf10d7c59da5

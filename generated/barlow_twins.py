@@ -35,6 +35,8 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 
 - float32: loss, dfirst, dsecond may be inaccurate for first beyond 1e19 or second beyond 1e18.
 - loss is NaN if N is 0.
+- centred1 is centred twice: rounding leaves it a mean.
+- centred2 is centred twice: rounding leaves it a mean.
 """
 
 import torch
@@ -45,6 +47,9 @@ def barlow_twins(
     first: Tensor, second: Tensor, weight: float = 0.005, eps: float = 1e-05,
 ) -> Tensor:
     """Returns loss (). Shapes: first (N, D), second (N, D)."""
+    for name, t in (("first", first), ("second", second)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"barlow_twins: {name} must be a tensor, got {type(t).__name__}")
     if first.dim() != 2:
         raise ValueError(f"barlow_twins: first must be (N, D), got {tuple(first.shape)}")
     N, D = first.shape
@@ -213,4 +218,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5670db6d27c61fceaa646e1ff1eb2c7d6ede551870c8473e8b14cc661d99ff82
+# text sha256: 6da9d169dc7203105e29887951edd716be28afabc40cdd28ec64ea5817675ed0

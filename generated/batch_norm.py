@@ -28,6 +28,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Certified by Coq: certificates/batch_norm.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import functools
@@ -38,6 +39,9 @@ from torch import Tensor
 
 def batch_norm(x: Tensor, gain: Tensor, bias: Tensor, eps: float = 1e-05) -> Tensor:
     """Returns y (N, C). Shapes: x (N, C), gain (C,), bias (C,)."""
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"batch_norm: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() != 2:
         raise ValueError(f"batch_norm: x must be (N, C), got {tuple(x.shape)}")
     N, C = x.shape
@@ -133,4 +137,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 301387e24e8d706b97fb7dfd5df65f0b3b575ecc6d97ae2005a44a873044fcf1
+# text sha256: 7a7bf88e93be5ae59039452d1a6ace25655b08ee0e14a3946df45815738c25c2

@@ -27,6 +27,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 as well. Certified by Coq: certificates/batch_norm_biased.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e18.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import functools
@@ -42,6 +43,9 @@ def batch_norm_biased(
     """Returns y (N, C, *S). Shapes: x (N, C, *S), gain (C,) or 1 everywhere, bias (C,) or 0
     everywhere.
     """
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"batch_norm_biased: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 2:
         raise ValueError(f"batch_norm_biased: x must be (N, C, *S), got {tuple(x.shape)}")
     N, C, *S_dims = x.shape
@@ -145,4 +149,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4ceaa9c571d414091f5ba64e442883b944d602bb4c93c7ccce844200e0ea7985
+# text sha256: 937cb9a946cc50958aa135d3363c38f18cb10cde2be9f81ca92e8af0af3d433a

@@ -43,6 +43,14 @@ def batch_norm_evaluation(
     """Returns y (N, C, *S). Shapes: x (N, C, *S), running_mean (C,), running_var (C,), gain (C,) or
     1 everywhere, bias (C,) or 0 everywhere.
     """
+    for name, t in (
+        ("x", x), ("running_mean", running_mean), ("running_var", running_var), ("gain", gain),
+        ("bias", bias),
+    ):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(
+                f"batch_norm_evaluation: {name} must be a tensor, got {type(t).__name__}"
+            )
     if x.dim() < 2:
         raise ValueError(f"batch_norm_evaluation: x must be (N, C, *S), got {tuple(x.shape)}")
     N, C, *S_dims = x.shape
@@ -211,4 +219,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5586a33ce845310f88c58fb4f739096a4d401c9f07bce4e10bb1aab3bd3ab750
+# text sha256: bf3247c4f6cb1bfd6336596ac71687987b80a6e67382ae2b761c1166e41adba5

@@ -17,7 +17,7 @@ Forward:
 Backward:
     softplus_minus_abs_logits = log(exp(-Abs(logits)) + 1)
     dlikelihood = -dloss*weight
-    dlogits = dlikelihood*(pos_weight*target + (target - pos_weight*target - 1)/(exp(-logits) + 1))
+    dlogits = dlikelihood*(pos_weight*target + probs*(target - pos_weight*target - 1))
     dtarget = dlikelihood*(
         softplus_minus_abs_logits
         + Piecewise((logits, logits >= 0), (0, True))
@@ -25,7 +25,7 @@ Backward:
     )
 
 Backward where weight is omitted and pos_weight is omitted:
-    dlogits = dloss*(1/(exp(-logits) + 1) - target)
+    dlogits = dloss*(probs - target)
     dtarget = -dloss*logits
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
@@ -50,6 +50,11 @@ def bce_with_logits(
     """Returns loss (*N, C), or its sum or mean. Shapes: logits (*N, C), target (*N, C), weight
     broadcast to (*N, C) or 1 everywhere, pos_weight (C,) or 1 everywhere.
     """
+    for name, t in (
+        ("logits", logits), ("target", target), ("weight", weight), ("pos_weight", pos_weight),
+    ):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"bce_with_logits: {name} must be a tensor, got {type(t).__name__}")
     if logits.dim() < 1:
         raise ValueError(f"bce_with_logits: logits must be (*N, C), got {tuple(logits.shape)}")
     *N_dims, C = logits.shape
@@ -140,11 +145,13 @@ def bce_with_logits_backward(
         t.to(wide) for t in (dloss, logits, target, weight, pos_weight)
     )
     dlogits = dtarget = None
+    if need_logits:
+        probs = torch.sigmoid(logits)
     dlikelihood = -dloss * weight
     if need_logits:
         dlogits = dlikelihood * torch.addcmul(
             pos_weight * target,
-            torch.sigmoid(logits),
+            probs,
             torch.addcmul(target, pos_weight, target, value=-1) - 1,
         )
     if need_target:
@@ -205,7 +212,8 @@ def bce_with_logits_plain_backward(
     dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
     dlogits = dtarget = None
     if need_logits:
-        dlogits = dloss * (torch.sigmoid(logits) - target)
+        probs = torch.sigmoid(logits)
+        dlogits = dloss * (probs - target)
     if need_target:
         dtarget = -dloss * logits
     return dlogits, dtarget
@@ -251,4 +259,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7f8d0ad26e04bd2fdbbd4fe7a936209fbbb754592fe24aebdede4c6669aa0906
+# text sha256: 4ea05bea3df51ada6fe19d42c2075aa7eb3c87c92554a72cc6d16a74d508277d

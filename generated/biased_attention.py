@@ -49,6 +49,9 @@ def biased_attention(
     """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), bias
     broadcast to (*B, T, S).
     """
+    for name, t in (("query", query), ("key", key), ("value", value), ("bias", bias)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"biased_attention: {name} must be a tensor, got {type(t).__name__}")
     if query.dim() < 2:
         raise ValueError(f"biased_attention: query must be (*B, T, E), got {tuple(query.shape)}")
     *B_dims, T, E = query.shape
@@ -194,4 +197,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d917aeff8c64d33cb8b60e8df2f59d5ded55e672fb9a5f8644b0cf2e7ad0b14f
+# text sha256: 15ff701503dbcc3aedae3894521895ebbbe65268422ddf2f22be9adbca5603f5

@@ -36,6 +36,9 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
     """Returns y (*N, H). Shapes: x1 (*N, K), x2 (*N, L), weight (H, K, L), bias (H,) or 0
     everywhere.
     """
+    for name, t in (("x1", x1), ("x2", x2), ("weight", weight), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"bilinear: {name} must be a tensor, got {type(t).__name__}")
     if x1.dim() < 1:
         raise ValueError(f"bilinear: x1 must be (*N, K), got {tuple(x1.shape)}")
     *N_dims, K = x1.shape
@@ -142,4 +145,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6ba605815d2af913e0d18775d579878cb6edd48a9ee1a3bacb57b2d001f3965e
+# text sha256: 9e174e18d40d765d4c8d5be9ca5d11bfceb6d870e7feb5c9a11eb2a64dadb9f9

@@ -40,6 +40,9 @@ def causal_attention(
     query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
 ) -> Tensor:
     """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F)."""
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"causal_attention: {name} must be a tensor, got {type(t).__name__}")
     if query.dim() < 2:
         raise ValueError(f"causal_attention: query must be (*B, T, E), got {tuple(query.shape)}")
     *B_dims, T, E = query.shape
@@ -168,4 +171,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e6e15ee0b4723d7306159b479fd809dc80b3988dabe387cd31034c5cb1fc3c63
+# text sha256: fd20bc0bcdab24806b40658d7685ce2a52cbd1699df462159af4c427e9cfccb8

@@ -42,6 +42,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/clip.v of gradform.
 
 - exp(scale) may overflow: then exp_scale, max_exponent, max_exponent_along_N may be infinite or
   NaN.
@@ -57,6 +58,9 @@ from torch import Tensor
 
 def clip(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:
     """Returns loss (). Shapes: images (N, D), texts (N, D), scale ()."""
+    for name, t in (("images", images), ("texts", texts), ("scale", scale)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"clip: {name} must be a tensor, got {type(t).__name__}")
     if images.dim() != 2:
         raise ValueError(f"clip: images must be (N, D), got {tuple(images.shape)}")
     N, D = images.shape
@@ -254,4 +258,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b2f0598fe7774f5b75e69c857cbb54c257d63d6d1bc8efd68b5b1072dcaa148d
+# text sha256: b5365e34b555435fb41e86518e73b564bd73771ec92f02c928dce7777df8eb1f

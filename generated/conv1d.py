@@ -30,6 +30,9 @@ from torch import Tensor
 
 def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns y (*N, D, To). Shapes: x (*N, C, T), weight (D, C, K), bias (D,) or 0 everywhere."""
+    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"conv1d: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 2:
         raise ValueError(f"conv1d: x must be (*N, C, T), got {tuple(x.shape)}")
     *N_dims, C, T = x.shape
@@ -123,4 +126,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8723afdd96c2aa43afd82ccb86979a78849a3131e13861ad3f87ea3460579525
+# text sha256: 45bb7973791eae0b37713f36f4228fb7291dbe6fabe25c0b8cf2928e1d504185

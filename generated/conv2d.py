@@ -40,6 +40,9 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns y (*N, D, Ho, Wo). Shapes: x (*N, C, H, W), weight (D, C, Kh, Kw), bias (D,) or 0
     everywhere.
     """
+    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"conv2d: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 3:
         raise ValueError(f"conv2d: x must be (*N, C, H, W), got {tuple(x.shape)}")
     *N_dims, C, H, W = x.shape
@@ -135,4 +138,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5474283c6c444671c2978be8854211d94791b223bab5aa266035b5780b976b98
+# text sha256: 846458f2992a407373b2ca97c1e28c9aacd102320687d1a524039c54691abf05

@@ -51,6 +51,9 @@ def cosine_embedding(
     reduction: str = "mean",
 ) -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x1 (*N, C), x2 (*N, C), target (*N,)."""
+    for name, t in (("x1", x1), ("x2", x2), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"cosine_embedding: {name} must be a tensor, got {type(t).__name__}")
     if x1.dim() < 1:
         raise ValueError(f"cosine_embedding: x1 must be (*N, C), got {tuple(x1.shape)}")
     *N_dims, C = x1.shape
@@ -191,4 +194,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: eeffcc0c3524bd0e49883c20f0d1ae41b77b42557fe5efd2118737dcdc8571cf
+# text sha256: 592a16cce21e859d5744caf163b06d06cd9e94790f738c13f8e3120d4f3ab72c

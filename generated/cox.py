@@ -41,6 +41,9 @@ from torch import Tensor
 
 def cox(score: Tensor, event: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (N,), or its sum or mean. Shapes: score (N,), event (N,)."""
+    for name, t in (("score", score), ("event", event)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"cox: {name} must be a tensor, got {type(t).__name__}")
     if score.dim() != 1:
         raise ValueError(f"cox: score must be (N,), got {tuple(score.shape)}")
     N = score.shape[0]
@@ -183,4 +186,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 64ff8215d0e2e42a2cd469e03dd71c67028d78175b47bbeef3e9b24ad007e668
+# text sha256: 96f7d166b029e8f814218ed39b8eaa01136fc172f36e4272749a5c3b9c241199

@@ -57,6 +57,9 @@ def cross_entropy(
     """Returns loss (N, *S), or its sum or mean. Shapes: logits (N, C, *S), labels (N, *S), weight
     (C,) or 1 everywhere.
     """
+    for name, t in (("logits", logits), ("labels", labels), ("weight", weight)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"cross_entropy: {name} must be a tensor, got {type(t).__name__}")
     if logits.dim() < 2:
         raise ValueError(f"cross_entropy: logits must be (N, C, *S), got {tuple(logits.shape)}")
     N, C, *S_dims = logits.shape
@@ -96,6 +99,7 @@ def cross_entropy_unchecked(
     weight = logits.new_full((), 1).expand(C) if weight is None else weight
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
+    _in_range("cross_entropy: labels", labels, logits.shape[1])
     if plain:
         run = cross_entropy_plain_forward if _by_lines() else CrossEntropyPlain.apply
         loss, *_ = run(logits, labels)
@@ -263,6 +267,17 @@ class CrossEntropyPlain(torch.autograd.Function):
         ), None
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
     """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
     minus infinity, or there is no entry.
@@ -281,4 +296,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0fa49b0616702af8d0a8086f2a6cf73c61712eb8679ac670ac3c29a4eb997acd
+# text sha256: 59a4c0084b22212edc52c5642aa204ecde96990e43f94bef1240f9d93888fa4b

@@ -48,6 +48,11 @@ def cross_entropy_probabilities(
     """Returns loss (N, *S), or its sum or mean. Shapes: logits (N, C, *S), target (N, C, *S),
     weight (C,) or 1 everywhere.
     """
+    for name, t in (("logits", logits), ("target", target), ("weight", weight)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(
+                f"cross_entropy_probabilities: {name} must be a tensor, got {type(t).__name__}"
+            )
     if logits.dim() < 2:
         raise ValueError(
             f"cross_entropy_probabilities: logits must be (N, C, *S), got {tuple(logits.shape)}"
@@ -288,4 +293,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 11d01f735d5958f5865971e4b4d41f8898723f61bd5a17cb7c1d40a9a399efb0
+# text sha256: f82c4be8838678684b4a7845e54560b1c7dab7f529ad97e9d655448465a62f7e

@@ -24,7 +24,7 @@ Forward:
 
 Backward:
     dlogits = (
-        dloss*Piecewise((1/sum_counted, Ne(labels_kept, 0)), (0, True))
+        dloss*Piecewise((1/sum_counted, Ne(Kept(labels), 0)), (0, True))
         *(1 - tanh(logits/cap)**2)
         *(
             counted*OneHot(labels, C)*(label_smoothing - 1)
@@ -56,6 +56,11 @@ def cross_entropy_softcap(
     cap: float = 30, ignore_index: int = -100,
 ) -> Tensor:
     """Returns loss (). Shapes: logits (N, C, *S), labels (N, *S), weight (C,) or 1 everywhere."""
+    for name, t in (("logits", logits), ("labels", labels), ("weight", weight)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(
+                f"cross_entropy_softcap: {name} must be a tensor, got {type(t).__name__}"
+            )
     if logits.dim() < 2:
         raise ValueError(
             f"cross_entropy_softcap: logits must be (N, C, *S), got {tuple(logits.shape)}"
@@ -100,6 +105,7 @@ def cross_entropy_softcap_unchecked(
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
+    _in_range("cross_entropy_softcap: labels", labels, C)
     run = cross_entropy_softcap_forward if _by_lines() else CrossEntropySoftcap.apply
     return run(logits, labels, labels_kept, weight, label_smoothing, cap)[0]
 
@@ -224,6 +230,17 @@ class CrossEntropySoftcap(torch.autograd.Function):
         ), None, None, None, None, None
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
     """The largest entry along dimensions, by which exponentials are shifted; 0 where that is
     minus infinity, or there is no entry.
@@ -242,4 +259,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 47180277d8e780258c7516fb4f1e1fb4cd3f36d19d0234409b021f5aad20d81c
+# text sha256: 6591cbb2560a106aa0d9bec8d061c6fae6d742d52936d3f77c7977b45d9876da

@@ -28,7 +28,7 @@ Backward:
     dlogits = dloss*Kept(labels)*(
         probs*(
             counted*(1 - label_smoothing)/sum_counted
-            + 2*z_weight*log_z/sum_of_labels_kept_is_not_0
+            + 2*z_weight*log_z/sum_kept_labels
             + label_smoothing*Sum(weight, C)/(C*sum_counted)
         )
         + counted*OneHot(labels, C)*(label_smoothing - 1)/sum_counted
@@ -59,6 +59,11 @@ def cross_entropy_z_loss(
     z_weight: float = 0.0001, ignore_index: int = -100,
 ) -> Tensor:
     """Returns loss (). Shapes: logits (N, C, *S), labels (N, *S), weight (C,) or 1 everywhere."""
+    for name, t in (("logits", logits), ("labels", labels), ("weight", weight)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(
+                f"cross_entropy_z_loss: {name} must be a tensor, got {type(t).__name__}"
+            )
     if logits.dim() < 2:
         raise ValueError(
             f"cross_entropy_z_loss: logits must be (N, C, *S), got {tuple(logits.shape)}"
@@ -102,6 +107,7 @@ def cross_entropy_z_loss_unchecked(
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(logits.dtype)
+    _in_range("cross_entropy_z_loss: labels", labels, C)
     run = cross_entropy_z_loss_forward if _by_lines() else CrossEntropyZLoss.apply
     return run(logits, labels, labels_kept, weight, label_smoothing, z_weight)[0]
 
@@ -140,20 +146,18 @@ def cross_entropy_z_loss_forward(
     sum_counted = counted.sum()
     entropy = losses.sum() / sum_counted
     log_z = max_logits[:, 0] + torch.log(sum_exp_logits_shifted)
-    sum_of_labels_kept_is_not_0 = (labels_kept_is_not_0).to(logits.dtype).sum()
-    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / sum_of_labels_kept_is_not_0
+    sum_kept_labels = (labels_kept_is_not_0).to(logits.dtype).sum()
+    excess = torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum() / sum_kept_labels
     loss = entropy + excess * z_weight
-    return (
-        loss.to(dtype), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
-        sum_of_labels_kept_is_not_0,
-    )
+    return loss.to(
+        dtype
+    ), max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels
 
 
 def cross_entropy_z_loss_backward(
     dloss: Tensor, logits: Tensor, labels: Tensor, weight: Tensor, max_logits: Tensor,
     sum_exp_logits_shifted: Tensor, counted: Tensor, sum_counted: Tensor, log_z: Tensor,
-    sum_of_labels_kept_is_not_0: Tensor, labels_kept: Tensor, label_smoothing: float,
-    z_weight: float,
+    sum_kept_labels: Tensor, labels_kept: Tensor, label_smoothing: float, z_weight: float,
 ) -> Tensor:
     """The gradient of logits."""
     wide = torch.promote_types(dloss.dtype, torch.float32)
@@ -173,7 +177,7 @@ def cross_entropy_z_loss_backward(
                     (1 - label_smoothing) / sum_counted,
                     counted[:, None],
                 ),
-                2 * z_weight / sum_of_labels_kept_is_not_0,
+                2 * z_weight / sum_kept_labels,
                 log_z[:, None],
             ) * probs,
             label_smoothing / C / sum_counted,
@@ -209,18 +213,14 @@ class CrossEntropyZLoss(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.z_weight = inputs
-        (
-            _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
-            sum_of_labels_kept_is_not_0,
-        ) = output
+        _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels = output
         ctx.mark_non_differentiable(
-            max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
-            sum_of_labels_kept_is_not_0,
+            max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels,
         )
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(
             logits, labels, labels_kept, weight, max_logits, sum_exp_logits_shifted, counted,
-            sum_counted, log_z, sum_of_labels_kept_is_not_0,
+            sum_counted, log_z, sum_kept_labels,
         )
 
     @staticmethod
@@ -229,19 +229,29 @@ class CrossEntropyZLoss(torch.autograd.Function):
             return (None,) * 6
         (
             logits, labels, labels_kept, weight, max_logits, sum_exp_logits_shifted, counted,
-            sum_counted, log_z, sum_of_labels_kept_is_not_0,
+            sum_counted, log_z, sum_kept_labels,
         ) = ctx.saved_tensors
         if torch.is_grad_enabled():  # gradients of gradients: of the inputs
             (
-                _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
-                sum_of_labels_kept_is_not_0,
+                _, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels,
             ) = cross_entropy_z_loss_forward(
                 logits, labels, labels_kept, weight, ctx.label_smoothing, ctx.z_weight,
             )
         return cross_entropy_z_loss_backward(
             dloss, logits, labels, weight, max_logits, sum_exp_logits_shifted, counted, sum_counted,
-            log_z, sum_of_labels_kept_is_not_0, labels_kept, ctx.label_smoothing, ctx.z_weight,
+            log_z, sum_kept_labels, labels_kept, ctx.label_smoothing, ctx.z_weight,
         ), None, None, None, None, None
+
+
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
 
 
 def _peak(tensor: Tensor, along, added: bool = False, keepdim: bool = True) -> Tensor:
@@ -262,4 +272,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 028e4abd04b3541e45f9c9c9ab5d741e94233c3cf50ab1bf36b1a8f64d849051
+# text sha256: 37ce7a5e7db5f215d20e8699b4c2c09dc116ce950c0115a137fb9d36a5afcb63

@@ -37,6 +37,12 @@ def dpo(
     """Returns loss (*N,), or its sum or mean. Shapes: chosen (*N,), rejected (*N,),
     reference_chosen (*N,), reference_rejected (*N,).
     """
+    for name, t in (
+        ("chosen", chosen), ("rejected", rejected), ("reference_chosen", reference_chosen),
+        ("reference_rejected", reference_rejected),
+    ):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"dpo: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = chosen.shape
     for name, t in (
         ("rejected", rejected), ("reference_chosen", reference_chosen),
@@ -150,4 +156,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c6091b22bf8bfa463cb1ee7375ac03d9fae37eb5c4a9feec733a172cb5e86db1
+# text sha256: 18e67059653b3b562f2133f73e00b4e4715591d1edb3b514d9428afd80dc7b14

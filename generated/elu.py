@@ -27,6 +27,8 @@ from torch import Tensor
 
 def elu(x: Tensor, alpha: float = 1) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"elu: x must be a tensor, got {type(x).__name__}")
     if isinstance(alpha, Tensor):
         raise TypeError("elu: alpha must be a number, not a tensor")
     if not x.is_floating_point():
@@ -93,4 +95,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 6f83811d73e30ae6898b9b3761819369d391aa15026eab2e18958d611086d0b5
+# text sha256: 646b8ff1d183484ee25cc9378e7d9104546666b32f608114160796652622759c

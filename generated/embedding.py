@@ -28,6 +28,9 @@ from torch import Tensor
 
 def embedding(index: Tensor, table: Tensor) -> Tensor:
     """Returns y (*N, E). Shapes: index (*N,), table (V, E)."""
+    for name, t in (("index", index), ("table", table)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"embedding: {name} must be a tensor, got {type(t).__name__}")
     if table.dim() != 2:
         raise ValueError(f"embedding: table must be (V, E), got {tuple(table.shape)}")
     _, E = table.shape
@@ -39,6 +42,7 @@ def embedding(index: Tensor, table: Tensor) -> Tensor:
         raise TypeError(f"embedding: table must be floating point, got {table.dtype}")
     if index.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"embedding: index must be int32 or int64, got {index.dtype}")
+    _in_range("embedding: index", index, table.shape[0])
     run = embedding_forward if _by_lines() else Embedding.apply
     y = run(index, table)
     if len(N_dims) == 1:
@@ -92,6 +96,17 @@ class Embedding(torch.autograd.Function):
         return None, dtable
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _index_added(tensor: Tensor, index: Tensor, source: Tensor) -> Tensor:
     """``tensor`` with the rows of ``source`` added."""
     return tensor.index_add(0, index, source)
@@ -102,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 202978cfacb9f38b34163a7d4c33f05fbd4b74e3b907ce0dfdca8e0d8646db9b
+# text sha256: ba4312d8dc318b9541850dcf7f45e4bf7677eba7e82bf5c3bac747b88a3c9253

@@ -31,6 +31,8 @@ from torch import Tensor
 
 def entropy(probs: Tensor) -> Tensor:
     """Returns uncertainty (*N,). Shapes: probs (*N, C)."""
+    if not isinstance(probs, Tensor):
+        raise TypeError(f"entropy: probs must be a tensor, got {type(probs).__name__}")
     if probs.dim() < 1:
         raise ValueError(f"entropy: probs must be (*N, C), got {tuple(probs.shape)}")
     *N_dims, C = probs.shape
@@ -111,4 +113,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0c2ee4d1bdb045a43a3417d6534baa3dbf9c35696017e5b963457b37241cce54
+# text sha256: cb7296ba6c56863fe719287beb7d627ba525ed4111727c69ff902f0c6b9ba2b4

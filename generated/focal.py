@@ -20,7 +20,6 @@ Forward:
     loss = (1 - met)**gamma*balance*entropies
 
 Backward:
-    balance = Piecewise((alpha*target + (1 - alpha)*(1 - target), alpha >= 0), (1, True))
     entropies = (
         log(exp(-Abs(logits)) + 1)
         - Piecewise((logits, logits <= 0), (0, True))
@@ -59,6 +58,9 @@ def focal(
     logits: Tensor, target: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "mean",
 ) -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: logits (*N,), target (*N,)."""
+    for name, t in (("logits", logits), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"focal: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = logits.shape
     if target.shape != (*N_dims,):
         raise ValueError(
@@ -124,13 +126,10 @@ def focal_backward(
     dloss, logits, target = dloss.to(wide), logits.to(wide), target.to(wide)
     N = dloss.shape[0]
     dlogits = dtarget = None
-    probs = torch.sigmoid(logits)
     one_minus_target = 1 - target
-    balance = (
-        torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
-        if alpha >= 0
-        else dloss.new_full((N,), 1)
-    )
+    balanced = torch.add(alpha * target, one_minus_target, alpha=1 - alpha)
+    probs = torch.sigmoid(logits)
+    balance = (balanced if alpha >= 0 else dloss.new_full((N,), 1))
     entropies = logits * one_minus_target - torch.nn.functional.logsigmoid(logits)
     one_minus_probs = 1 - probs
     one_minus_met = torch.addcmul(1 - probs * target, one_minus_probs, one_minus_target, value=-1)
@@ -190,4 +189,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3ef1495c26b4ca4e3f72774dedd96dfa7bc20c098fab5b80d1b4e4b091946d80
+# text sha256: 7a26240f5fead6c3b6c05753f385ff37acfe1d21d5ef9500708bead249033835

@@ -41,6 +41,9 @@ def focal_tversky(
     gamma: float = 1.3333333333333333, smooth: float = 1,
 ) -> Tensor:
     """Returns loss (). Shapes: probs (N, C), target (N, C)."""
+    for name, t in (("probs", probs), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"focal_tversky: {name} must be a tensor, got {type(t).__name__}")
     if probs.dim() != 2:
         raise ValueError(f"focal_tversky: probs must be (N, C), got {tuple(probs.shape)}")
     N, C = probs.shape
@@ -138,4 +141,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 7992ba87b71123f103de089248e88c31a2386fd65f3c067d79937a009a2f4836
+# text sha256: d51cd554e3af4ef967b7e68c1c3eca39db594e51db83e0aff2df325246f6909f

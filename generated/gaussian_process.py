@@ -44,6 +44,9 @@ from torch import Tensor
 
 def gaussian_process(x: Tensor, y: Tensor, lengthscale: Tensor, noise: Tensor) -> Tensor:
     """Returns loss (). Shapes: x (N, D), y (N,), lengthscale (), noise ()."""
+    for name, t in (("x", x), ("y", y), ("lengthscale", lengthscale), ("noise", noise)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"gaussian_process: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() != 2:
         raise ValueError(f"gaussian_process: x must be (N, D), got {tuple(x.shape)}")
     N, _ = x.shape
@@ -175,4 +178,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 16694fff196cf4c14bac95238e4dabbae594b2161f022038795a5f9cc0280c6d
+# text sha256: a13aeae6eb0bc8bcc4e055f240f27fdfb533b7fbc65ef4435c0762b47d5b7fa9

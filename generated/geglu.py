@@ -32,6 +32,9 @@ from torch import Tensor
 
 def geglu(gate: Tensor, x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: gate (*N,), x (*N,)."""
+    for name, t in (("gate", gate), ("x", x)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"geglu: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = gate.shape
     if x.shape != (*N_dims,):
         raise ValueError(f"geglu: x must be (*N,), here {(*N_dims,)}, got {tuple(x.shape)}")
@@ -100,4 +103,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9b4cc0f37d8e1eddebe89f847444808fbb05aa8caa01161dc5c33bd547b721a0
+# text sha256: f73fe35c30b52685cfcf8620ed5a14e970c813fcc47f6fb72535cbf4a583b118

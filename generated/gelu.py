@@ -27,6 +27,8 @@ from torch import Tensor
 
 def gelu(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"gelu: x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"gelu: x must be floating point, got {x.dtype}")
     run = gelu_forward if _by_lines() else GELU.apply
@@ -84,4 +86,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ac1034ce77115d6d3c82a8e2ccded4f29066fdba3635850ef32ac6a0a2560331
+# text sha256: b978a49000837cbd86927c22f991658422ba9fd8a8e0f5cf786b3ff959bb6aee

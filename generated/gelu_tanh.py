@@ -30,6 +30,8 @@ from torch import Tensor
 
 def gelu_tanh(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"gelu_tanh: x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"gelu_tanh: x must be floating point, got {x.dtype}")
     run = gelu_tanh_forward if _by_lines() else GELUTanh.apply
@@ -89,4 +91,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f01fd5c26575762b0f40856ae3677ddb89f9e1d22aa7be952be34c2ebd52ec94
+# text sha256: f6531c5de94b20d90bf2aeb499f0d509b3e40e3e28d6ab48b19111dad242cb12

@@ -38,6 +38,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 chain rule as well.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e18.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import functools
@@ -54,6 +55,9 @@ def group_norm(
     """Returns y (N, C, *S). Shapes: x (N, C, *S), gain (C,) or 1 everywhere, bias (C,) or 0
     everywhere.
     """
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"group_norm: {name} must be a tensor, got {type(t).__name__}")
     if groups is None:
         raise TypeError("group_norm: groups is missing")
     if x.dim() < 2:
@@ -203,4 +207,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a554633d74840cd88c3c389ebf845278ec0baccf6c9618dc5ff15a75a1f59834
+# text sha256: 0c33e94ead81948106af088dda7c8372b45ea57c0e3b3c6798957667e2215822

@@ -69,6 +69,12 @@ def gru_cell(
     """Returns y (*N, H). Shapes: x (*N, K), h (*N, H), weight_ih (P, K), weight_hh (P, H), bias_ih
     (P,) or 0 everywhere, bias_hh (P,) or 0 everywhere.
     """
+    for name, t in (
+        ("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
+        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
+    ):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"gru_cell: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"gru_cell: x must be (*N, K), got {tuple(x.shape)}")
     *N_dims, K = x.shape
@@ -235,4 +241,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d07bb1f36aabd37a3a32ae32f8326d94a3c105caf87ab332a8778608cba0b7c8
+# text sha256: 175049d3b2cfde16f0dfde798c00e6b6b5ad041bf372573505feab1a77499628

@@ -31,6 +31,9 @@ from torch import Tensor
 
 def hinge(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"hinge: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(
@@ -117,4 +120,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4f985073e7c6c94dc1dc383961138eab892eb9d9ce907616a9613af14a9c7ff3
+# text sha256: c223b2e1215f046c90dda38ece9029cd7751d6a606547f741751ce595a2a1304

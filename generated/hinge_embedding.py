@@ -39,6 +39,9 @@ def hinge_embedding(
     x: Tensor, target: Tensor, margin: float = 1, reduction: str = "mean",
 ) -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"hinge_embedding: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(
@@ -141,4 +144,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ab3143de64b63057c935dc6ad545a22a88e6feb45e0715c7cc5fadabe31d44c9
+# text sha256: 2a99382a533d7da1d3f727577dc9317c01aced31091bd0868d2f984c7a81926b

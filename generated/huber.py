@@ -32,6 +32,9 @@ from torch import Tensor
 
 def huber(x: Tensor, target: Tensor, delta: float = 1, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"huber: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(
@@ -117,4 +120,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3ff8d3b56673a734b4f44736d9058b78869c4e570c1b769db10804ad7ff6e3fb
+# text sha256: 2552635ca2f1f2f4794699a29f9d81ce9d233d0cba582f4a9b257eb4f29cb9af

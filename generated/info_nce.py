@@ -52,6 +52,9 @@ from torch import Tensor
 
 def info_nce(queries: Tensor, keys: Tensor, temperature: float = 0.1) -> Tensor:
     """Returns loss (). Shapes: queries (N, D), keys (N, D)."""
+    for name, t in (("queries", queries), ("keys", keys)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"info_nce: {name} must be a tensor, got {type(t).__name__}")
     if queries.dim() != 2:
         raise ValueError(f"info_nce: queries must be (N, D), got {tuple(queries.shape)}")
     N, D = queries.shape
@@ -225,4 +228,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 587d79a2a72b2778c0351f4754b5b02ae4f2f9ac654f0c86f88f6b148ca1539d
+# text sha256: 2e1959c35396de5df6f5292a4c6ac43f80fce622d1f72c70ac02ec0ea89a6c4d

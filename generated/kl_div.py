@@ -35,6 +35,9 @@ from torch import Tensor
 
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (B, *D), or its sum or mean. Shapes: x (B, *D), target (B, *D)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"kl_div: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"kl_div: x must be (B, *D), got {tuple(x.shape)}")
     B, *D_dims = x.shape
@@ -151,4 +154,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 447f2db33c442a408e87d572761dc96ac124b979f9d9db972e3dea33bc278a24
+# text sha256: a30fcf92f60ce18f29a27184af56c79f26ae6dc2ed127c3dcbb5e7398473eae5

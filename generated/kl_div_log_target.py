@@ -33,6 +33,9 @@ from torch import Tensor
 
 def kl_div_log_target(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (B, *D), or its sum or mean. Shapes: x (B, *D), target (B, *D)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"kl_div_log_target: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"kl_div_log_target: x must be (B, *D), got {tuple(x.shape)}")
     B, *D_dims = x.shape
@@ -126,4 +129,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 491c8b3361ac8105fdb3c170894728138fe6aeeba406dcd41b20ad6bbe122913
+# text sha256: bbdea59663e9375260cc79c883ae163ed0e5b740f696ba33116348be720cd9dd

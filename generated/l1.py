@@ -30,6 +30,9 @@ from torch import Tensor
 
 def l1(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"l1: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"l1: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}")
@@ -104,4 +107,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d2ea65d421b79f0c0e428f25e0998decd6c8d826585edce0188671415817bd7a
+# text sha256: 4402696ae88f01283861ce80b269bac21f948495f63befcd7da3f5ef0e80e30c

@@ -33,6 +33,8 @@ from torch import Tensor
 
 def l2_normalize(x: Tensor, eps: float = 1e-12) -> Tensor:
     """Returns y (*N, C). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"l2_normalize: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"l2_normalize: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -117,4 +119,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ad5939e75645f1b678cbad19d0f3385bec53e673814bcc6c2bc123f1d64f0f66
+# text sha256: 432ebf95f24a8a35afc14751a119f7df7a74cd697798afbfb799ba6359662252

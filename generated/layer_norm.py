@@ -31,6 +31,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Certified by Coq: certificates/layer_norm.v of gradform.
 
 - float32: y, dx, dgain may be inaccurate for x beyond 1e19.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import functools
@@ -44,6 +45,9 @@ def layer_norm(
     x: Tensor, gain: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
 ) -> Tensor:
     """Returns y (*N, C). Shapes: x (*N, C), gain (C,) or 1 everywhere, bias (C,) or 0 everywhere."""
+    for name, t in (("x", x), ("gain", gain), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"layer_norm: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"layer_norm: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -212,4 +216,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 52635fe3d50faed4daa958a309e4b8382f7f4c5e041cc88dbbd0d107ce287739
+# text sha256: 766f947f9236d937457c8430466b8233af8525bf1bed04b369f79382ff356d47

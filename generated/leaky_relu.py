@@ -26,6 +26,8 @@ from torch import Tensor
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"leaky_relu: x must be a tensor, got {type(x).__name__}")
     if isinstance(negative_slope, Tensor):
         raise TypeError("leaky_relu: negative_slope must be a number, not a tensor")
     if not x.is_floating_point():
@@ -92,4 +94,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 60cab8f9d2ab6116fd7948a535c6fe18d0111504fdea0bdc7afdce1708e03eda
+# text sha256: 8d060221878d67a834ee17dd5fa8738fd00213a51f2fb36e904fef49bcad21aa

@@ -31,6 +31,9 @@ from torch import Tensor
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns y (*N, H). Shapes: x (*N, K), weight (K, H), bias (H,) or 0 everywhere."""
+    for name, t in (("x", x), ("weight", weight), ("bias", bias)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"linear: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"linear: x must be (*N, K), got {tuple(x.shape)}")
     *N_dims, K = x.shape
@@ -119,4 +122,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: cdf921ee51fb86e2e7c0082f917339bb99f5a8153729061c3dd7e11c93b6d24c
+# text sha256: 58fa5f58117095b4a541b266d5e56e6b3df53402086d35866d060ddafaab1558

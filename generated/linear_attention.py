@@ -49,6 +49,9 @@ from torch import Tensor
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, T, E), value (*B, T, F)."""
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"linear_attention: {name} must be a tensor, got {type(t).__name__}")
     if query.dim() < 2:
         raise ValueError(f"linear_attention: query must be (*B, T, E), got {tuple(query.shape)}")
     *B_dims, T, E = query.shape
@@ -181,4 +184,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 1fee7aa799bef5759d84fc07f62ce4e61a07a069e43957751eea10b7265abf8a
+# text sha256: ca58408f678fe8bb8adc4dd75b9aea9219e0c4f8f9a166f323a8476a2b85b9ce

@@ -14,13 +14,13 @@ Computed in chunks of N, of which only one is in memory at a time: 1 pass for th
 2 passes for output and gradients.
 
 The closed form:
-    labels_kept_is_not_0 = Kept(labels)
-    d_sum_in_picked = dloss*labels_kept_is_not_0*(label_smoothing - 1)/sum_counted
+    kept_labels = Kept(labels)
+    d_sum_in_picked = dloss*kept_labels*(label_smoothing - 1)/sum_counted
     dlog_z = (
-        2*dloss*z_weight*labels_kept_is_not_0*log_z/sum_of_labels_kept_is_not_0
+        2*dloss*z_weight*kept_labels*log_z/sum_kept_labels
         - dloss*counted*(label_smoothing - 1)/sum_counted
         - dloss*label_smoothing*Piecewise(
-            (-sum_class_weight*labels_kept_is_not_0/(V*sum_counted), Ne(label_smoothing, 0)),
+            (-sum_class_weight*kept_labels/(V*sum_counted), Ne(label_smoothing, 0)),
             (0, True),
         )
     )
@@ -29,7 +29,7 @@ The closed form:
         + class_weight*(
             d_sum_in_picked*OneHot(labels, V)
             - dloss*label_smoothing*Piecewise(
-                (labels_kept_is_not_0/(V*sum_counted), Ne(label_smoothing, 0)),
+                (kept_labels/(V*sum_counted), Ne(label_smoothing, 0)),
                 (0, True),
             )
         )
@@ -74,6 +74,13 @@ def linear_cross_entropy(
     """
     if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
         raise ValueError(f"linear_cross_entropy: chunk must be a positive int, got {chunk}")
+    for name, t in (
+        ("hidden", hidden), ("weight", weight), ("labels", labels), ("class_weight", class_weight),
+    ):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(
+                f"linear_cross_entropy: {name} must be a tensor, got {type(t).__name__}"
+            )
     if hidden.dim() != 2:
         raise ValueError(f"linear_cross_entropy: hidden must be (N, D), got {tuple(hidden.shape)}")
     N, D = hidden.shape
@@ -110,6 +117,7 @@ def linear_cross_entropy(
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(hidden.dtype)
+    _in_range("linear_cross_entropy: labels", labels, V)
     if class_weight is None and label_smoothing == 0 and softcap == 0 and z_weight == 0:
         return _in_chunks(
             _LoopsOfChunks(linear_cross_entropy_plain_output, both=linear_cross_entropy_plain_both),
@@ -135,7 +143,7 @@ def linear_cross_entropy_output(
     weight = weight.to(narrow)
     class_weight = class_weight.to(wide)
     sum_class_weight = class_weight.sum()
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     excess_sum = like.new_zeros(())
     sum_counted = like.new_zeros(())
     loss_sum = like.new_zeros(())
@@ -147,7 +155,7 @@ def linear_cross_entropy_output(
         class_weight_at_labels = class_weight[own_labels]
         labels_kept_is_not_0 = own_labels_kept != 0
         counted = torch.where(labels_kept_is_not_0, class_weight_at_labels, 0)
-        sum_of_labels_kept_is_not_0 += (labels_kept_is_not_0).to(like.dtype).sum()
+        sum_kept_labels += (labels_kept_is_not_0).to(like.dtype).sum()
         sum_counted += counted.sum()
         products = (own_hidden @ weight.mT).to(wide)
         logits = (softcap * torch.tanh(products / softcap) if softcap != 0 else products)
@@ -171,7 +179,7 @@ def linear_cross_entropy_output(
         losses = torch.add((label_smoothing - 1) * picked, smoothing, alpha=-label_smoothing)
         excess_sum += torch.where(labels_kept_is_not_0, log_z ** 2, 0).sum()
         loss_sum += losses.sum()
-    excess = excess_sum / sum_of_labels_kept_is_not_0
+    excess = excess_sum / sum_kept_labels
     loss = loss_sum / sum_counted + excess * z_weight
     return (loss.to(dtype),)
 
@@ -191,7 +199,7 @@ def linear_cross_entropy_both(
     class_weight = class_weight.to(wide)
     dloss = dloss.to(wide)
     sum_class_weight = class_weight.sum()
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     sum_counted = like.new_zeros(())
     for over in _chunks(N, 1, like, chunk):
         own_labels = labels[over.here]
@@ -199,7 +207,7 @@ def linear_cross_entropy_both(
         class_weight_at_labels = class_weight[own_labels]
         labels_kept_is_not_0 = own_labels_kept != 0
         counted = torch.where(labels_kept_is_not_0, class_weight_at_labels, 0)
-        sum_of_labels_kept_is_not_0 += (labels_kept_is_not_0).to(like.dtype).sum()
+        sum_kept_labels += (labels_kept_is_not_0).to(like.dtype).sum()
         sum_counted += counted.sum()
     dhidden = hidden.new_empty((N, D)) if need_hidden else None
     excess_sum = like.new_zeros(())
@@ -213,10 +221,8 @@ def linear_cross_entropy_both(
         class_weight_at_labels = class_weight[own_labels]
         labels_kept_is_not_0 = own_labels_kept != 0
         counted = torch.where(labels_kept_is_not_0, class_weight_at_labels, 0)
-        labels_kept_is_not_0_back = (own_labels_kept != 0).to(like.dtype)
-        d_sum_in_picked = dloss * (
-            label_smoothing - 1
-        ) / sum_counted * labels_kept_is_not_0_back
+        kept_labels = (own_labels_kept != 0).to(like.dtype)
+        d_sum_in_picked = dloss * (label_smoothing - 1) / sum_counted * kept_labels
         products = (own_hidden @ narrow_weight.mT).to(wide)
         logits = (softcap * torch.tanh(products / softcap) if softcap != 0 else products)
         max_logits = _peak(logits, 1, added=True)
@@ -239,22 +245,12 @@ def linear_cross_entropy_both(
         losses = torch.add((label_smoothing - 1) * picked, smoothing, alpha=-label_smoothing)
         dlog_z = (
             torch.addcmul(
-                2
-                * dloss
-                * z_weight
-                / sum_of_labels_kept_is_not_0
-                * labels_kept_is_not_0_back
-                * log_z,
+                2 * dloss * z_weight / sum_kept_labels * kept_labels * log_z,
                 dloss * (label_smoothing - 1) / sum_counted,
                 counted, value=-1,
             )
             - (
-                -dloss
-                * label_smoothing
-                * sum_class_weight
-                / V
-                / sum_counted
-                * labels_kept_is_not_0_back
+                -dloss * label_smoothing * sum_class_weight / V / sum_counted * kept_labels
                 if label_smoothing != 0
                 else like.new_full((n,), 0)
             )
@@ -270,10 +266,7 @@ def linear_cross_entropy_both(
             * torch.addcmul(
                 dlog_z[:, None] * torch.exp(logits - log_z[:, None]),
                 (
-                    dloss * label_smoothing / V / sum_counted * labels_kept_is_not_0_back[
-                        :,
-                        None,
-                    ]
+                    dloss * label_smoothing / V / sum_counted * kept_labels[:, None]
                     if label_smoothing != 0
                     else like.new_full((n, 1), 0)
                 ),
@@ -300,7 +293,7 @@ def linear_cross_entropy_both(
             own_dhidden = (dproducts.to(narrow) @ narrow_weight).to(wide)
             dhidden[over.here] = own_dhidden
         del dproducts
-    excess = excess_sum / sum_of_labels_kept_is_not_0
+    excess = excess_sum / sum_kept_labels
     loss = loss_sum / sum_counted + excess * z_weight
     return (
         loss.to(dtype), dhidden if need_hidden else None,
@@ -574,7 +567,9 @@ class _InChunks(_OneByOne):
         elif loops.both is None or known is None:
             found = loops.backward(inner, upstreams, needs, known)[1]
         else:
-            found = [g.mul_(upstreams[0]) for g in known]
+            # An expanded gradient has one place in memory for several entries.
+            by = upstreams[0]
+            found = [g.mul_(by) if g.is_contiguous() else g * by for g in known]
         return None, None, *_placed(found, needs)
 
 
@@ -600,7 +595,8 @@ class _Gradients(_OneByOne):
         inner, upstreams, known = _parts(given, len(needs), loops.outputs)
         if is_known and loops.both is not None:
             return tuple(g * upstreams[0] for g in known)
-        return loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        found = loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        return tuple(g.view_as(g) for g in found)  # one may be an upstream gradient itself
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -706,6 +702,17 @@ class _Chunk:
         self.here = slice(start, start + length)
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
     room for where ``entries`` are alive for each, and as long as each other. In ``reverse`` the
@@ -763,4 +770,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: f86c893689c329bed310f615a882c55d61fed7134570afbe60bdd56b46ff0c07
+# text sha256: 2f3f3b75a944af1f7b4408b6f071e1cdcc7928416af97dafa72c7fef5e8d2772

@@ -13,12 +13,12 @@ Computed in chunks of N, of which only one is in memory at a time: 1 pass for th
 1 pass for output and gradients.
 
 The closed form:
-    rejected_labels_kept_is_not_0 = Kept(rejected_labels)
+    kept_rejected_labels = Kept(rejected_labels)
     d_terms_in_reward = -dloss*beta/(N*(exp(reward) + 1))
-    d_log_sum_exp_zr = d_terms_in_reward*rejected_labels_kept_is_not_0
+    d_log_sum_exp_zr = d_terms_in_reward*kept_rejected_labels
     dzr = (
         d_log_sum_exp_zr*exp_zr_shifted/sum_exp_zr_shifted
-        - d_terms_in_reward*rejected_labels_kept_is_not_0*OneHot(rejected_labels, V)
+        - d_terms_in_reward*kept_rejected_labels*OneHot(rejected_labels, V)
     )
     drejected = Sum(weight*dzr, V)
     dzc = d_terms_in_reward*Kept(chosen_labels)*(
@@ -63,6 +63,13 @@ def linear_dpo(
     """
     if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
         raise ValueError(f"linear_dpo: chunk must be a positive int, got {chunk}")
+    for name, t in (
+        ("chosen", chosen), ("rejected", rejected), ("weight", weight),
+        ("chosen_labels", chosen_labels), ("rejected_labels", rejected_labels),
+        ("reference_chosen", reference_chosen), ("reference_rejected", reference_rejected),
+    ):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"linear_dpo: {name} must be a tensor, got {type(t).__name__}")
     if chosen.dim() != 3:
         raise ValueError(f"linear_dpo: chosen must be (N, T, D), got {tuple(chosen.shape)}")
     N, T, D = chosen.shape
@@ -70,6 +77,7 @@ def linear_dpo(
         raise ValueError(f"linear_dpo: rejected must be (N, T, D), got {tuple(rejected.shape)}")
     if weight.dim() != 2 or weight.shape[1] != D:
         raise ValueError(f"linear_dpo: weight must be (V, D), got {tuple(weight.shape)}")
+    V = weight.shape[0]
     for name, t in (("chosen_labels", chosen_labels), ("rejected_labels", rejected_labels)):
         if t.shape != (N, T):
             raise ValueError(f"linear_dpo: {name} must be (N, T), got {tuple(t.shape)}")
@@ -101,6 +109,8 @@ def linear_dpo(
     rejected_labels = rejected_labels.where(rejected_labels_kept, 0)
     chosen_labels_kept = chosen_labels_kept.to(chosen.dtype)
     rejected_labels_kept = rejected_labels_kept.to(chosen.dtype)
+    _in_range("linear_dpo: chosen_labels", chosen_labels, V)
+    _in_range("linear_dpo: rejected_labels", rejected_labels, V)
     return _in_chunks(
         _LoopsOfChunks(linear_dpo_output, both=linear_dpo_both), chunk, chosen, rejected,
         weight, chosen_labels, chosen_labels_kept, rejected_labels, rejected_labels_kept,
@@ -241,8 +251,8 @@ def linear_dpo_both(
         d_terms_in_reward = -dloss * beta / N * torch.sigmoid(-reward)
         loss_sum += (-torch.nn.functional.logsigmoid(reward)).sum()
         if need_rejected or need_weight:
-            rejected_labels_kept_is_not_0_back = (own_rejected_labels_kept != 0).to(like.dtype)
-            d_log_sum_exp_zr = d_terms_in_reward[:, None] * rejected_labels_kept_is_not_0_back
+            kept_rejected_labels = (own_rejected_labels_kept != 0).to(like.dtype)
+            d_log_sum_exp_zr = d_terms_in_reward[:, None] * kept_rejected_labels
             dzr = exp_zr_shifted.mul_(d_log_sum_exp_zr[:, :, None] / sum_exp_zr_shifted[:, :, None])
             del d_log_sum_exp_zr
         del exp_zr_shifted
@@ -250,7 +260,7 @@ def linear_dpo_both(
             dzr = dzr.scatter_add_(
                 2,
                 own_rejected_labels.unsqueeze(2),
-                (-d_terms_in_reward[:, None] * rejected_labels_kept_is_not_0_back).unsqueeze(2),
+                (-d_terms_in_reward[:, None] * kept_rejected_labels).unsqueeze(2),
             )
         if need_rejected:
             own_drejected = (torch.einsum("ntv,vd->ntd", dzr.to(narrow), narrow_weight)).to(wide)
@@ -457,7 +467,9 @@ class _InChunks(_OneByOne):
         elif loops.both is None or known is None:
             found = loops.backward(inner, upstreams, needs, known)[1]
         else:
-            found = [g.mul_(upstreams[0]) for g in known]
+            # An expanded gradient has one place in memory for several entries.
+            by = upstreams[0]
+            found = [g.mul_(by) if g.is_contiguous() else g * by for g in known]
         return None, None, *_placed(found, needs)
 
 
@@ -483,7 +495,8 @@ class _Gradients(_OneByOne):
         inner, upstreams, known = _parts(given, len(needs), loops.outputs)
         if is_known and loops.both is not None:
             return tuple(g * upstreams[0] for g in known)
-        return loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        found = loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        return tuple(g.view_as(g) for g in found)  # one may be an upstream gradient itself
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -589,6 +602,17 @@ class _Chunk:
         self.here = slice(start, start + length)
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
     room for where ``entries`` are alive for each, and as long as each other. In ``reverse`` the
@@ -636,4 +660,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 58d5621a3c4a4cdc385ad1b0fe751f7f2ef4d4e4540e6d8c588c8546ef938fe2
+# text sha256: 31b8b85ff561274ce8ec268fcf75bf0eaf69e43cb03aa6f8abe2c8ad3c0a011e

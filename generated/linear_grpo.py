@@ -24,7 +24,7 @@ The closed form:
         ),
         (Piecewise((0, (ratio >= 1 + clip) | (ratio <= 1 - clip)), (1, True))*advantage, True),
     )
-    dlogits = dloss*Piecewise((1/sum_of_labels_kept_is_not_0, Ne(labels_kept, 0)), (0, True))*(
+    dlogits = dloss*Piecewise((1/sum_kept_labels, Ne(Kept(labels), 0)), (0, True))*(
         beta*OneHot(labels, V)*(1 - exp_of_logp_reference_minus_logp)
         + exp(logits + logp - Kept(labels)*logits_at_labels)*(
             choice_in_dlogits*ratio - beta*(1 - exp_of_logp_reference_minus_logp)
@@ -71,11 +71,18 @@ def linear_grpo(
     """
     if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
         raise ValueError(f"linear_grpo: chunk must be a positive int, got {chunk}")
+    for name, t in (
+        ("hidden", hidden), ("weight", weight), ("labels", labels), ("logp_old", logp_old),
+        ("logp_reference", logp_reference), ("advantage", advantage),
+    ):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"linear_grpo: {name} must be a tensor, got {type(t).__name__}")
     if hidden.dim() != 2:
         raise ValueError(f"linear_grpo: hidden must be (N, D), got {tuple(hidden.shape)}")
     N, D = hidden.shape
     if weight.dim() != 2 or weight.shape[1] != D:
         raise ValueError(f"linear_grpo: weight must be (V, D), got {tuple(weight.shape)}")
+    V = weight.shape[0]
     for name, t in (
         ("labels", labels), ("logp_old", logp_old), ("logp_reference", logp_reference),
         ("advantage", advantage),
@@ -103,6 +110,7 @@ def linear_grpo(
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
     labels_kept = labels_kept.to(hidden.dtype)
+    _in_range("linear_grpo: labels", labels, V)
     return _in_chunks(
         _LoopsOfChunks(linear_grpo_output, both=linear_grpo_both), chunk, hidden, weight,
         labels, labels_kept, logp_old, logp_reference, advantage, clip, beta,
@@ -120,7 +128,7 @@ def linear_grpo_output(
     N = hidden.shape[0]
     V = weight.shape[0]
     weight = weight.to(narrow)
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     loss_sum = like.new_zeros(())
     for over in _chunks(N, V, like, chunk):
         own_hidden = hidden[over.here].to(narrow)
@@ -130,7 +138,7 @@ def linear_grpo_output(
         own_logp_reference = logp_reference[over.here].to(wide)
         own_advantage = advantage[over.here].to(wide)
         labels_kept_is_not_0 = own_labels_kept != 0
-        sum_of_labels_kept_is_not_0 += (labels_kept_is_not_0).to(like.dtype).sum()
+        sum_kept_labels += (labels_kept_is_not_0).to(like.dtype).sum()
         logits = (own_hidden @ weight.mT).to(wide)
         max_logits = _peak(logits, 1)
         logits_at_labels = logits.gather(1, own_labels.unsqueeze(1)).squeeze(1)
@@ -155,7 +163,7 @@ def linear_grpo_output(
         divergence = torch.expm1(logp_reference_minus_logp) - logp_reference_minus_logp
         losses = torch.where(labels_kept_is_not_0, beta * divergence - surrogate, 0)
         loss_sum += losses.sum()
-    loss = loss_sum / sum_of_labels_kept_is_not_0
+    loss = loss_sum / sum_kept_labels
     return (loss.to(dtype),)
 
 
@@ -172,11 +180,11 @@ def linear_grpo_both(
     V = weight.shape[0]
     narrow_weight = weight.to(narrow)
     dloss = dloss.to(wide)
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     for over in _chunks(N, 1, like, chunk):
         own_labels_kept = labels_kept[over.here].to(wide)
         labels_kept_is_not_0 = own_labels_kept != 0
-        sum_of_labels_kept_is_not_0 += (labels_kept_is_not_0).to(like.dtype).sum()
+        sum_kept_labels += (labels_kept_is_not_0).to(like.dtype).sum()
     dhidden = hidden.new_empty((N, D)) if need_hidden else None
     loss_sum = like.new_zeros(())
     dweight = like.new_zeros((V, D)) if need_weight else None
@@ -222,14 +230,14 @@ def linear_grpo_both(
             torch.where((ratio >= 1 + clip) | (ratio <= 1 - clip), 0, own_advantage),
         )
         loss_sum += losses.sum()
-        dlogits = logits.add_(logp[:, None]).sub_(torch.where(labels_kept_is_not_0_back, logits_at_labels[:, None], 0)).exp_().mul_(torch.where(labels_kept_is_not_0_back, dloss / sum_of_labels_kept_is_not_0 * torch.add(choice_in_dlogits[:, None] * ratio[:, None], 1 - exp_of_logp_reference_minus_logp[:, None], alpha=-beta), 0))
+        dlogits = logits.add_(logp[:, None]).sub_(torch.where(labels_kept_is_not_0_back, logits_at_labels[:, None], 0)).exp_().mul_(torch.where(labels_kept_is_not_0_back, dloss / sum_kept_labels * torch.add(choice_in_dlogits[:, None] * ratio[:, None], 1 - exp_of_logp_reference_minus_logp[:, None], alpha=-beta), 0))
         del logits
         dlogits = dlogits.scatter_add_(
             1,
             own_labels.unsqueeze(1),
             torch.where(
                 own_labels_kept != 0,
-                dloss / sum_of_labels_kept_is_not_0 * torch.addcmul(
+                dloss / sum_kept_labels * torch.addcmul(
                     beta * (1 - exp_of_logp_reference_minus_logp),
                     choice_in_dlogits, ratio, value=-1,
                 ),
@@ -242,7 +250,7 @@ def linear_grpo_both(
             own_dhidden = (dlogits.to(narrow) @ narrow_weight).to(wide)
             dhidden[over.here] = own_dhidden
         del dlogits
-    loss = loss_sum / sum_of_labels_kept_is_not_0
+    loss = loss_sum / sum_kept_labels
     return (
         loss.to(dtype), dhidden if need_hidden else None,
         dweight.to(weight.dtype) if need_weight else None,
@@ -421,7 +429,9 @@ class _InChunks(_OneByOne):
         elif loops.both is None or known is None:
             found = loops.backward(inner, upstreams, needs, known)[1]
         else:
-            found = [g.mul_(upstreams[0]) for g in known]
+            # An expanded gradient has one place in memory for several entries.
+            by = upstreams[0]
+            found = [g.mul_(by) if g.is_contiguous() else g * by for g in known]
         return None, None, *_placed(found, needs)
 
 
@@ -447,7 +457,8 @@ class _Gradients(_OneByOne):
         inner, upstreams, known = _parts(given, len(needs), loops.outputs)
         if is_known and loops.both is not None:
             return tuple(g * upstreams[0] for g in known)
-        return loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        found = loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        return tuple(g.view_as(g) for g in found)  # one may be an upstream gradient itself
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -553,6 +564,17 @@ class _Chunk:
         self.here = slice(start, start + length)
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _chunks(size: int, entries: int, like, chunk: int | None, reverse=False):
     """The chunks of an axis, of the length ``chunk``. If that is None, as many rows as there is
     room for where ``entries`` are alive for each, and as long as each other. In ``reverse`` the
@@ -610,4 +632,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: cccae6edfa1a52f58c9e49d5595af31fbb1340feb99d6226c67069e2173d414a
+# text sha256: 7639c371814b4989f33f00ef87ec0cf7930f0d93c6e5d56a363c7a0e12df1a7c

@@ -53,6 +53,12 @@ def linear_kl(
     """
     if chunk is not None and (not isinstance(chunk, int) or chunk < 1):
         raise ValueError(f"linear_kl: chunk must be a positive int, got {chunk}")
+    for name, t in (
+        ("student", student), ("student_weight", student_weight), ("teacher", teacher),
+        ("teacher_weight", teacher_weight),
+    ):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"linear_kl: {name} must be a tensor, got {type(t).__name__}")
     if student.dim() != 2:
         raise ValueError(f"linear_kl: student must be (N, D), got {tuple(student.shape)}")
     N, D = student.shape
@@ -349,7 +355,9 @@ class _InChunks(_OneByOne):
         elif loops.both is None or known is None:
             found = loops.backward(inner, upstreams, needs, known)[1]
         else:
-            found = [g.mul_(upstreams[0]) for g in known]
+            # An expanded gradient has one place in memory for several entries.
+            by = upstreams[0]
+            found = [g.mul_(by) if g.is_contiguous() else g * by for g in known]
         return None, None, *_placed(found, needs)
 
 
@@ -375,7 +383,8 @@ class _Gradients(_OneByOne):
         inner, upstreams, known = _parts(given, len(needs), loops.outputs)
         if is_known and loops.both is not None:
             return tuple(g * upstreams[0] for g in known)
-        return loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        found = loops.backward(inner, upstreams, needs, known if is_known else None)[1]
+        return tuple(g.view_as(g) for g in found)  # one may be an upstream gradient itself
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -538,4 +547,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 9b8a703fef8f76005fc6e6f50ca49f9119a5f8e3793d22bb966fa498cc7c5b46
+# text sha256: 22b4db38d8373d627d4eb8fca6246a734757c2361d4f23af6f743ba0e468eb25

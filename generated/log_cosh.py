@@ -32,6 +32,9 @@ from torch import Tensor
 
 def log_cosh(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"log_cosh: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(
@@ -122,4 +125,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5193545072aae54f4d60d92b363bffed626ef6539e40dbaf7f6dafe622f814a4
+# text sha256: 161e57d76d2145fa0a0ad8c128fda1f5d0f6f4e9ee909363979db0983db63bed

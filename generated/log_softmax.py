@@ -27,6 +27,8 @@ from torch import Tensor
 
 def log_softmax(x: Tensor) -> Tensor:
     """Returns y (*N, C). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"log_softmax: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"log_softmax: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -105,4 +107,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4f717605dd78529669a0372e023ec2576cbab13077f6ba8d34dc907e535134cc
+# text sha256: 870591a763171eaf86e84e253bd163750b04768c8c4dd7982c42a5d1091940da

@@ -27,6 +27,8 @@ from torch import Tensor
 
 def logsumexp(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"logsumexp: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"logsumexp: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -105,4 +107,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 798b418247b6fe186d9b99e973d5ea6b326f3b8ed2f29c351156cca9c815b323
+# text sha256: 87484dff01229ebb07ec1b170e4df5de76c825757dbce2db86b4d832cec0f039

@@ -67,6 +67,12 @@ def lstm_cell(
     """Returns y (2, *N, H). Shapes: x (*N, K), h (*N, H), c (*N, H), weight_ih (P, K), weight_hh
     (P, H), bias_ih (P,) or 0 everywhere, bias_hh (P,) or 0 everywhere.
     """
+    for name, t in (
+        ("x", x), ("h", h), ("c", c), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
+        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
+    ):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"lstm_cell: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"lstm_cell: x must be (*N, K), got {tuple(x.shape)}")
     *N_dims, K = x.shape
@@ -238,4 +244,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 69771425092b4d814b0c929e780c681f398624a38e787f854304c513deb48b73
+# text sha256: 18e791f909053fe1b5229629a7abca62d569a64ef9133f5adff74c2df11770f7

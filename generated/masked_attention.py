@@ -46,6 +46,9 @@ def masked_attention(
     """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F), mask
     broadcast to (*B, T, S).
     """
+    for name, t in (("query", query), ("key", key), ("value", value), ("mask", mask)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"masked_attention: {name} must be a tensor, got {type(t).__name__}")
     if query.dim() < 2:
         raise ValueError(f"masked_attention: query must be (*B, T, E), got {tuple(query.shape)}")
     *B_dims, T, E = query.shape
@@ -199,4 +202,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: e32f8c9b0dc1c7c05243a32f208874f13a5ecf3a4924b85795ce1fa4e17cc39b
+# text sha256: 1a1738665ab0be9db4e05498446fcc3930ef6dc16a2f0a4f445513f9a8bae99c

@@ -34,6 +34,9 @@ from torch import Tensor
 
 def masked_softmax(x: Tensor, mask: Tensor) -> Tensor:
     """Returns y (*N, C). Shapes: x (*N, C), mask (*N, C)."""
+    for name, t in (("x", x), ("mask", mask)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"masked_softmax: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"masked_softmax: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -120,4 +123,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c198bfc2267a5e0cb3a6cfa2db854605ad8fdc4ee3ade2dc0293c8acb787df98
+# text sha256: f7a13e7cf6026e559a7f642cc602da69d050e8045d60f4108e48c5603c0fc142

@@ -54,6 +54,7 @@ of the chain rule as well.
 - float32: loss loses digits where C and W2, C and b2, W1 and W2, W1 and b2, b1 and W2, b1 and b2,
   b1 and bngain, W2 and bngain, W2 and bnbias, b2 and bngain, b2 and bnbias are large and cancel:
   give what cancels a line of its own.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import functools
@@ -70,6 +71,12 @@ def mlp(
     """Returns loss (). Shapes: contexts (N, T), labels (N,), C (V, E), W1 (K, H), b1 (H,), W2 (H,
     V), b2 (V,), bngain (H,), bnbias (H,).
     """
+    for name, t in (
+        ("contexts", contexts), ("labels", labels), ("C", C), ("W1", W1), ("b1", b1), ("W2", W2),
+        ("b2", b2), ("bngain", bngain), ("bnbias", bnbias),
+    ):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"mlp: {name} must be a tensor, got {type(t).__name__}")
     if C.dim() != 2:
         raise ValueError(f"mlp: C must be (V, E), got {tuple(C.shape)}")
     V, E = C.shape
@@ -109,6 +116,8 @@ def mlp(
     for name, t in (("contexts", contexts), ("labels", labels)):
         if t.dtype not in (torch.int32, torch.int64):
             raise TypeError(f"mlp: {name} must be int32 or int64, got {t.dtype}")
+    _in_range("mlp: contexts", contexts, C.shape[0])
+    _in_range("mlp: labels", labels, C.shape[0])
     run = mlp_forward if _by_lines() else MLP.apply
     return run(contexts, labels, C, W1, b1, W2, b2, bngain, bnbias, eps)[0]
 
@@ -250,6 +259,17 @@ class MLP(torch.autograd.Function):
         return None, None, dC, dW1, db1, dW2, db2, dbngain, dbnbias, None
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _uncast(tensor: Tensor) -> torch.autocast:
     """A context without autocast, which would change the dtype of matrix products; a meta tensor
     gets that of the CPU, without effect.
@@ -277,4 +297,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5cd04f6d49a623e926eb93a0f5b914c3563c5946820e82344627c29b1ab4381b
+# text sha256: f2c276280f906f590797959362428e76afd3ab5246132fb363f874836c38de8a

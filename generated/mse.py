@@ -30,6 +30,9 @@ from torch import Tensor
 
 def mse(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"mse: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(f"mse: target must be (*N,), here {(*N_dims,)}, got {tuple(target.shape)}")
@@ -106,4 +109,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 89104f77f3e0b096befb9812a0ada68779c1d617aa3645f8bf26d22ea7e14dba
+# text sha256: 4b49f68e420d8fd956dc5cc114e2fbfbed17c978dda6949ee10ef1c99a6c9a1f

@@ -40,6 +40,9 @@ def nll(
     """Returns loss (N, *S), or its sum or mean. Shapes: logprobs (N, C, *S), labels (N, *S), weight
     (C,) or 1 everywhere.
     """
+    for name, t in (("logprobs", logprobs), ("labels", labels), ("weight", weight)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"nll: {name} must be a tensor, got {type(t).__name__}")
     if logprobs.dim() < 2:
         raise ValueError(f"nll: logprobs must be (N, C, *S), got {tuple(logprobs.shape)}")
     N, C, *S_dims = logprobs.shape
@@ -72,6 +75,7 @@ def nll_unchecked(
     weight = logprobs.new_full((), 1).expand(C) if weight is None else weight
     labels_kept = labels != ignore_index
     labels = labels.where(labels_kept, 0)
+    _in_range("nll: labels", labels, logprobs.shape[1])
     run = nll_forward if _by_lines() else NLL.apply
     loss = run(logprobs, labels, weight)
     loss = loss.where(labels_kept, 0)
@@ -138,9 +142,20 @@ class NLL(torch.autograd.Function):
         return nll_backward(dloss, labels, weight), None, None
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _by_lines() -> bool:
     """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c32b34c135f7d6a711ae16866504aab5771f171a96809b2508f00bb5558a9481
+# text sha256: c229dd5f2308112e253bc917f1c27d61439b71ed23e17f172a87e45d57a69593

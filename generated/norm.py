@@ -30,6 +30,8 @@ from torch import Tensor
 
 def norm(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"norm: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"norm: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -101,4 +103,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b15882481184131df8edc1f74299682563728fb63081858731b1165ad365e3a4
+# text sha256: 871dac740c6ca5b09b222437f490d0ef8fccf33362c98ea1a3d146234c958203

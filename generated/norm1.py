@@ -27,6 +27,8 @@ from torch import Tensor
 
 def norm1(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"norm1: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"norm1: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -89,4 +91,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ed11f9a3b78a7c4479f1fc64963b7b98b102e75e4de356ec303ba9050e54855a
+# text sha256: ea2968d0525dd6df501ba65972c636078faddddda0d5387555206ec613f7ff49

@@ -30,6 +30,8 @@ from torch import Tensor
 
 def norm_inf(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"norm_inf: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"norm_inf: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -102,4 +104,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 132e9ebe0b91ee853eb6513abc20b88ed609200ce7b0a8b1a5f1764c70ca421c
+# text sha256: 01229ed278f182be294c050f6d0e0fc4b1de13b569005f3cb86883dcbef038c0

@@ -29,6 +29,8 @@ from torch import Tensor
 
 def norm_p(x: Tensor, p: float = 3) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"norm_p: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"norm_p: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -103,4 +105,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ca8188720b7b8b02cc5f049ceafff6a4e1238f6fccaa7f274d824368da4deaeb
+# text sha256: 3a18af26bb01995091bc108b1139c414c96ef49797f0b7482936fe4cb829c908

@@ -46,6 +46,9 @@ def ppo(
     reduction: str = "mean",
 ) -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: logp (*N,), logp_old (*N,), advantage (*N,)."""
+    for name, t in (("logp", logp), ("logp_old", logp_old), ("advantage", advantage)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"ppo: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = logp.shape
     for name, t in (("logp_old", logp_old), ("advantage", advantage)):
         if t.shape != (*N_dims,):
@@ -182,4 +185,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c899b7d9a412fad3b57f41a6694a1170aa5eb9d3ffa70b3c750b7ed34793c607
+# text sha256: ed954ecd035d3e53a1fad80979efcb4a566c7185eb484024a377c99ff8fec674

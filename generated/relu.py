@@ -26,6 +26,8 @@ from torch import Tensor
 
 def relu(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"relu: x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"relu: x must be floating point, got {x.dtype}")
     if _by_lines():
@@ -89,4 +91,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8bdc761b5ee654d8992a250049bb116e8e4f2887bbae2ca8904f0bd3d340efc8
+# text sha256: c464201df36224c271826f80ceb98fef9f7fca7e8b2e33bcd1160d3595f35d8d

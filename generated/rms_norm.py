@@ -39,6 +39,9 @@ from torch import Tensor
 
 def rms_norm(x: Tensor, gain: Tensor | None = None, eps: float = 1e-05) -> Tensor:
     """Returns y (*N, C). Shapes: x (*N, C), gain (C,) or 1 everywhere."""
+    for name, t in (("x", x), ("gain", gain)):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"rms_norm: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"rms_norm: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -183,4 +186,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 4bae70daa3c43c80b930a01e29ad3a777b702ae3e94211c64e1cc167c5cf1db1
+# text sha256: 8ae030a2b49d823489ba36014337e2d0b2e509cc566437ccde3b219ae6176085

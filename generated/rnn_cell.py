@@ -44,6 +44,12 @@ def rnn_cell(
     """Returns y (*N, H). Shapes: x (*N, K), h (*N, H), weight_ih (H, K), weight_hh (H, H), bias_ih
     (H,) or 0 everywhere, bias_hh (H,) or 0 everywhere.
     """
+    for name, t in (
+        ("x", x), ("h", h), ("weight_ih", weight_ih), ("weight_hh", weight_hh),
+        ("bias_ih", bias_ih), ("bias_hh", bias_hh),
+    ):
+        if not isinstance(t, Tensor | None):
+            raise TypeError(f"rnn_cell: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 1:
         raise ValueError(f"rnn_cell: x must be (*N, K), got {tuple(x.shape)}")
     *N_dims, K = x.shape
@@ -154,4 +160,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 26fe9cc71047420e7dad1ee70963db20de375e08a6b7bfe83eebdedeab54ce98
+# text sha256: ef47a29ce1eb7e7c1a49c55afe7b33ef163ba83ed2394cf98b27f06660b16643

@@ -33,6 +33,9 @@ from torch import Tensor
 
 def rotary_embedding(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Returns y (*N, T, E). Shapes: x (*N, T, E), cosine (T, E), sine (T, E)."""
+    for name, t in (("x", x), ("cosine", cosine), ("sine", sine)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"rotary_embedding: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() < 2:
         raise ValueError(f"rotary_embedding: x must be (*N, T, E), got {tuple(x.shape)}")
     *N_dims, T, E = x.shape
@@ -121,4 +124,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 5d33311c55d3d4aae69cd61a7bc378d1cbc9a83a99bfd1641aa49cc707ec7c2c
+# text sha256: 1dfd989e8b3afe1dc42b52af25b69ec5c1ab76665b607976a7367dc438b4f14e

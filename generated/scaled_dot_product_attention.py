@@ -41,6 +41,11 @@ def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, scale: float | None = None,
 ) -> Tensor:
     """Returns y (*B, T, F). Shapes: query (*B, T, E), key (*B, S, E), value (*B, S, F)."""
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if not isinstance(t, Tensor):
+            raise TypeError(
+                f"scaled_dot_product_attention: {name} must be a tensor, got {type(t).__name__}"
+            )
     if query.dim() < 2:
         raise ValueError(
             f"scaled_dot_product_attention: query must be (*B, T, E), got {tuple(query.shape)}"
@@ -171,4 +176,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 0cfecd3d863315d87c9c3d8da9cba369d1e347116d7ceb3aead00805ec222469
+# text sha256: b3b016dc9cf1e33fb8a8eb7db88d06aa759c29ee473d84b070f9ca3fdca43c0c

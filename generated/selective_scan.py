@@ -44,6 +44,9 @@ def selective_scan(x: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D:
     """Returns y (N, T, K). Shapes: x (N, T, K), delta (N, T, K), A (K, S), B (N, T, S), C (N, T,
     S), D (K,).
     """
+    for name, t in (("x", x), ("delta", delta), ("A", A), ("B", B), ("C", C), ("D", D)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"selective_scan: {name} must be a tensor, got {type(t).__name__}")
     if x.dim() != 3:
         raise ValueError(f"selective_scan: x must be (N, T, K), got {tuple(x.shape)}")
     N, T, K = x.shape
@@ -197,4 +200,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 9006847ab7c7e38af0f1719ce3690c2b99723107d9dbc8d2de89ab9237d8a126
+# text sha256: 70918e8e5baca48dff2ec037891f5ad1d3b300e9afafaf275775c7206df47116

@@ -37,6 +37,7 @@ Backward:
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/siglip.v of gradform.
 
 - exp(scale) may overflow: then logits, loss, exp_scale, dlogits_times_exp_scale, dtext, dimage,
   dscale may be infinite or NaN.
@@ -50,6 +51,9 @@ from torch import Tensor
 
 def siglip(images: Tensor, texts: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Returns loss (). Shapes: images (N, D), texts (N, D), scale (), bias ()."""
+    for name, t in (("images", images), ("texts", texts), ("scale", scale), ("bias", bias)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"siglip: {name} must be a tensor, got {type(t).__name__}")
     if images.dim() != 2:
         raise ValueError(f"siglip: images must be (N, D), got {tuple(images.shape)}")
     N, D = images.shape
@@ -209,4 +213,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 801810f0f4b59744a40349359f7c1b9fc44df1f28b07a61f7e825aa048a78be3
+# text sha256: be3bdbcb57e0085215433df9c5aa450031cc5e409b250003e1750987ded79fd0

@@ -25,6 +25,8 @@ from torch import Tensor
 
 def sigmoid(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"sigmoid: x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"sigmoid: x must be floating point, got {x.dtype}")
     run = sigmoid_forward if _by_lines() else Sigmoid.apply
@@ -79,4 +81,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: a74a76193648dbf9d01207b3af2ff6606f59d0223f66fd57feac7eab21c6649e
+# text sha256: 65870da43f524a732a0706ad4ca5409d5f4dbb101128da26441850de01513663

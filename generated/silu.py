@@ -27,6 +27,8 @@ from torch import Tensor
 
 def silu(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"silu: x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"silu: x must be floating point, got {x.dtype}")
     run = silu_forward if _by_lines() else Silu.apply
@@ -82,4 +84,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: d7158791bfa8fdbddefd08a3e6c8b7713a4abfa9c08790644634474fc66c727c
+# text sha256: 269b789df76d0f0f35c58f3590a2d1d2aa9a2fcb26e4473714d82bbd0892ca9f

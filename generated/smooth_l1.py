@@ -32,6 +32,9 @@ from torch import Tensor
 
 def smooth_l1(x: Tensor, target: Tensor, beta: float = 1, reduction: str = "mean") -> Tensor:
     """Returns loss (*N,), or its sum or mean. Shapes: x (*N,), target (*N,)."""
+    for name, t in (("x", x), ("target", target)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"smooth_l1: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = x.shape
     if target.shape != (*N_dims,):
         raise ValueError(
@@ -144,4 +147,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 78a73295fa654488d3cc4365137d3d50dbf9724063bef0ce945a661566aa6d8e
+# text sha256: 38cb801412703a9faef2f0970a6e011af9348f30abe1ea91a4c07d487157405b

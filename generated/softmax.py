@@ -28,6 +28,8 @@ from torch import Tensor
 
 def softmax(x: Tensor) -> Tensor:
     """Returns y (*N, C). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"softmax: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"softmax: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -105,4 +107,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f1e0bec61f428b18c32f03346bdb9f0bc0061a4dbddbe47866b8903a57103ff1
+# text sha256: 2d0113f93793ec30d0cdeab734e912f8ca66827c4e891e409f577845aed66d31

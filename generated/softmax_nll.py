@@ -35,6 +35,9 @@ from torch import Tensor
 
 def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
     """Returns loss (). Shapes: logits (N, C), labels (N,)."""
+    for name, t in (("logits", logits), ("labels", labels)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"softmax_nll: {name} must be a tensor, got {type(t).__name__}")
     if logits.dim() != 2:
         raise ValueError(f"softmax_nll: logits must be (N, C), got {tuple(logits.shape)}")
     N, C = logits.shape
@@ -48,6 +51,7 @@ def softmax_nll(logits: Tensor, labels: Tensor) -> Tensor:
         raise TypeError(f"softmax_nll: logits must be floating point, got {logits.dtype}")
     if labels.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"softmax_nll: labels must be int32 or int64, got {labels.dtype}")
+    _in_range("softmax_nll: labels", labels, logits.shape[1])
     run = softmax_nll_forward if _by_lines() else SoftmaxNLL.apply
     return run(logits, labels)[0]
 
@@ -112,9 +116,20 @@ class SoftmaxNLL(torch.autograd.Function):
         return softmax_nll_backward(dloss, logits, labels, logit_maxes, counts_sum), None
 
 
+def _in_range(said: str, index: Tensor, *lengths: int) -> None:
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
+    away = index.device.type != "cpu" or torch.compiler.is_compiling()
+    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+        return
+    low, high = index.aminmax()
+    if low < 0 or high >= min(lengths):
+        wrong = int(low if low < 0 else high)
+        raise IndexError(f"{said} holds {wrong}, not in 0 .. {min(lengths) - 1}")
+
+
 def _by_lines() -> bool:
     """Whether torch differentiates the lines: in forward mode, or in a compiled transform."""
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 28d79eec5929ce5d3dbfd2e59585a240b4a3a2c792b55edee35e05d6c9307eaa
+# text sha256: 208a256bf3dd7a5f07305fbbe023cbbf611e333669085f6a0011603474d78955

@@ -27,6 +27,8 @@ from torch import Tensor
 
 def softplus(x: Tensor, beta: float = 1) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"softplus: x must be a tensor, got {type(x).__name__}")
     if isinstance(beta, Tensor) or not beta > 0:
         raise ValueError(f"softplus: beta must be a number above 0, got {beta}")
     if not x.is_floating_point():
@@ -83,4 +85,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 3bcb78847c4893be11759829f2aebd7a8d0b21b396b9c3b1ec4ca423d9beb4c8
+# text sha256: aafd683a97ab9c78b1237587916af7430be539cb9688968b44b69aa03846b032

@@ -26,6 +26,8 @@ from torch import Tensor
 
 def softplus_threshold(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"softplus_threshold: x must be a tensor, got {type(x).__name__}")
     if isinstance(threshold, Tensor):
         raise TypeError("softplus_threshold: threshold must be a number, not a tensor")
     if isinstance(beta, Tensor) or not beta > 0:
@@ -89,4 +91,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: b15e4d66546715ca4f30c405fa27b4f248a1a00bc6d0b4543b5365021233f5ad
+# text sha256: 65815aefb0bf6ac69afa727861e130f6d3dd8edf5bd4fcc1e139715d03748ebb

@@ -23,6 +23,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Certified by Coq: certificates/std.v of gradform.
 
 - float32: y, dx may be infinite, NaN or inaccurate for x beyond 1e19 or x below 1e-20.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import math
@@ -33,6 +34,8 @@ from torch import Tensor
 
 def std(x: Tensor, correction: float = 1) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"std: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"std: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -138,4 +141,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 2dc35372b63ad08949406c66758bab9a3362a3acd16356157313ce823cdb936b
+# text sha256: 622127a85e665a67d4d9dbec1e35a7fc3778f0d9e0701c5c2ba9bec4fe3625cf

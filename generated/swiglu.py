@@ -28,6 +28,9 @@ from torch import Tensor
 
 def swiglu(gate: Tensor, x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: gate (*N,), x (*N,)."""
+    for name, t in (("gate", gate), ("x", x)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"swiglu: {name} must be a tensor, got {type(t).__name__}")
     *N_dims, = gate.shape
     if x.shape != (*N_dims,):
         raise ValueError(f"swiglu: x must be (*N,), here {(*N_dims,)}, got {tuple(x.shape)}")
@@ -94,4 +97,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: c9a18137efb40cb3a72cc67d8c8619cf6503b735a2cc7bb798a83c229beeb87d
+# text sha256: 54eb469048ea4f32cca3beedd6a59f0d8a81a5e2eafe723e8eaaa27bf5363a66

@@ -25,6 +25,8 @@ from torch import Tensor
 
 def tanh(x: Tensor) -> Tensor:
     """Returns y (*N,). Shapes: x (*N,)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"tanh: x must be a tensor, got {type(x).__name__}")
     if not x.is_floating_point():
         raise TypeError(f"tanh: x must be floating point, got {x.dtype}")
     run = tanh_forward if _by_lines() else Tanh.apply
@@ -79,4 +81,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ab2cfa61e71153cbabf93c70aa11fa5cc13401c5399eb1ae45e253de9d2a7db5
+# text sha256: fc63b1a15bd59367e0ca126b93d750c15964fbe15330bbae50cc77cbf9dec06c

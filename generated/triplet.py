@@ -17,7 +17,7 @@ Forward:
     loss = Piecewise((0, missing < 0), (missing, True))
 
 Backward:
-    dmissing = dloss*Piecewise((0, near - far + margin < 0), (1, True))
+    dmissing = dloss*Piecewise((0, missing < 0), (1, True))
     d_anchor_plus_eps_minus_negative = dmissing*(negative - anchor - eps)/far
     d_anchor_plus_eps_minus_positive = dmissing*(anchor - positive + eps)/near
     danchor = d_anchor_plus_eps_minus_negative + d_anchor_plus_eps_minus_positive
@@ -50,6 +50,9 @@ def triplet(
     """Returns loss (*N,), or its sum or mean. Shapes: anchor (*N, C), positive (*N, C), negative
     (*N, C).
     """
+    for name, t in (("anchor", anchor), ("positive", positive), ("negative", negative)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"triplet: {name} must be a tensor, got {type(t).__name__}")
     if anchor.dim() < 1:
         raise ValueError(f"triplet: anchor must be (*N, C), got {tuple(anchor.shape)}")
     *N_dims, C = anchor.shape
@@ -117,7 +120,8 @@ def triplet_backward(
     wide = torch.promote_types(dloss.dtype, torch.float32)
     dloss, anchor, positive, negative = (t.to(wide) for t in (dloss, anchor, positive, negative))
     danchor = dpositive = dnegative = None
-    dmissing = torch.where(near - far + margin < 0, 0, dloss)
+    missing = near - far + margin
+    dmissing = torch.where(missing < 0, 0, dloss)
     if need_anchor or need_negative:
         d_anchor_plus_eps_minus_negative = dmissing[:, None] / far[:, None] * (
             negative - anchor - eps
@@ -173,4 +177,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 374f234e8780b514f2c1847e1c78bfe08b4a836234efb330e64ebce74e76d975
+# text sha256: 00347a75b21376079ef61429bd3cc7b515e229444993c26d41736be9ddea9015

@@ -22,6 +22,7 @@ Proved: exactly zero difference from SymPy's own derivative, entry by entry at N
 Certified by Coq: certificates/var.v of gradform.
 
 - float32: y may be infinite or NaN for x beyond 1e19.
+- diff is centred twice: rounding leaves it a mean.
 """
 
 import math
@@ -32,6 +33,8 @@ from torch import Tensor
 
 def var(x: Tensor, correction: float = 1) -> Tensor:
     """Returns y (*N,). Shapes: x (*N, C)."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"var: x must be a tensor, got {type(x).__name__}")
     if x.dim() < 1:
         raise ValueError(f"var: x must be (*N, C), got {tuple(x.shape)}")
     *N_dims, C = x.shape
@@ -113,4 +116,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 8aa0d8035209a602ab9d93858a2352d39c04f829171cf176aac4e5267148b0d3
+# text sha256: 5bc9a882a5c6187d1e0d91730abc5817807b3986dba17a111547b69dc71f85f8

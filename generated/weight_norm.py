@@ -34,6 +34,9 @@ from torch import Tensor
 
 def weight_norm(v: Tensor, g: Tensor) -> Tensor:
     """Returns w (H, *K). Shapes: v (H, *K), g (H,)."""
+    for name, t in (("v", v), ("g", g)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"weight_norm: {name} must be a tensor, got {type(t).__name__}")
     if v.dim() < 1:
         raise ValueError(f"weight_norm: v must be (H, *K), got {tuple(v.shape)}")
     H, *K_dims = v.shape
@@ -109,4 +112,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: dc2a43688e4c5d10579055896ef03227e3eee24245fc2054d1daa03d9be80811
+# text sha256: fba07f62eb97547ae7ced0d80a5a5202c89bc71ce3d60dd2dff7f77d52ff0bff

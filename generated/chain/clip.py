@@ -17,6 +17,7 @@ those of clip_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/clip.v of gradform.
 """
 
 import functools
@@ -116,4 +117,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: b821c5b5e3ad28c2f205118b1cae3f9f559d2c7efbfe5b23911cf97abb9351c2
+# text sha256: cf9fd7b15fca6c0bd694a7c311653f9cac0d753da36a93a81dbd28eb77170a0f

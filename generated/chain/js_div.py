@@ -17,6 +17,7 @@ are those of js_div_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxC = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/js_div.v of gradform.
 """
 
 import functools
@@ -96,4 +97,4 @@ def js_div_chain(dloss: Tensor, p: Tensor, q: Tensor, atoms: JSDivAtoms) -> JSDi
         dmixture, dof_mixture_information, dof_mixture, dof_p_information, dof_p, dof_q_information,
         dof_q, ddivergences, dloss, dp, dq,
     )
-# text sha256: 5f6f24759a584380afb702cbfb6eddf50420d1f35f01dacf4003dcafa22faccd
+# text sha256: 35bd16b1793e637282dde7f1573c885556340005fe0d73d80c32bca5b63a060e

@@ -16,6 +16,7 @@ are those of siglip_forward.
 
 Proved: exactly zero difference from SymPy's own derivative, entry by entry at NxD = 2x3, 3x4,
 4x2, and for every size by differentiating indexed sums; every step of the chain rule as well.
+Certified by Coq: certificates/siglip.v of gradform.
 """
 
 import functools
@@ -106,4 +107,4 @@ def _added_on_diagonal(tensor: Tensor, first: int, second: int, source) -> Tenso
     """``tensor`` with ``source`` added on its diagonal."""
     diagonal = tensor.diagonal(0, first, second)
     return tensor.diagonal_scatter(diagonal + source, 0, first, second)
-# text sha256: a6b7242db41c7fcf5da32cd6a18d4c17ad473c9d812894a74c255366a56504ce
+# text sha256: ce565e443e19c62bb77a16e526aab3be628588178ef0162881dfef2823e122a1

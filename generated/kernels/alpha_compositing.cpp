@@ -62,10 +62,10 @@ static int backward_2(
         const int64_t r = row / S;
         dalpha[r * S + s] = (s > 0 ? cumulated_1[r * S + (s - 1)] : Real(1))
                 * (sum_color_dy[r * S + s] - (s + 1 < S ? scanned_2[r * S + (s + 1)] : Real(0)));
-        const auto dcolor_constant = (s > 0 ? cumulated_1[r * S + (s - 1)] : Real(1))
-                * alpha[r * S + s];
+        const auto dcolor_constant = (s > 0 ? cumulated_1[r * S + (s - 1)] : Real(1));
+        const auto alpha_rs = alpha[r * S + s];
         each(C, [=](int64_t c) INLINE {
-            dcolor[(r * S + s) * C + c] = dcolor_constant * dy[r * C + c];
+            dcolor[(r * S + s) * C + c] = dy[r * C + c] * dcolor_constant * alpha_rs;
         });
     });
     return DONE;

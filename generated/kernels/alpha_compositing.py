@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import alpha_compositing as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "8bcfbfbe5403c4b88a1913adbf1a8c6504ec619e514e41c29f7cd4143d1d7a41"
+MODULE, DIGEST = lines, "5c45653ad74586f44ff765f39b7caf9164f0231aaa2320936cfacf10d7c59da5"
 kernels = Kernels(__file__)
 
 

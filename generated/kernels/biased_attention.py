@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import biased_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "d917aeff8c64d33cb8b60e8df2f59d5ded55e672fb9a5f8644b0cf2e7ad0b14f"
+MODULE, DIGEST = lines, "15ff701503dbcc3aedae3894521895ebbbe65268422ddf2f22be9adbca5603f5"
 kernels = Kernels(__file__)
 
 

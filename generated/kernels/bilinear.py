@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import bilinear as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "6ba605815d2af913e0d18775d579878cb6edd48a9ee1a3bacb57b2d001f3965e"
+MODULE, DIGEST = lines, "9e174e18d40d765d4c8d5be9ca5d11bfceb6d870e7feb5c9a11eb2a64dadb9f9"
 kernels = Kernels(__file__)
 
 

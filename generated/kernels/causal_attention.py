@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import causal_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e6e15ee0b4723d7306159b479fd809dc80b3988dabe387cd31034c5cb1fc3c63"
+MODULE, DIGEST = lines, "fd20bc0bcdab24806b40658d7685ce2a52cbd1699df462159af4c427e9cfccb8"
 kernels = Kernels(__file__)
 
 

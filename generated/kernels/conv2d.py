@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import conv2d as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "5474283c6c444671c2978be8854211d94791b223bab5aa266035b5780b976b98"
+MODULE, DIGEST = lines, "846458f2992a407373b2ca97c1e28c9aacd102320687d1a524039c54691abf05"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cox as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "64ff8215d0e2e42a2cd469e03dd71c67028d78175b47bbeef3e9b24ad007e668"
+MODULE, DIGEST = lines, "96f7d166b029e8f814218ed39b8eaa01136fc172f36e4272749a5c3b9c241199"
 kernels = Kernels(__file__)
 
 

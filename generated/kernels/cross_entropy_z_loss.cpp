@@ -8,8 +8,8 @@ template <class Real>
 static int forward_without_S(
     const int64_t* labels, const Real* labels_kept, In<Real> logits, In<Real> weight,
     Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
-    Real* sum_of_labels_kept_is_not_0, Out<Real> loss, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, double z_weight, int threads
+    Real* sum_kept_labels, Out<Real> loss, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    double z_weight, int threads
 ) {
     if (!in_range(labels, N, C)) return OUT_OF_RANGE;
     Scratch scratch;
@@ -19,11 +19,11 @@ static int forward_without_S(
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N, threads, [=](int64_t n, double* sum_counted, double* sum_2,
-            double* sum_of_labels_kept_is_not_0, double* sum_3) INLINE {
+            double* sum_kept_labels, double* sum_3) INLINE {
         const Real counted_now = choose(labels_kept[n] != Real(0), weight[labels[n]], Real(0));
         counted[n] = counted_now;
         sum_counted[0] += counted_now;
-        sum_of_labels_kept_is_not_0[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+        sum_kept_labels[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
         const Real max_logits_raw = largest(C, [=](int64_t c) INLINE { return logits[n * C + c]; });
         const Real max_logits_now = choose(absolute(max_logits_raw) == Real(infinity), Real(0),
                 max_logits_raw);
@@ -42,10 +42,8 @@ static int forward_without_S(
                 * (logits[n * C + labels[n]] - max_logits_now - log_sum_exp_logits_shifted),
                 Real(0)) - choose(label_smoothing_is_not_zero, choose(labels_kept[n] != Real(0),
                 label_smoothing_over_C * sum_1, Real(0)), Real(0));
-    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
-            1));
-    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
-            * Real(z_weight);
+    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_kept_labels, 1), Total(sum_3, 1));
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_kept_labels[0] * Real(z_weight);
     return DONE;
 }
 
@@ -53,13 +51,13 @@ template <class Real>
 static int forward(
     const int64_t* labels, const Real* labels_kept, In<Real> logits, In<Real> weight,
     Real* max_logits, Real* sum_exp_logits_shifted, Real* counted, Real* sum_counted, Real* log_z,
-    Real* sum_of_labels_kept_is_not_0, Out<Real> loss, int64_t C, int64_t N, int64_t S,
-    double label_smoothing, double z_weight, int threads
+    Real* sum_kept_labels, Out<Real> loss, int64_t C, int64_t N, int64_t S, double label_smoothing,
+    double z_weight, int threads
 ) {
     if (S == 1)
         return forward_without_S<Real>(labels, labels_kept, logits, weight, max_logits,
-                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_of_labels_kept_is_not_0,
-                loss, C, N, S, label_smoothing, z_weight, threads);
+                sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels, loss, C, N, S,
+                label_smoothing, z_weight, threads);
     if (!in_range(labels, N * S, C)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_2 = scratch.of<Real>(1);
@@ -68,7 +66,7 @@ static int forward(
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const Real label_smoothing_over_C = label_smoothing / double(C);
     rows(N, C * N * S, threads, [=](int64_t n, double* sum_counted, double* sum_2,
-            double* sum_of_labels_kept_is_not_0, double* sum_3, Real* max_logits_raw,
+            double* sum_kept_labels, double* sum_3, Real* max_logits_raw,
             Real* sum_exp_logits_shifted_block, double* sum_exp_logits_shifted_total, Real* sum_1,
             Real* sum_1_block, double* sum_1_total) INLINE {
         each(S, [=](int64_t s) INLINE { max_logits_raw[s] = -infinity; });
@@ -85,7 +83,7 @@ static int forward(
                     Real(0))}};
         });
         sum_counted[0] += found.of[0];
-        sum_of_labels_kept_is_not_0[0] += found.of[1];
+        sum_kept_labels[0] += found.of[1];
         each(S, [=](int64_t s) INLINE {
             max_logits[n * S + s] = choose(absolute(max_logits_raw[s]) == Real(infinity), Real(0),
                     max_logits_raw[s]);
@@ -119,11 +117,10 @@ static int forward(
                     - choose(label_smoothing_is_not_zero, choose(labels_kept[n * S + s] != Real(0),
                     label_smoothing_over_C * sum_1[s], Real(0)), Real(0));
         });
-    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_of_labels_kept_is_not_0, 1), Total(sum_3,
-            1), Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
+    }, Total(sum_counted, 1), Total(sum_2, 1), Total(sum_kept_labels, 1), Total(sum_3, 1),
+            Kept<Real>(S), Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S),
             Kept<double>(S));
-    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
-            * Real(z_weight);
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_kept_labels[0] * Real(z_weight);
     return DONE;
 }
 EXPORTED(forward, forward)
@@ -137,20 +134,20 @@ static int at_once_without_S(
     if (!in_range(labels, N, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_counted = scratch.of<Real>(1);
-    Real* sum_of_labels_kept_is_not_0 = scratch.of<Real>(1);
+    Real* sum_kept_labels = scratch.of<Real>(1);
     Real* sum_4 = scratch.of<Real>(1);
     Real* sum_2 = scratch.of<Real>(1);
     Real* sum_3 = scratch.of<Real>(1);
     tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_counted,
-            double* sum_of_labels_kept_is_not_0) INLINE {
+            double* sum_kept_labels) INLINE {
         const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
             return Several<Real, 2>{{choose(is_counted(labels[n], ignore_index),
                     weight[counted_label(labels[n], ignore_index)], Real(0)),
                     choose(is_counted(labels[n], ignore_index), Real(1), Real(0))}};
         });
         sum_counted[0] += found.of[0];
-        sum_of_labels_kept_is_not_0[0] += found.of[1];
-    }, Total(sum_counted, 1), Total(sum_of_labels_kept_is_not_0, 1));
+        sum_kept_labels[0] += found.of[1];
+    }, Total(sum_counted, 1), Total(sum_kept_labels, 1));
     tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
         sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
     }, Total(sum_4, 1));
@@ -161,7 +158,7 @@ static int at_once_without_S(
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
     const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / sum_counted[0];
     const auto dlogits_constant_2 = one_minus_label_smoothing / sum_counted[0];
-    const auto dlogits_constant_3 = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_3 = two_times_z_weight / sum_kept_labels[0];
     const auto dlogits_constant_4 = label_smoothing_over_C / sum_counted[0];
     const auto dlogits_constant_5 = label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N, threads, [=](int64_t n, double* sum_2, double* sum_3,
@@ -199,8 +196,7 @@ static int at_once_without_S(
                 - log_sum_exp_logits_shifted), Real(0)) - choose(label_smoothing_is_not_zero,
                 choose(dlogits_constant_6, label_smoothing_over_C * sum_1, Real(0)), Real(0));
     }, Total(sum_2, 1), Total(sum_3, 1), Kept<Real>(C));
-    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
-            * Real(z_weight);
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_kept_labels[0] * Real(z_weight);
     return DONE;
 }
 
@@ -216,20 +212,19 @@ static int at_once(
     if (!in_range(labels, N * S, C, ignore_index)) return OUT_OF_RANGE;
     Scratch scratch;
     Real* sum_counted = scratch.of<Real>(1);
-    Real* sum_of_labels_kept_is_not_0 = scratch.of<Real>(1);
+    Real* sum_kept_labels = scratch.of<Real>(1);
     Real* sum_4 = scratch.of<Real>(1);
     Real* sum_2 = scratch.of<Real>(1);
     Real* sum_3 = scratch.of<Real>(1);
-    rows(N, N * S, threads, [=](int64_t n, double* sum_counted,
-            double* sum_of_labels_kept_is_not_0) INLINE {
+    rows(N, N * S, threads, [=](int64_t n, double* sum_counted, double* sum_kept_labels) INLINE {
         const auto found = reduced<Real, 2, false>(S, [=](int64_t s) INLINE {
             return Several<Real, 2>{{choose(is_counted(labels[n * S + s], ignore_index),
                     weight[counted_label(labels[n * S + s], ignore_index)], Real(0)),
                     choose(is_counted(labels[n * S + s], ignore_index), Real(1), Real(0))}};
         });
         sum_counted[0] += found.of[0];
-        sum_of_labels_kept_is_not_0[0] += found.of[1];
-    }, Total(sum_counted, 1), Total(sum_of_labels_kept_is_not_0, 1));
+        sum_kept_labels[0] += found.of[1];
+    }, Total(sum_counted, 1), Total(sum_kept_labels, 1));
     tiles(C, C, threads, [=](int64_t first, int64_t last, double* sum_4) INLINE {
         sum_4[0] += sum(first, last, [=](int64_t c) INLINE { return weight[c]; });
     }, Total(sum_4, 1));
@@ -240,7 +235,7 @@ static int at_once(
     const Real two_times_z_weight = 2.0 * z_weight;
     const auto dlogits_constant = Real(label_smoothing) * sum_4[0] / Real(C) / sum_counted[0];
     const auto dlogits_constant_2 = one_minus_label_smoothing / sum_counted[0];
-    const auto dlogits_constant_3 = two_times_z_weight / sum_of_labels_kept_is_not_0[0];
+    const auto dlogits_constant_3 = two_times_z_weight / sum_kept_labels[0];
     const auto dlogits_constant_4 = label_smoothing_over_C / sum_counted[0];
     const auto dlogits_constant_5 = label_smoothing_minus_one / sum_counted[0];
     rows(N, C * N * S, threads, [=](int64_t n, double* sum_2, double* sum_3, Real* max_logits_raw,
@@ -309,8 +304,7 @@ static int at_once(
     }, Total(sum_2, 1), Total(sum_3, 1), Kept<Real>(S), Kept<Real>(C * S), Kept<Real>(S),
             Kept<Real>(S), Kept<double>(S), Kept<Real>(S), Kept<Real>(S), Kept<double>(S),
             Kept<Real>(S));
-    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_of_labels_kept_is_not_0[0]
-            * Real(z_weight);
+    loss[0] = sum_2[0] / sum_counted[0] + sum_3[0] / sum_kept_labels[0] * Real(z_weight);
     return DONE;
 }
 EXPORTED(at_once, at_once)

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import cross_entropy_z_loss as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "028e4abd04b3541e45f9c9c9ab5d741e94233c3cf50ab1bf36b1a8f64d849051"
+MODULE, DIGEST = lines, "37ce7a5e7db5f215d20e8699b4c2c09dc116ce950c0115a137fb9d36a5afcb63"
 kernels = Kernels(__file__)
 
 
@@ -29,16 +29,13 @@ def cross_entropy_z_loss_forward(
     counted = logits.new_empty(N, S, dtype=wide)
     sum_counted = logits.new_empty((), dtype=wide)
     log_z = logits.new_empty(N, S, dtype=wide)
-    sum_of_labels_kept_is_not_0 = logits.new_empty((), dtype=wide)
+    sum_kept_labels = logits.new_empty((), dtype=wide)
     loss = logits.new_empty((), dtype=dtype)
     kernels.forward(
         labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
-        sum_counted, log_z, sum_of_labels_kept_is_not_0, loss, C, N, S, label_smoothing, z_weight,
+        sum_counted, log_z, sum_kept_labels, loss, C, N, S, label_smoothing, z_weight,
     )
-    return (
-        loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
-        sum_of_labels_kept_is_not_0,
-    )
+    return loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels
 
 
 def cross_entropy_z_loss_at_once(

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import dpo as lines
 from ._running import Kernels, unscaled
 
-MODULE, DIGEST = lines, "c6091b22bf8bfa463cb1ee7375ac03d9fae37eb5c4a9feec733a172cb5e86db1"
+MODULE, DIGEST = lines, "18e67059653b3b562f2133f73e00b4e4715591d1edb3b514d9428afd80dc7b14"
 REDUCTIONS = ["sum", "mean"]
 kernels = Kernels(__file__)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import geglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9b4cc0f37d8e1eddebe89f847444808fbb05aa8caa01161dc5c33bd547b721a0"
+MODULE, DIGEST = lines, "f73fe35c30b52685cfcf8620ed5a14e970c813fcc47f6fb72535cbf4a583b118"
 kernels = Kernels(__file__)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import gelu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ac1034ce77115d6d3c82a8e2ccded4f29066fdba3635850ef32ac6a0a2560331"
+MODULE, DIGEST = lines, "b978a49000837cbd86927c22f991658422ba9fd8a8e0f5cf786b3ff959bb6aee"
 kernels = Kernels(__file__)
 
 

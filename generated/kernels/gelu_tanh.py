@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import gelu_tanh as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f01fd5c26575762b0f40856ae3677ddb89f9e1d22aa7be952be34c2ebd52ec94"
+MODULE, DIGEST = lines, "f6531c5de94b20d90bf2aeb499f0d509b3e40e3e28d6ab48b19111dad242cb12"
 kernels = Kernels(__file__)
 
 

@@ -38,9 +38,9 @@ static int at_once(
         const auto found = reduced<Real, 3, false>(C, [=](int64_t c) INLINE {
             const auto log_p_nc = log(p[n * C + c]);
             const auto log_q_nc = log(q[n * C + c]);
-            const Real d_p_plus_q = -choose(absolute(p[n * C + c] + q[n * C + c]) <= Real(0),
-                    Real(0), one_over_two_over_N * (log(p[n * C + c] / Real(2) + Real(0.5)
-                    * q[n * C + c]) + Real(1)));
+            const Real d_p_plus_q = -choose(absolute(p[n * C + c] / Real(2) + Real(0.5)
+                    * q[n * C + c]) <= Real(0), Real(0), one_over_two_over_N * (log(p[n * C + c]
+                    / Real(2) + Real(0.5) * q[n * C + c]) + Real(1)));
             if constexpr (want_dp) dp[n * C + c] = d_p_plus_q
                     + choose(absolute(p[n * C + c]) <= Real(0), Real(0), one_over_two_over_N
                     * (log_p_nc + Real(1)));

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import linear_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "1fee7aa799bef5759d84fc07f62ce4e61a07a069e43957751eea10b7265abf8a"
+MODULE, DIGEST = lines, "ca58408f678fe8bb8adc4dd75b9aea9219e0c4f8f9a166f323a8476a2b85b9ce"
 kernels = Kernels(__file__)
 
 

@@ -7,7 +7,7 @@
 template <class Real>
 static int output_loss_sum_part(
     const Real* class_weight, const int64_t* labels, const Real* labels_kept, In<Real> products,
-    const Real* sum_class_weight, Real* sum_of_labels_kept_is_not_0_part, Real* sum_counted_part,
+    const Real* sum_class_weight, Real* sum_kept_labels_part, Real* sum_counted_part,
     Real* excess_sum_part, Real* loss_sum_part, int64_t N, int64_t V, double label_smoothing,
     double softcap, int threads
 ) {
@@ -15,10 +15,9 @@ static int output_loss_sum_part(
     const int softcap_is_not_zero = softcap != 0.0;
     const Real label_smoothing_minus_one = label_smoothing - 1.0;
     const int label_smoothing_is_not_zero = label_smoothing != 0.0;
-    rows(N, N * V, threads, [=](int64_t n, double* sum_of_labels_kept_is_not_0_part,
-            double* sum_counted_part, double* excess_sum_part, double* loss_sum_part,
-            Real* logits) INLINE {
-        sum_of_labels_kept_is_not_0_part[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+    rows(N, N * V, threads, [=](int64_t n, double* sum_kept_labels_part, double* sum_counted_part,
+            double* excess_sum_part, double* loss_sum_part, Real* logits) INLINE {
+        sum_kept_labels_part[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
         sum_counted_part[0] += choose(labels_kept[n] != Real(0), class_weight[labels[n]], Real(0));
         const auto found = reduced<Real, 1, true>(V, [=](int64_t v) INLINE {
             const Real logits_now = choose(softcap_is_not_zero, Real(softcap)
@@ -40,8 +39,8 @@ static int output_loss_sum_part(
                 - Real(label_smoothing) * choose(label_smoothing_is_not_zero,
                 choose(labels_kept[n] != Real(0), (sum_1 - sum_class_weight[0] * log_z) / Real(V),
                 Real(0)), Real(0));
-    }, Total(sum_of_labels_kept_is_not_0_part, 1), Total(sum_counted_part, 1),
-            Total(excess_sum_part, 1), Total(loss_sum_part, 1), Kept<Real>(V));
+    }, Total(sum_kept_labels_part, 1), Total(sum_counted_part, 1), Total(excess_sum_part, 1),
+            Total(loss_sum_part, 1), Kept<Real>(V));
     return DONE;
 }
 EXPORTED(output_loss_sum_part, output_loss_sum_part)
@@ -49,19 +48,18 @@ EXPORTED(output_loss_sum_part, output_loss_sum_part)
 template <class Real>
 static int both_sum_counted_part(
     const Real* class_weight, const int64_t* labels, const Real* labels_kept,
-    Real* sum_of_labels_kept_is_not_0_part, Real* sum_counted_part, int64_t N, int64_t V,
-    int threads
+    Real* sum_kept_labels_part, Real* sum_counted_part, int64_t N, int64_t V, int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
-    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_of_labels_kept_is_not_0_part,
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_kept_labels_part,
             double* sum_counted_part) INLINE {
         const auto found = reduced<Real, 2, false>(first, last, [=](int64_t n) INLINE {
             return Several<Real, 2>{{choose(labels_kept[n] != Real(0), Real(1), Real(0)),
                     choose(labels_kept[n] != Real(0), class_weight[labels[n]], Real(0))}};
         });
-        sum_of_labels_kept_is_not_0_part[0] += found.of[0];
+        sum_kept_labels_part[0] += found.of[0];
         sum_counted_part[0] += found.of[1];
-    }, Total(sum_of_labels_kept_is_not_0_part, 1), Total(sum_counted_part, 1));
+    }, Total(sum_kept_labels_part, 1), Total(sum_counted_part, 1));
     return DONE;
 }
 EXPORTED(both_sum_counted_part, both_sum_counted_part)
@@ -70,9 +68,8 @@ template <class Real>
 static int both_dproducts(
     const Real* class_weight, const Real* dloss, const int64_t* labels, const Real* labels_kept,
     In<Real> products, const Real* sum_class_weight, const Real* sum_counted,
-    const Real* sum_of_labels_kept_is_not_0, Real* excess_sum_part, Real* loss_sum_part,
-    Out<Real> dproducts_, int64_t N, int64_t V, double label_smoothing, double softcap,
-    double z_weight, int threads
+    const Real* sum_kept_labels, Real* excess_sum_part, Real* loss_sum_part, Out<Real> dproducts_,
+    int64_t N, int64_t V, double label_smoothing, double softcap, double z_weight, int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
     const int softcap_is_not_zero = softcap != 0.0;
@@ -95,7 +92,7 @@ static int both_dproducts(
         const Real log_z_sum = sum(V, [=](int64_t v) INLINE { return exp(logits[v]
                 - zero_or_max_logits_raw); });
         const Real log_z = zero_or_max_logits_raw + log(log_z_sum);
-        const Real dlog_z = Real(2) * dloss[0] * Real(z_weight) / sum_of_labels_kept_is_not_0[0]
+        const Real dlog_z = Real(2) * dloss[0] * Real(z_weight) / sum_kept_labels[0]
                 * choose(labels_kept[n] != Real(0), Real(1), Real(0)) * log_z - dproducts_constant_2
                 * choose(labels_kept[n] != Real(0), class_weight[labels[n]], Real(0))
                 - choose(label_smoothing_is_not_zero, -(dloss[0] * Real(label_smoothing)

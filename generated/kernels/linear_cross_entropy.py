@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import linear_cross_entropy as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "f86c893689c329bed310f615a882c55d61fed7134570afbe60bdd56b46ff0c07"
+MODULE, DIGEST = lines, "2f3f3b75a944af1f7b4408b6f071e1cdcc7928416af97dafa72c7fef5e8d2772"
 kernels = Kernels(__file__)
 
 
@@ -26,7 +26,7 @@ def linear_cross_entropy_output(
     weight = weight.to(narrow)
     class_weight = class_weight.to(wide)
     sum_class_weight = class_weight.sum()
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     excess_sum = like.new_zeros(())
     sum_counted = like.new_zeros(())
     loss_sum = like.new_zeros(())
@@ -36,21 +36,21 @@ def linear_cross_entropy_output(
         own_labels = labels[over.here]
         own_labels_kept = labels_kept[over.here].to(wide)
         products = own_hidden @ weight.mT
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
+        sum_kept_labels_part = like.new_empty(())
         sum_counted_part = like.new_empty(())
         excess_sum_part = like.new_empty(())
         loss_sum_part = like.new_empty(())
         kernels.output_loss_sum_part(
             class_weight, own_labels, own_labels_kept, products, sum_class_weight,
-            sum_of_labels_kept_is_not_0_part, sum_counted_part, excess_sum_part, loss_sum_part,
-            n, V, label_smoothing, softcap,
+            sum_kept_labels_part, sum_counted_part, excess_sum_part, loss_sum_part, n, V,
+            label_smoothing, softcap,
         )
         del products
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels += sum_kept_labels_part
         sum_counted += sum_counted_part
         excess_sum += excess_sum_part
         loss_sum += loss_sum_part
-    excess = excess_sum / sum_of_labels_kept_is_not_0
+    excess = excess_sum / sum_kept_labels
     loss = loss_sum / sum_counted + excess * z_weight
     return (loss.to(dtype),)
 
@@ -70,19 +70,19 @@ def linear_cross_entropy_both(
     class_weight = class_weight.to(wide)
     dloss = dloss.to(wide)
     sum_class_weight = class_weight.sum()
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     sum_counted = like.new_zeros(())
     for over in lines._chunks(N, 1, like, chunk):
         n = over.length
         own_labels = labels[over.here]
         own_labels_kept = labels_kept[over.here].to(wide)
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
+        sum_kept_labels_part = like.new_empty(())
         sum_counted_part = like.new_empty(())
         kernels.both_sum_counted_part(
-            class_weight, own_labels, own_labels_kept, sum_of_labels_kept_is_not_0_part,
+            class_weight, own_labels, own_labels_kept, sum_kept_labels_part,
             sum_counted_part, n, V,
         )
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels += sum_kept_labels_part
         sum_counted += sum_counted_part
     dhidden = hidden.new_empty((N, D)) if need_hidden else None
     excess_sum = like.new_zeros(())
@@ -99,8 +99,8 @@ def linear_cross_entropy_both(
         dproducts = products
         kernels.both_dproducts(
             class_weight, dloss, own_labels, own_labels_kept, products,
-            sum_class_weight, sum_counted, sum_of_labels_kept_is_not_0, excess_sum_part,
-            loss_sum_part, dproducts, n, V, label_smoothing, softcap, z_weight,
+            sum_class_weight, sum_counted, sum_kept_labels, excess_sum_part, loss_sum_part,
+            dproducts, n, V, label_smoothing, softcap, z_weight,
         )
         del products
         excess_sum += excess_sum_part
@@ -111,7 +111,7 @@ def linear_cross_entropy_both(
             own_dhidden = (dproducts.to(narrow) @ narrow_weight).to(wide)
             dhidden[over.here] = own_dhidden
         del dproducts
-    excess = excess_sum / sum_of_labels_kept_is_not_0
+    excess = excess_sum / sum_kept_labels
     loss = loss_sum / sum_counted + excess * z_weight
     return (
         loss.to(dtype), dhidden if need_hidden else None,

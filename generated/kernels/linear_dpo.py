@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import linear_dpo as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "58d5621a3c4a4cdc385ad1b0fe751f7f2ef4d4e4540e6d8c588c8546ef938fe2"
+MODULE, DIGEST = lines, "31b8b85ff561274ce8ec268fcf75bf0eaf69e43cb03aa6f8abe2c8ad3c0a011e"
 kernels = Kernels(__file__)
 
 

@@ -7,15 +7,15 @@
 template <class Real>
 static int output_loss_sum_part(
     const Real* advantage, const int64_t* labels, const Real* labels_kept, In<Real> logits,
-    const Real* logp_old, const Real* logp_reference, Real* sum_of_labels_kept_is_not_0_part,
+    const Real* logp_old, const Real* logp_reference, Real* sum_kept_labels_part,
     Real* loss_sum_part, int64_t N, int64_t V, double beta, double clip, int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
     const Real one_minus_clip = 1.0 - clip;
     const Real one_plus_clip = 1.0 + clip;
-    rows(N, N * V, threads, [=](int64_t n, double* sum_of_labels_kept_is_not_0_part,
+    rows(N, N * V, threads, [=](int64_t n, double* sum_kept_labels_part,
             double* loss_sum_part) INLINE {
-        sum_of_labels_kept_is_not_0_part[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
+        sum_kept_labels_part[0] += choose(labels_kept[n] != Real(0), Real(1), Real(0));
         const Real max_logits_raw = largest(V, [=](int64_t v) INLINE { return logits[n * V + v]; });
         const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
                 max_logits_raw);
@@ -29,36 +29,35 @@ static int output_loss_sum_part(
                 * ratio <= choose((Real(clip) <= ratio - Real(1)) & (ratio > one_minus_clip),
                 one_plus_clip, larger(ratio, one_minus_clip)) * advantage[n], advantage[n] * ratio,
                 advantage[n] * smaller(larger(ratio, one_minus_clip), one_plus_clip)), Real(0));
-    }, Total(sum_of_labels_kept_is_not_0_part, 1), Total(loss_sum_part, 1));
+    }, Total(sum_kept_labels_part, 1), Total(loss_sum_part, 1));
     return DONE;
 }
 EXPORTED(output_loss_sum_part, output_loss_sum_part)
 
 template <class Real>
-static int both_sum_of_labels_kept_is_not_0_part(
-    const Real* labels_kept, Real* sum_of_labels_kept_is_not_0_part, int64_t N, int threads
+static int both_sum_kept_labels_part(
+    const Real* labels_kept, Real* sum_kept_labels_part, int64_t N, int threads
 ) {
-    tiles(N, N, threads, [=](int64_t first, int64_t last,
-            double* sum_of_labels_kept_is_not_0_part) INLINE {
-        sum_of_labels_kept_is_not_0_part[0] += sum(first, last, [=](int64_t n) INLINE {
+    tiles(N, N, threads, [=](int64_t first, int64_t last, double* sum_kept_labels_part) INLINE {
+        sum_kept_labels_part[0] += sum(first, last, [=](int64_t n) INLINE {
             return choose(labels_kept[n] != Real(0), Real(1), Real(0));
         });
-    }, Total(sum_of_labels_kept_is_not_0_part, 1));
+    }, Total(sum_kept_labels_part, 1));
     return DONE;
 }
-EXPORTED(both_sum_of_labels_kept_is_not_0_part, both_sum_of_labels_kept_is_not_0_part)
+EXPORTED(both_sum_kept_labels_part, both_sum_kept_labels_part)
 
 template <class Real>
 static int both_dlogits(
     const Real* advantage, const Real* dloss, const int64_t* labels, const Real* labels_kept,
-    In<Real> logits, const Real* logp_old, const Real* logp_reference,
-    const Real* sum_of_labels_kept_is_not_0, Real* loss_sum_part, Out<Real> dlogits_, int64_t N,
-    int64_t V, double beta, double clip, int threads
+    In<Real> logits, const Real* logp_old, const Real* logp_reference, const Real* sum_kept_labels,
+    Real* loss_sum_part, Out<Real> dlogits_, int64_t N, int64_t V, double beta, double clip,
+    int threads
 ) {
     if (!in_range(labels, N, V)) return OUT_OF_RANGE;
     const Real one_minus_clip = 1.0 - clip;
     const Real one_plus_clip = 1.0 + clip;
-    const auto dlogits_constant = dloss[0] / sum_of_labels_kept_is_not_0[0];
+    const auto dloss_over_sum_kept_labels = dloss[0] / sum_kept_labels[0];
     rows(N, N * V, threads, [=](int64_t n, double* loss_sum_part) INLINE {
         const Real max_logits_raw = largest(V, [=](int64_t v) INLINE { return logits[n * V + v]; });
         const auto zero_or_max_logits_raw = choose(-max_logits_raw == Real(infinity), Real(0),
@@ -79,18 +78,18 @@ static int both_dlogits(
                 * ratio <= choose((Real(clip) <= ratio - Real(1)) & (ratio > one_minus_clip),
                 one_plus_clip, larger(ratio, one_minus_clip)) * advantage[n], advantage[n] * ratio,
                 advantage[n] * smaller(larger(ratio, one_minus_clip), one_plus_clip)), Real(0));
-        const auto dlogits_constant_2 = choose(labels_kept[n] != Real(0), dlogits_constant
+        const auto dlogits_constant = choose(labels_kept[n] != Real(0), dloss_over_sum_kept_labels
                 * (choice_in_dlogits * ratio - Real(beta) * (Real(1)
                 - exp_of_logp_reference_minus_logp)), Real(0));
-        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), logits[n * V + labels[n]],
+        const auto dlogits_constant_2 = choose(labels_kept[n] != Real(0), logits[n * V + labels[n]],
                 Real(0));
         const auto labels_n = labels[n];
-        const auto dlogits_constant_4 = choose(labels_kept[n] != Real(0), dlogits_constant
+        const auto dlogits_constant_3 = choose(labels_kept[n] != Real(0), dloss_over_sum_kept_labels
                 * (Real(beta) * (Real(1) - exp_of_logp_reference_minus_logp) - choice_in_dlogits
                 * ratio), Real(0));
         each(V, [=](int64_t v) INLINE {
-            dlogits_[n * V + v] = dlogits_constant_2 * exp(logits[n * V + v] + logp
-                    - dlogits_constant_3) + choose(v == labels_n, dlogits_constant_4, Real(0));
+            dlogits_[n * V + v] = dlogits_constant * exp(logits[n * V + v] + logp
+                    - dlogits_constant_2) + choose(v == labels_n, dlogits_constant_3, Real(0));
         });
     }, Total(loss_sum_part, 1));
     return DONE;

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import linear_grpo as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "cccae6edfa1a52f58c9e49d5595af31fbb1340feb99d6226c67069e2173d414a"
+MODULE, DIGEST = lines, "7639c371814b4989f33f00ef87ec0cf7930f0d93c6e5d56a363c7a0e12df1a7c"
 kernels = Kernels(__file__)
 
 
@@ -24,7 +24,7 @@ def linear_grpo_output(
     N = hidden.shape[0]
     V = weight.shape[0]
     weight = weight.to(narrow)
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     loss_sum = like.new_zeros(())
     for over in lines._chunks(N, V, like, chunk):
         n = over.length
@@ -35,17 +35,16 @@ def linear_grpo_output(
         own_logp_reference = logp_reference[over.here].to(wide)
         own_advantage = advantage[over.here].to(wide)
         logits = own_hidden @ weight.mT
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
+        sum_kept_labels_part = like.new_empty(())
         loss_sum_part = like.new_empty(())
         kernels.output_loss_sum_part(
             own_advantage, own_labels, own_labels_kept, logits, own_logp_old,
-            own_logp_reference, sum_of_labels_kept_is_not_0_part, loss_sum_part, n, V, beta,
-            clip,
+            own_logp_reference, sum_kept_labels_part, loss_sum_part, n, V, beta, clip,
         )
         del logits
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels += sum_kept_labels_part
         loss_sum += loss_sum_part
-    loss = loss_sum / sum_of_labels_kept_is_not_0
+    loss = loss_sum / sum_kept_labels
     return (loss.to(dtype),)
 
 
@@ -62,15 +61,13 @@ def linear_grpo_both(
     V = weight.shape[0]
     narrow_weight = weight.to(narrow)
     dloss = dloss.to(wide)
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     for over in lines._chunks(N, 1, like, chunk):
         n = over.length
         own_labels_kept = labels_kept[over.here].to(wide)
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
-        kernels.both_sum_of_labels_kept_is_not_0_part(
-            own_labels_kept, sum_of_labels_kept_is_not_0_part, n,
-        )
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels_part = like.new_empty(())
+        kernels.both_sum_kept_labels_part(own_labels_kept, sum_kept_labels_part, n)
+        sum_kept_labels += sum_kept_labels_part
     dhidden = hidden.new_empty((N, D)) if need_hidden else None
     loss_sum = like.new_zeros(())
     dweight = like.new_zeros((V, D)) if need_weight else None
@@ -87,8 +84,7 @@ def linear_grpo_both(
         dlogits = logits
         kernels.both_dlogits(
             own_advantage, dloss, own_labels, own_labels_kept, logits, own_logp_old,
-            own_logp_reference, sum_of_labels_kept_is_not_0, loss_sum_part, dlogits, n, V,
-            beta, clip,
+            own_logp_reference, sum_kept_labels, loss_sum_part, dlogits, n, V, beta, clip,
         )
         del logits
         loss_sum += loss_sum_part
@@ -98,7 +94,7 @@ def linear_grpo_both(
             own_dhidden = (dlogits.to(narrow) @ narrow_weight).to(wide)
             dhidden[over.here] = own_dhidden
         del dlogits
-    loss = loss_sum / sum_of_labels_kept_is_not_0
+    loss = loss_sum / sum_kept_labels
     return (
         loss.to(dtype), dhidden if need_hidden else None,
         dweight.to(weight.dtype) if need_weight else None,

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import linear_kl as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "9b8a703fef8f76005fc6e6f50ca49f9119a5f8e3793d22bb966fa498cc7c5b46"
+MODULE, DIGEST = lines, "22b4db38d8373d627d4eb8fca6246a734757c2361d4f23af6f743ba0e468eb25"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masked_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "e32f8c9b0dc1c7c05243a32f208874f13a5ecf3a4924b85795ce1fa4e17cc39b"
+MODULE, DIGEST = lines, "1a1738665ab0be9db4e05498446fcc3930ef6dc16a2f0a4f445513f9a8bae99c"
 kernels = Kernels(__file__)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import mish as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ec8bd985a7f9ff89760375ee13724d4c70c94d82c1ecbcba5863849798a96248"
+MODULE, DIGEST = lines, "6c8745ab5ea2d2532c530c2fddf3a11b6dc6b23a33dbc3a730ebca0d14eaa961"
 kernels = Kernels(__file__)
 
 

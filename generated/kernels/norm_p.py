@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import norm_p as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ca8188720b7b8b02cc5f049ceafff6a4e1238f6fccaa7f274d824368da4deaeb"
+MODULE, DIGEST = lines, "3a18af26bb01995091bc108b1139c414c96ef49797f0b7482936fe4cb829c908"
 kernels = Kernels(__file__)
 
 

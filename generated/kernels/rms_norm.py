@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rms_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "4bae70daa3c43c80b930a01e29ad3a777b702ae3e94211c64e1cc167c5cf1db1"
+MODULE, DIGEST = lines, "8ae030a2b49d823489ba36014337e2d0b2e509cc566437ccde3b219ae6176085"
 kernels = Kernels(__file__)
 
 

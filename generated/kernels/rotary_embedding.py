@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import rotary_embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "5d33311c55d3d4aae69cd61a7bc378d1cbc9a83a99bfd1641aa49cc707ec7c2c"
+MODULE, DIGEST = lines, "1dfd989e8b3afe1dc42b52af25b69ec5c1ab76665b607976a7367dc438b4f14e"
 kernels = Kernels(__file__)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import scaled_dot_product_attention as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "0cfecd3d863315d87c9c3d8da9cba369d1e347116d7ceb3aead00805ec222469"
+MODULE, DIGEST = lines, "b3b016dc9cf1e33fb8a8eb7db88d06aa759c29ee473d84b070f9ca3fdca43c0c"
 kernels = Kernels(__file__)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import silu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "d7158791bfa8fdbddefd08a3e6c8b7713a4abfa9c08790644634474fc66c727c"
+MODULE, DIGEST = lines, "269b789df76d0f0f35c58f3590a2d1d2aa9a2fcb26e4473714d82bbd0892ca9f"
 kernels = Kernels(__file__)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import swiglu as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "c9a18137efb40cb3a72cc67d8c8619cf6503b735a2cc7bb798a83c229beeb87d"
+MODULE, DIGEST = lines, "54eb469048ea4f32cca3beedd6a59f0d8a81a5e2eafe723e8eaaa27bf5363a66"
 kernels = Kernels(__file__)
 
 

@@ -94,11 +94,12 @@ static int at_once(
         });
         const Real sum_1 = found.of[0];
         const Real sum_2 = found.of[1];
-        const Real dmissing = choose(square_root(sum_1) - square_root(sum_2)
-                + Real(margin) < Real(0), Real(0), one_over_N_or_one);
-        loss_sum[0] += larger(square_root(sum_1) - square_root(sum_2) + Real(margin), Real(0));
-        const auto danchor_constant = dmissing / square_root(sum_2);
-        const auto danchor_constant_2 = dmissing / square_root(sum_1);
+        const Real missing = square_root(sum_1) - square_root(sum_2) + Real(margin);
+        loss_sum[0] += larger(missing, Real(0));
+        const auto danchor_constant = choose(missing < Real(0), Real(0), one_over_N_or_one)
+                / square_root(sum_2);
+        const auto danchor_constant_2 = choose(missing < Real(0), Real(0), one_over_N_or_one)
+                / square_root(sum_1);
         each(C, [=](int64_t c) INLINE {
             if constexpr (want_danchor) danchor[n * C + c] = danchor_constant * (negative[n * C + c]
                     - anchor[n * C + c] - Real(eps)) + danchor_constant_2 * (anchor[n * C + c]

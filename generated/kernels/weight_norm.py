@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import weight_norm as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "dc2a43688e4c5d10579055896ef03227e3eee24245fc2054d1daa03d9be80811"
+MODULE, DIGEST = lines, "fba07f62eb97547ae7ced0d80a5a5202c89bc71ce3d60dd2dff7f77d52ff0bff"
 kernels = Kernels(__file__)
 
 

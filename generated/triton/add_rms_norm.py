@@ -17,7 +17,7 @@ from .. import add_rms_norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "0f3730b92d626e0a9581b05a8cf3729375d39d3dbd7a76b28e9582f4fbaa9d2d"
+MODULE, DIGEST = lines, "dc0bd3041365d3fd4e98ef059475ab35fb43363f80deea89ce6a602170d3ad23"
 
 
 @kernel("N | C", alive=2, makes="h inv_rms y")

@@ -15,7 +15,7 @@ from .. import alpha_compositing as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "8bcfbfbe5403c4b88a1913adbf1a8c6504ec619e514e41c29f7cd4143d1d7a41"
+MODULE, DIGEST = lines, "5c45653ad74586f44ff765f39b7caf9164f0231aaa2320936cfacf10d7c59da5"
 
 
 @kernel("R | S in tiles", makes="cumulated_1_operand")
@@ -119,9 +119,9 @@ def backward_2(
         tl.store(dalpha_ptr + row, dalpha, mask=row < rows)
     c = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (row < rows) & (c < C)
-    alpha = load(alpha_ptr + row, row < rows)
     dy = load(dy_ptr + r * C + c, inside)
-    dcolor = tl.where(s > 0, cumulated_1, 1) * alpha * dy
+    alpha = load(alpha_ptr + row, row < rows)
+    dcolor = dy * tl.where(s > 0, cumulated_1, 1) * alpha
     if dcolor_ptr is not None:
         tl.store(dcolor_ptr + row * C + c, dcolor, mask=inside)
 

@@ -17,7 +17,7 @@ from .. import bce_with_logits as lines
 from ._functions import added, aligned, larger, load, log1p, smaller
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "7f8d0ad26e04bd2fdbbd4fe7a936209fbbb754592fe24aebdede4c6669aa0906"
+MODULE, DIGEST = lines, "4ea05bea3df51ada6fe19d42c2075aa7eb3c87c92554a72cc6d16a74d508277d"
 REDUCTIONS = ["sum", "mean"]
 
 
@@ -58,9 +58,8 @@ def backward(
     pos_weight = load(pos_weight_ptr + c, c < C)
     target = load(target_ptr + n * C + c, inside)
     logits = load(logits_ptr + n * C + c, inside)
-    dlogits = dlikelihood * (
-        pos_weight * target + 1 / (1 + tl.exp(-logits)) * (target - pos_weight * target - 1)
-    )
+    probs = 1 / (1 + tl.exp(-logits))
+    dlogits = dlikelihood * (pos_weight * target + probs * (target - pos_weight * target - 1))
     if dlogits_ptr is not None:
         tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
     dtarget = dlikelihood * (
@@ -95,9 +94,8 @@ def at_once(
         dlikelihood = -(one_over_C_times_N_or_one * weight)
         target = load(target_ptr + n * C + c, inside)
         logits = load(logits_ptr + n * C + c, inside)
-        dlogits = dlikelihood * (
-            pos_weight * target + 1 / (1 + tl.exp(-logits)) * (target - pos_weight * target - 1)
-        )
+        probs = 1 / (1 + tl.exp(-logits))
+        dlogits = dlikelihood * (pos_weight * target + probs * (target - pos_weight * target - 1))
         if dlogits_ptr is not None:
             tl.store(dlogits_ptr + n * C + c, dlogits, mask=inside)
         dtarget = dlikelihood * (

@@ -17,7 +17,7 @@ from .. import bilinear as lines
 from ._functions import added, aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "6ba605815d2af913e0d18775d579878cb6edd48a9ee1a3bacb57b2d001f3965e"
+MODULE, DIGEST = lines, "9e174e18d40d765d4c8d5be9ca5d11bfceb6d870e7feb5c9a11eb2a64dadb9f9"
 
 
 @kernel("L in parts for N | H in tiles", alive=2, sums="sum_1: N H", left="sum_1", makes="sum_1")

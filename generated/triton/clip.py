@@ -17,7 +17,7 @@ from .. import clip as lines
 from ._functions import added, aligned, larger, largest, load, rescaled, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b2f0598fe7774f5b75e69c857cbb54c257d63d6d1bc8efd68b5b1072dcaa148d"
+MODULE, DIGEST = lines, "b5365e34b555435fb41e86518e73b564bd73771ec92f02c928dce7777df8eb1f"
 
 
 @kernel("", makes="exp_scale")

@@ -17,7 +17,7 @@ from .. import conv2d as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "5474283c6c444671c2978be8854211d94791b223bab5aa266035b5780b976b98"
+MODULE, DIGEST = lines, "846458f2992a407373b2ca97c1e28c9aacd102320687d1a524039c54691abf05"
 
 
 @kernel("N D | HoWo=Ho*Wo in tiles", makes="y")

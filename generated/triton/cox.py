@@ -17,7 +17,7 @@ from .. import cox as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "64ff8215d0e2e42a2cd469e03dd71c67028d78175b47bbeef3e9b24ad007e668"
+MODULE, DIGEST = lines, "96f7d166b029e8f814218ed39b8eaa01136fc172f36e4272749a5c3b9c241199"
 
 
 @kernel("| N in tiles", alive=3, makes="losses")

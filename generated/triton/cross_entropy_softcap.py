@@ -32,7 +32,7 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "47180277d8e780258c7516fb4f1e1fb4cd3f36d19d0234409b021f5aad20d81c"
+MODULE, DIGEST = lines, "6591cbb2560a106aa0d9bec8d061c6fae6d742d52936d3f77c7977b45d9876da"
 
 
 @kernel(

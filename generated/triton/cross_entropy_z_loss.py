@@ -31,22 +31,22 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "028e4abd04b3541e45f9c9c9ab5d741e94233c3cf50ab1bf36b1a8f64d849051"
+MODULE, DIGEST = lines, "37ce7a5e7db5f215d20e8699b4c2c09dc116ce950c0115a137fb9d36a5afcb63"
 
 
 @kernel(
     "N in parts | C S in tiles", alive=10,
-    sums="sum_counted_parts:, sum_2:, sum_of_labels_kept_is_not_0_parts:, sum_3:",
-    left="sum_counted_parts sum_of_labels_kept_is_not_0_parts sum_3 sum_2",
-    makes="max_logits sum_exp_logits_shifted counted sum_counted_parts sum_2 log_z sum_of_labels_kept_is_not_0_parts sum_3",
+    sums="sum_counted_parts:, sum_2:, sum_kept_labels_parts:, sum_3:",
+    left="sum_counted_parts sum_kept_labels_parts sum_3 sum_2",
+    makes="max_logits sum_exp_logits_shifted counted sum_counted_parts sum_2 log_z sum_kept_labels_parts sum_3",
 )
 @triton.jit
 def forward(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr,
-    counted_ptr, sum_counted_parts_ptr, sum_2_ptr, log_z_ptr, sum_of_labels_kept_is_not_0_parts_ptr,
-    sum_3_ptr, C, N, S, label_smoothing_minus_one, label_smoothing_over_C,
-    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    counted_ptr, sum_counted_parts_ptr, sum_2_ptr, log_z_ptr, sum_kept_labels_parts_ptr, sum_3_ptr,
+    C, N, S, label_smoothing_minus_one, label_smoothing_over_C, label_smoothing_is_not_zero,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCK_S: tl.constexpr,
 ):
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
     label_smoothing_over_C = tl.cast(label_smoothing_over_C, REAL)
@@ -54,7 +54,7 @@ def forward(
     program = tl.program_id(0).to(tl.int64)
     sum_counted_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_2 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
-    sum_of_labels_kept_is_not_0_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
+    sum_kept_labels_parts = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     sum_3 = tl.zeros([ROWS, 1, BLOCK_S], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK_S + tl.arange(0, BLOCK_S)[None, None, :]
     c = tl.arange(0, BLOCK_C)[None, :, None]
@@ -69,7 +69,7 @@ def forward(
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + n * S + s, counted, mask=inside_NS)
         sum_counted_parts += tl.where(inside_NS, counted, 0.0)
-        sum_of_labels_kept_is_not_0_parts += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
+        sum_kept_labels_parts += tl.where(inside_NS, labels_kept_is_not_0.to(REAL), 0.0)
         inside = (n < N) & (c < C) & (s < S)
         logits = load(logits_ptr + (n * C + c) * S + s, inside)
         max_logits_raw = largest(logits, inside, 1)
@@ -106,21 +106,21 @@ def forward(
     )
     tl.store(sum_2_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_2))
     tl.store(
-        sum_of_labels_kept_is_not_0_parts_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(sum_of_labels_kept_is_not_0_parts),
+        sum_kept_labels_parts_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_kept_labels_parts),
     )
     tl.store(sum_3_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_3))
 
 
 @forward.long(
     "N S in parts | C in chunks", alive=3,
-    sums="sum_counted_parts:, sum_of_labels_kept_is_not_0_parts:, sum_3:, sum_2:",
+    sums="sum_counted_parts:, sum_kept_labels_parts:, sum_3:, sum_2:",
 )
 @triton.jit
 def forward_in_chunks(
     labels_ptr, labels_kept_ptr, logits_ptr, weight_ptr, counted_ptr, sum_counted_parts_ptr,
-    sum_of_labels_kept_is_not_0_parts_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, log_z_ptr,
-    sum_3_ptr, sum_2_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
+    sum_kept_labels_parts_ptr, max_logits_ptr, sum_exp_logits_shifted_ptr, log_z_ptr, sum_3_ptr,
+    sum_2_ptr, rows, C, S, label_smoothing_minus_one, label_smoothing_over_C,
     label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
@@ -128,7 +128,7 @@ def forward_in_chunks(
     C = aligned(C, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_counted_parts = tl.zeros([], REAL)
-    sum_of_labels_kept_is_not_0_parts = tl.zeros([], REAL)
+    sum_kept_labels_parts = tl.zeros([], REAL)
     sum_3 = tl.zeros([], REAL)
     sum_2 = tl.zeros([], REAL)
     for row in range(program, rows, tl.num_programs(0)):
@@ -139,7 +139,7 @@ def forward_in_chunks(
         counted = tl.where(labels_kept_is_not_0, weight_at_labels, 0)
         tl.store(counted_ptr + row, counted)
         sum_counted_parts += counted
-        sum_of_labels_kept_is_not_0_parts += labels_kept_is_not_0.to(REAL)
+        sum_kept_labels_parts += labels_kept_is_not_0.to(REAL)
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
         sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
         n = row // S
@@ -188,49 +188,48 @@ def forward_in_chunks(
         losses = label_smoothing_minus_one * picked - smoothing
         sum_2 += losses
     tl.store(sum_counted_parts_ptr + program, sum_counted_parts)
-    tl.store(sum_of_labels_kept_is_not_0_parts_ptr + program, sum_of_labels_kept_is_not_0_parts)
+    tl.store(sum_kept_labels_parts_ptr + program, sum_kept_labels_parts)
     tl.store(sum_3_ptr + program, sum_3)
     tl.store(sum_2_ptr + program, sum_2)
 
 
 @kernel(
-    "", parts="sum_counted_parts sum_of_labels_kept_is_not_0_parts sum_3 sum_2",
-    makes="sum_counted sum_of_labels_kept_is_not_0 loss",
+    "", parts="sum_counted_parts sum_kept_labels_parts sum_3 sum_2",
+    makes="sum_counted sum_kept_labels loss",
 )
 @triton.jit
 def forward_2(
-    sum_2_ptr, sum_3_ptr, sum_counted_parts_ptr, sum_of_labels_kept_is_not_0_parts_ptr,
-    sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr, sum_counted_parts_count,
-    sum_of_labels_kept_is_not_0_parts_count, sum_3_count, sum_2_count, z_weight, REAL: tl.constexpr,
+    sum_2_ptr, sum_3_ptr, sum_counted_parts_ptr, sum_kept_labels_parts_ptr, sum_counted_ptr,
+    sum_kept_labels_ptr, loss_ptr, sum_counted_parts_count, sum_kept_labels_parts_count,
+    sum_3_count, sum_2_count, z_weight, REAL: tl.constexpr,
 ):
     z_weight = tl.cast(z_weight, REAL)
     sum_counted_parts = added(sum_counted_parts_ptr, 0, sum_counted_parts_count, 1, True, REAL)
     sum_counted = sum_counted_parts
     tl.store(sum_counted_ptr, sum_counted)
-    sum_of_labels_kept_is_not_0_parts = added(
-        sum_of_labels_kept_is_not_0_parts_ptr, 0, sum_of_labels_kept_is_not_0_parts_count, 1, True,
-        REAL,
+    sum_kept_labels_parts = added(
+        sum_kept_labels_parts_ptr, 0, sum_kept_labels_parts_count, 1, True, REAL,
     )
-    sum_of_labels_kept_is_not_0 = sum_of_labels_kept_is_not_0_parts
-    tl.store(sum_of_labels_kept_is_not_0_ptr, sum_of_labels_kept_is_not_0)
+    sum_kept_labels = sum_kept_labels_parts
+    tl.store(sum_kept_labels_ptr, sum_kept_labels)
     sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
     sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
-    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_of_labels_kept_is_not_0 * z_weight)
+    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_kept_labels * z_weight)
 
 
 @kernel(
-    "N in parts | S in tiles", alive=4, sums="sum_counted:, sum_of_labels_kept_is_not_0:",
-    left="sum_counted sum_of_labels_kept_is_not_0", makes="sum_counted sum_of_labels_kept_is_not_0",
+    "N in parts | S in tiles", alive=4, sums="sum_counted:, sum_kept_labels:",
+    left="sum_counted sum_kept_labels", makes="sum_counted sum_kept_labels",
 )
 @triton.jit
 def at_once(
-    labels_ptr, weight_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, C, N, S, ignore_index,
+    labels_ptr, weight_ptr, sum_counted_ptr, sum_kept_labels_ptr, C, N, S, ignore_index,
     REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     S = aligned(S, ALIGN)
     program = tl.program_id(0).to(tl.int64)
     sum_counted = tl.zeros([ROWS, BLOCK], REAL)
-    sum_of_labels_kept_is_not_0 = tl.zeros([ROWS, BLOCK], REAL)
+    sum_kept_labels = tl.zeros([ROWS, BLOCK], REAL)
     s = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)[None, :]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
@@ -243,11 +242,11 @@ def at_once(
         )
         labels_kept_is_not_0 = is_counted(labels, ignore_index)
         sum_counted += tl.where(inside, tl.where(labels_kept_is_not_0, weight_at_labels, 0), 0.0)
-        sum_of_labels_kept_is_not_0 += tl.where(inside, labels_kept_is_not_0.to(REAL), 0.0)
+        sum_kept_labels += tl.where(inside, labels_kept_is_not_0.to(REAL), 0.0)
     tl.store(sum_counted_ptr + program * tl.num_programs(1) + tl.program_id(1), tl.sum(sum_counted))
     tl.store(
-        sum_of_labels_kept_is_not_0_ptr + program * tl.num_programs(1) + tl.program_id(1),
-        tl.sum(sum_of_labels_kept_is_not_0),
+        sum_kept_labels_ptr + program * tl.num_programs(1) + tl.program_id(1),
+        tl.sum(sum_kept_labels),
     )
 
 
@@ -265,17 +264,15 @@ def at_once_2(weight_ptr, sum_4_ptr, C, REAL: tl.constexpr, BLOCK: tl.constexpr)
 
 @kernel(
     "N in parts | C S in tiles", alive=11, sums="sum_2:, sum_3:",
-    parts="sum_counted sum_of_labels_kept_is_not_0 sum_4", left="sum_3 sum_2",
-    makes="sum_2 sum_3 dlogits",
+    parts="sum_counted sum_kept_labels sum_4", left="sum_3 sum_2", makes="sum_2 sum_3 dlogits",
 )
 @triton.jit
 def at_once_3(
-    labels_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, weight_ptr,
-    sum_2_ptr, sum_3_ptr, dlogits_ptr, sum_counted_count, sum_of_labels_kept_is_not_0_count,
-    sum_4_count, C, N, S, ignore_index, label_smoothing, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, one_minus_label_smoothing,
-    two_times_z_weight, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
+    labels_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr, sum_kept_labels_ptr, weight_ptr, sum_2_ptr,
+    sum_3_ptr, dlogits_ptr, sum_counted_count, sum_kept_labels_count, sum_4_count, C, N, S,
+    ignore_index, label_smoothing, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, one_minus_label_smoothing, two_times_z_weight, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_S: tl.constexpr,
 ):
     label_smoothing = tl.cast(label_smoothing, REAL)
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
@@ -291,9 +288,7 @@ def at_once_3(
     weight = load(weight_ptr + c, c < C)
     sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
     sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
-    sum_of_labels_kept_is_not_0 = added(
-        sum_of_labels_kept_is_not_0_ptr, 0, sum_of_labels_kept_is_not_0_count, 1, True, REAL,
-    )
+    sum_kept_labels = added(sum_kept_labels_ptr, 0, sum_kept_labels_count, 1, True, REAL)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None, None]
         inside_NS = (n < N) & (s < S)
@@ -340,7 +335,7 @@ def at_once_3(
                 (
                     label_smoothing * sum_4 / C / sum_counted
                     + one_minus_label_smoothing / sum_counted * counted
-                    + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
+                    + two_times_z_weight / sum_kept_labels * log_z
                 ) * probs
                 - label_smoothing_over_C / sum_counted * weight,
                 0,
@@ -363,15 +358,15 @@ def at_once_3(
 
 @at_once_3.long(
     "N S in parts | C in chunks", alive=5, sums="sum_3:, sum_2:",
-    parts="sum_counted sum_of_labels_kept_is_not_0 sum_4",
+    parts="sum_counted sum_kept_labels sum_4",
 )
 @triton.jit
 def at_once_3_in_chunks(
-    labels_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, weight_ptr,
-    sum_3_ptr, sum_2_ptr, dlogits_ptr, rows, sum_counted_count, sum_of_labels_kept_is_not_0_count,
-    sum_4_count, C, S, ignore_index, label_smoothing, label_smoothing_minus_one,
-    label_smoothing_over_C, label_smoothing_is_not_zero, one_minus_label_smoothing,
-    two_times_z_weight, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    labels_ptr, logits_ptr, sum_4_ptr, sum_counted_ptr, sum_kept_labels_ptr, weight_ptr, sum_3_ptr,
+    sum_2_ptr, dlogits_ptr, rows, sum_counted_count, sum_kept_labels_count, sum_4_count, C, S,
+    ignore_index, label_smoothing, label_smoothing_minus_one, label_smoothing_over_C,
+    label_smoothing_is_not_zero, one_minus_label_smoothing, two_times_z_weight, REAL: tl.constexpr,
+    ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     label_smoothing = tl.cast(label_smoothing, REAL)
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
@@ -384,9 +379,7 @@ def at_once_3_in_chunks(
     sum_2 = tl.zeros([], REAL)
     sum_4 = added(sum_4_ptr, 0, sum_4_count, 1, True, REAL)
     sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
-    sum_of_labels_kept_is_not_0 = added(
-        sum_of_labels_kept_is_not_0_ptr, 0, sum_of_labels_kept_is_not_0_count, 1, True, REAL,
-    )
+    sum_kept_labels = added(sum_kept_labels_ptr, 0, sum_kept_labels_count, 1, True, REAL)
     for row in range(program, rows, tl.num_programs(0)):
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
         sum_exp_logits_shifted = tl.zeros([BLOCK], REAL)
@@ -430,7 +423,7 @@ def at_once_3_in_chunks(
                     (
                         label_smoothing * sum_4 / C / sum_counted
                         + one_minus_label_smoothing / sum_counted * counted
-                        + two_times_z_weight / sum_of_labels_kept_is_not_0 * log_z
+                        + two_times_z_weight / sum_kept_labels * log_z
                     ) * probs
                     - label_smoothing_over_C / sum_counted * weight,
                     0,
@@ -468,21 +461,18 @@ def at_once_3_in_chunks(
     tl.store(sum_2_ptr + program, sum_2)
 
 
-@kernel("", parts="sum_counted sum_of_labels_kept_is_not_0 sum_3 sum_2", makes="loss")
+@kernel("", parts="sum_counted sum_kept_labels sum_3 sum_2", makes="loss")
 @triton.jit
 def at_once_4(
-    sum_2_ptr, sum_3_ptr, sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, loss_ptr,
-    sum_counted_count, sum_of_labels_kept_is_not_0_count, sum_3_count, sum_2_count, z_weight,
-    REAL: tl.constexpr,
+    sum_2_ptr, sum_3_ptr, sum_counted_ptr, sum_kept_labels_ptr, loss_ptr, sum_counted_count,
+    sum_kept_labels_count, sum_3_count, sum_2_count, z_weight, REAL: tl.constexpr,
 ):
     z_weight = tl.cast(z_weight, REAL)
     sum_2 = added(sum_2_ptr, 0, sum_2_count, 1, True, REAL)
     sum_counted = added(sum_counted_ptr, 0, sum_counted_count, 1, True, REAL)
     sum_3 = added(sum_3_ptr, 0, sum_3_count, 1, True, REAL)
-    sum_of_labels_kept_is_not_0 = added(
-        sum_of_labels_kept_is_not_0_ptr, 0, sum_of_labels_kept_is_not_0_count, 1, True, REAL,
-    )
-    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_of_labels_kept_is_not_0 * z_weight)
+    sum_kept_labels = added(sum_kept_labels_ptr, 0, sum_kept_labels_count, 1, True, REAL)
+    tl.store(loss_ptr, sum_2 / sum_counted + sum_3 / sum_kept_labels * z_weight)
 
 
 def cross_entropy_z_loss_forward(
@@ -500,25 +490,22 @@ def cross_entropy_z_loss_forward(
     sum_counted_parts = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     sum_2 = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     log_z = logits.new_empty(N, S, dtype=wide)
-    sum_of_labels_kept_is_not_0_parts = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
+    sum_kept_labels_parts = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     sum_3 = logits.new_empty(forward.parts(C=C, N=N, S=S), dtype=wide)
     forward(
         labels, labels_kept, logits, weight, max_logits, sum_exp_logits_shifted, counted,
-        sum_counted_parts, sum_2, log_z, sum_of_labels_kept_is_not_0_parts, sum_3, C=C, N=N, S=S,
+        sum_counted_parts, sum_2, log_z, sum_kept_labels_parts, sum_3, C=C, N=N, S=S,
         label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
         label_smoothing_is_not_zero=label_smoothing != 0,
     )
     sum_counted = logits.new_empty((), dtype=wide)
-    sum_of_labels_kept_is_not_0 = logits.new_empty((), dtype=wide)
+    sum_kept_labels = logits.new_empty((), dtype=wide)
     loss = logits.new_empty((), dtype=dtype)
     forward_2(
-        sum_2, sum_3, sum_counted_parts, sum_of_labels_kept_is_not_0_parts, sum_counted,
-        sum_of_labels_kept_is_not_0, loss, z_weight=z_weight,
+        sum_2, sum_3, sum_counted_parts, sum_kept_labels_parts, sum_counted, sum_kept_labels, loss,
+        z_weight=z_weight,
     )
-    return (
-        loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z,
-        sum_of_labels_kept_is_not_0,
-    )
+    return loss, max_logits, sum_exp_logits_shifted, counted, sum_counted, log_z, sum_kept_labels
 
 
 def cross_entropy_z_loss_at_once(
@@ -535,23 +522,20 @@ def cross_entropy_z_loss_at_once(
     if C == 0:
         raise ValueError("cross_entropy_z_loss divides by C, which is 0")
     sum_counted = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
-    sum_of_labels_kept_is_not_0 = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
-    at_once(
-        labels, weight, sum_counted, sum_of_labels_kept_is_not_0, C=C, N=N, S=S,
-        ignore_index=ignore_index,
-    )
+    sum_kept_labels = logits.new_empty(at_once.parts(C=C, N=N, S=S), dtype=wide)
+    at_once(labels, weight, sum_counted, sum_kept_labels, C=C, N=N, S=S, ignore_index=ignore_index)
     sum_4 = logits.new_empty(at_once_2.parts(C=C), dtype=wide)
     at_once_2(weight, sum_4, C=C)
     sum_2 = logits.new_empty(at_once_3.parts(C=C, N=N, S=S), dtype=wide)
     sum_3 = logits.new_empty(at_once_3.parts(C=C, N=N, S=S), dtype=wide)
     dlogits = logits.new_empty(N, C, S, dtype=unscaled(logits))
     at_once_3(
-        labels, logits, sum_4, sum_counted, sum_of_labels_kept_is_not_0, weight, sum_2, sum_3,
-        dlogits, C=C, N=N, S=S, ignore_index=ignore_index, label_smoothing=label_smoothing,
+        labels, logits, sum_4, sum_counted, sum_kept_labels, weight, sum_2, sum_3, dlogits, C=C,
+        N=N, S=S, ignore_index=ignore_index, label_smoothing=label_smoothing,
         label_smoothing_minus_one=label_smoothing - 1, label_smoothing_over_C=label_smoothing / C,
         label_smoothing_is_not_zero=label_smoothing != 0,
         one_minus_label_smoothing=1 - label_smoothing, two_times_z_weight=2 * z_weight,
     )
     loss = logits.new_empty((), dtype=dtype)
-    at_once_4(sum_2, sum_3, sum_counted, sum_of_labels_kept_is_not_0, loss, z_weight=z_weight)
+    at_once_4(sum_2, sum_3, sum_counted, sum_kept_labels, loss, z_weight=z_weight)
     return loss, dlogits, None, None, None, None, None

@@ -14,7 +14,7 @@ from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "202978cfacb9f38b34163a7d4c33f05fbd4b74e3b907ce0dfdca8e0d8646db9b"
+MODULE, DIGEST = lines, "ba4312d8dc318b9541850dcf7f45e4bf7677eba7e82bf5c3bac747b88a3c9253"
 
 
 @kernel("N | E in tiles", makes="y")

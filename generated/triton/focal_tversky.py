@@ -17,7 +17,7 @@ from .. import focal_tversky as lines
 from ._functions import added, aligned, load, power
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "7992ba87b71123f103de089248e88c31a2386fd65f3c067d79937a009a2f4836"
+MODULE, DIGEST = lines, "d51cd554e3af4ef967b7e68c1c3eca39db594e51db83e0aff2df325246f6909f"
 
 
 @kernel(

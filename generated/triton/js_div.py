@@ -15,7 +15,7 @@ from .. import js_div as lines
 from ._functions import added, aligned, load, total
 from ._launching import kernel, unscaled
 
-MODULE, DIGEST = lines, "5e0e411b80faf618ee43770e9389cae2fc01dbaca036ecd7f6e4a5b315d8a32c"
+MODULE, DIGEST = lines, "dfe40397b048bf071d1791a43a875830dbed4fdd9f191d3b68f268bebfedcdb6"
 
 
 @kernel("N in parts | C", alive=4, sums="sum_4:", left="sum_4", makes="sum_4")
@@ -90,7 +90,7 @@ def forward_2(sum_4_ptr, loss_ptr, sum_4_count, N, REAL: tl.constexpr):
     tl.store(loss_ptr, sum_4 / N)
 
 
-@kernel("N in parts | C", alive=7, sums="sum_4:", left="sum_4", makes="sum_4 dp dq")
+@kernel("N in parts | C", alive=6, sums="sum_4:", left="sum_4", makes="sum_4 dp dq")
 @triton.jit
 def at_once(
     p_ptr, q_ptr, sum_4_ptr, dp_ptr, dq_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
@@ -106,18 +106,15 @@ def at_once(
         inside = (n < N) & (c < C)
         p = load(p_ptr + n * C + c, inside)
         q = load(q_ptr + n * C + c, inside)
-        p_plus_q = p + q
-        d_p_plus_q = -tl.where(
-            tl.abs(p_plus_q) <= 0,
-            0,
-            one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
-        )
+        mixture = p / 2 + 0.5 * q
+        d_p_plus_q = -tl.where(tl.abs(mixture) <= 0, 0, one_over_two_over_N * (tl.log(mixture) + 1))
         dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
         if dp_ptr is not None:
             tl.store(dp_ptr + n * C + c, dp, mask=inside)
         dq = d_p_plus_q + tl.where(tl.abs(q) <= 0, 0, one_over_two_over_N * (tl.log(q) + 1))
         if dq_ptr is not None:
             tl.store(dq_ptr + n * C + c, dq, mask=inside)
+        p_plus_q = p + q
         of_mixture_information = tl.where(
             tl.abs(p_plus_q) <= 0,
             0,
@@ -135,7 +132,7 @@ def at_once(
     tl.store(sum_4_ptr + program, tl.sum(sum_4))
 
 
-@at_once.long("N in parts | C in chunks", alive=11, sums="sum_4:")
+@at_once.long("N in parts | C in chunks", alive=10, sums="sum_4:")
 @triton.jit
 def at_once_in_chunks(
     p_ptr, q_ptr, dp_ptr, dq_ptr, sum_4_ptr, C, N, one_over_two_over_N, REAL: tl.constexpr,
@@ -162,10 +159,11 @@ def at_once_in_chunks(
             sum_1 += tl.where(c < C, of_mixture_information, 0.0)
             sum_2 += tl.where(c < C, tl.where(tl.abs(p) <= 0, 0, tl.log(p) * p), 0.0)
             sum_3 += tl.where(c < C, tl.where(tl.abs(q) <= 0, 0, tl.log(q) * q), 0.0)
+            mixture = p / 2 + 0.5 * q
             d_p_plus_q = -tl.where(
-                tl.abs(p_plus_q) <= 0,
+                tl.abs(mixture) <= 0,
                 0,
-                one_over_two_over_N * (tl.log(p / 2 + 0.5 * q) + 1),
+                one_over_two_over_N * (tl.log(mixture) + 1),
             )
             dp = d_p_plus_q + tl.where(tl.abs(p) <= 0, 0, one_over_two_over_N * (tl.log(p) + 1))
             if dp_ptr is not None:

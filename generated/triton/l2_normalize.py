@@ -15,7 +15,7 @@ from .. import l2_normalize as lines
 from ._functions import aligned, larger, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ad5939e75645f1b678cbad19d0f3385bec53e673814bcc6c2bc123f1d64f0f66"
+MODULE, DIGEST = lines, "432ebf95f24a8a35afc14751a119f7df7a74cd697798afbfb799ba6359662252"
 
 
 @kernel("N | C", alive=2, makes="norm length y")

@@ -17,7 +17,7 @@ from .. import linear as lines
 from ._functions import aligned, load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cdf921ee51fb86e2e7c0082f917339bb99f5a8153729061c3dd7e11c93b6d24c"
+MODULE, DIGEST = lines, "58fa5f58117095b4a541b266d5e56e6b3df53402086d35866d060ddafaab1558"
 
 
 @kernel("N | H in tiles", alive=2, makes="y")

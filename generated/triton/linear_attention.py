@@ -17,7 +17,7 @@ from .. import linear_attention as lines
 from ._functions import aligned, expm1, larger, load, smaller, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "1fee7aa799bef5759d84fc07f62ce4e61a07a069e43957751eea10b7265abf8a"
+MODULE, DIGEST = lines, "ca58408f678fe8bb8adc4dd75b9aea9219e0c4f8f9a166f323a8476a2b85b9ce"
 
 
 @kernel("BT=B*T E | F in tiles", makes="q k state_operand")

@@ -26,28 +26,28 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f86c893689c329bed310f615a882c55d61fed7134570afbe60bdd56b46ff0c07"
+MODULE, DIGEST = lines, "2f3f3b75a944af1f7b4408b6f071e1cdcc7928416af97dafa72c7fef5e8d2772"
 
 
 @kernel(
     "N in parts | V", alive=2,
-    sums="sum_of_labels_kept_is_not_0_part:, sum_counted_part:, excess_sum_part:, loss_sum_part:",
-    makes="sum_of_labels_kept_is_not_0_part sum_counted_part excess_sum_part loss_sum_part",
+    sums="sum_kept_labels_part:, sum_counted_part:, excess_sum_part:, loss_sum_part:",
+    makes="sum_kept_labels_part sum_counted_part excess_sum_part loss_sum_part",
 )
 @triton.jit
 def output_loss_sum_part(
     class_weight_ptr, labels_ptr, labels_kept_ptr, products_ptr, sum_class_weight_ptr,
-    sum_of_labels_kept_is_not_0_part_ptr, sum_counted_part_ptr, excess_sum_part_ptr,
-    loss_sum_part_ptr, N, V, label_smoothing, softcap, softcap_is_not_zero,
-    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    sum_kept_labels_part_ptr, sum_counted_part_ptr, excess_sum_part_ptr, loss_sum_part_ptr, N, V,
+    label_smoothing, softcap, softcap_is_not_zero, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     label_smoothing = tl.cast(label_smoothing, REAL)
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
     softcap = tl.cast(softcap, REAL)
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_of_labels_kept_is_not_0_part = tl.zeros([ROWS, 1], REAL)
+    sum_kept_labels_part = tl.zeros([ROWS, 1], REAL)
     sum_counted_part = tl.zeros([ROWS, 1], REAL)
     excess_sum_part = tl.zeros([ROWS, 1], REAL)
     loss_sum_part = tl.zeros([ROWS, 1], REAL)
@@ -57,7 +57,7 @@ def output_loss_sum_part(
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         labels_kept = load(labels_kept_ptr + n, n < N)
-        sum_of_labels_kept_is_not_0_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
+        sum_kept_labels_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
         labels = load(labels_ptr + n, n < N)
         class_weight_at_labels = load_at(class_weight_ptr + labels, within(labels, V), n < N)
         counted = tl.where(labels_kept != 0, class_weight_at_labels, 0)
@@ -93,10 +93,7 @@ def output_loss_sum_part(
             - label_smoothing * smoothing,
             0.0,
         )
-    tl.store(
-        sum_of_labels_kept_is_not_0_part_ptr + program,
-        tl.sum(sum_of_labels_kept_is_not_0_part),
-    )
+    tl.store(sum_kept_labels_part_ptr + program, tl.sum(sum_kept_labels_part))
     tl.store(sum_counted_part_ptr + program, tl.sum(sum_counted_part))
     tl.store(excess_sum_part_ptr + program, tl.sum(excess_sum_part))
     tl.store(loss_sum_part_ptr + program, tl.sum(loss_sum_part))
@@ -104,29 +101,28 @@ def output_loss_sum_part(
 
 @output_loss_sum_part.long(
     "N in parts | V in chunks", alive=6,
-    sums="sum_of_labels_kept_is_not_0_part:, sum_counted_part:, excess_sum_part:, loss_sum_part:",
+    sums="sum_kept_labels_part:, sum_counted_part:, excess_sum_part:, loss_sum_part:",
 )
 @triton.jit
 def output_loss_sum_part_in_chunks(
     class_weight_ptr, labels_ptr, labels_kept_ptr, products_ptr, sum_class_weight_ptr,
-    sum_of_labels_kept_is_not_0_part_ptr, sum_counted_part_ptr, excess_sum_part_ptr,
-    loss_sum_part_ptr, N, V, label_smoothing, softcap, softcap_is_not_zero,
-    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    sum_kept_labels_part_ptr, sum_counted_part_ptr, excess_sum_part_ptr, loss_sum_part_ptr, N, V,
+    label_smoothing, softcap, softcap_is_not_zero, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     label_smoothing = tl.cast(label_smoothing, REAL)
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
     softcap = tl.cast(softcap, REAL)
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_of_labels_kept_is_not_0_part = tl.zeros([], REAL)
+    sum_kept_labels_part = tl.zeros([], REAL)
     sum_counted_part = tl.zeros([], REAL)
     excess_sum_part = tl.zeros([], REAL)
     loss_sum_part = tl.zeros([], REAL)
     sum_class_weight = load(sum_class_weight_ptr)
     for n in range(program, N, tl.num_programs(0)):
         labels_kept = load(labels_kept_ptr + n)
-        sum_of_labels_kept_is_not_0_part += (labels_kept != 0).to(REAL)
+        sum_kept_labels_part += (labels_kept != 0).to(REAL)
         labels = load(labels_ptr + n)
         class_weight_at_labels = load_at(class_weight_ptr + labels, within(labels, V))
         counted = tl.where(labels_kept != 0, class_weight_at_labels, 0)
@@ -180,36 +176,33 @@ def output_loss_sum_part_in_chunks(
             )
             - label_smoothing * smoothing
         )
-    tl.store(sum_of_labels_kept_is_not_0_part_ptr + program, sum_of_labels_kept_is_not_0_part)
+    tl.store(sum_kept_labels_part_ptr + program, sum_kept_labels_part)
     tl.store(sum_counted_part_ptr + program, sum_counted_part)
     tl.store(excess_sum_part_ptr + program, excess_sum_part)
     tl.store(loss_sum_part_ptr + program, loss_sum_part)
 
 
 @kernel(
-    "in parts | N in tiles", alive=4, sums="sum_of_labels_kept_is_not_0_part:, sum_counted_part:",
-    makes="sum_of_labels_kept_is_not_0_part sum_counted_part",
+    "in parts | N in tiles", alive=4, sums="sum_kept_labels_part:, sum_counted_part:",
+    makes="sum_kept_labels_part sum_counted_part",
 )
 @triton.jit
 def both_sum_counted_part(
-    class_weight_ptr, labels_ptr, labels_kept_ptr, sum_of_labels_kept_is_not_0_part_ptr,
-    sum_counted_part_ptr, N, V, REAL: tl.constexpr, BLOCK: tl.constexpr,
+    class_weight_ptr, labels_ptr, labels_kept_ptr, sum_kept_labels_part_ptr, sum_counted_part_ptr,
+    N, V, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
-    sum_of_labels_kept_is_not_0_part = tl.zeros([BLOCK], REAL)
+    sum_kept_labels_part = tl.zeros([BLOCK], REAL)
     sum_counted_part = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
         n = start + tl.arange(0, BLOCK)
         labels_kept = load(labels_kept_ptr + n, n < N)
-        sum_of_labels_kept_is_not_0_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
+        sum_kept_labels_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
         labels = load(labels_ptr + n, n < N)
         class_weight_at_labels = load_at(class_weight_ptr + labels, within(labels, V), n < N)
         counted = tl.where(labels_kept != 0, class_weight_at_labels, 0)
         sum_counted_part += tl.where(n < N, counted, 0.0)
-    tl.store(
-        sum_of_labels_kept_is_not_0_part_ptr + program,
-        tl.sum(sum_of_labels_kept_is_not_0_part),
-    )
+    tl.store(sum_kept_labels_part_ptr + program, tl.sum(sum_kept_labels_part))
     tl.store(sum_counted_part_ptr + program, tl.sum(sum_counted_part))
 
 
@@ -220,10 +213,10 @@ def both_sum_counted_part(
 @triton.jit
 def both_dproducts(
     class_weight_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, products_ptr, sum_class_weight_ptr,
-    sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, excess_sum_part_ptr, loss_sum_part_ptr,
-    dproducts_ptr, N, V, label_smoothing, softcap, z_weight, softcap_is_not_zero,
-    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    sum_counted_ptr, sum_kept_labels_ptr, excess_sum_part_ptr, loss_sum_part_ptr, dproducts_ptr, N,
+    V, label_smoothing, softcap, z_weight, softcap_is_not_zero, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     label_smoothing = tl.cast(label_smoothing, REAL)
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
@@ -237,7 +230,7 @@ def both_dproducts(
     class_weight = load(class_weight_ptr + v, v < V)
     sum_class_weight = load(sum_class_weight_ptr)
     dloss = load(dloss_ptr)
-    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    sum_kept_labels = load(sum_kept_labels_ptr)
     sum_counted = load(sum_counted_ptr)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
@@ -276,35 +269,23 @@ def both_dproducts(
             - label_smoothing * smoothing,
             0.0,
         )
-        labels_kept_is_not_0_back = (labels_kept != 0).to(REAL)
+        kept_labels = (labels_kept != 0).to(REAL)
         dlog_z = (
-            2 * dloss * z_weight / sum_of_labels_kept_is_not_0 * labels_kept_is_not_0_back * log_z
+            2 * dloss * z_weight / sum_kept_labels * kept_labels * log_z
             - dloss * label_smoothing_minus_one / sum_counted * counted
             - tl.where(
                 label_smoothing_is_not_zero,
-                -(
-                    dloss
-                    * label_smoothing
-                    * sum_class_weight
-                    / V
-                    / sum_counted
-                    * labels_kept_is_not_0_back
-                ),
+                -(dloss * label_smoothing * sum_class_weight / V / sum_counted * kept_labels),
                 0,
             )
         )
-        d_sum_in_picked = (
-            dloss
-            * label_smoothing_minus_one
-            / sum_counted
-            * labels_kept_is_not_0_back
-        )
+        d_sum_in_picked = dloss * label_smoothing_minus_one / sum_counted * kept_labels
         dproducts = (
             tl.where(softcap_is_not_zero, 1 - square(tanh(products / softcap)), 1) * (
                 dlog_z * tl.exp(logits - log_z)
                 - tl.where(
                     label_smoothing_is_not_zero,
-                    dloss * label_smoothing / V / sum_counted * labels_kept_is_not_0_back,
+                    dloss * label_smoothing / V / sum_counted * kept_labels,
                     0,
                 ) * class_weight
             )
@@ -326,10 +307,9 @@ def both_dproducts(
 @triton.jit
 def both_dproducts_in_chunks(
     class_weight_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, products_ptr, sum_class_weight_ptr,
-    sum_counted_ptr, sum_of_labels_kept_is_not_0_ptr, excess_sum_part_ptr, loss_sum_part_ptr,
-    dproducts_ptr, N, V, label_smoothing, softcap, z_weight, softcap_is_not_zero,
-    label_smoothing_minus_one, label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    sum_counted_ptr, sum_kept_labels_ptr, excess_sum_part_ptr, loss_sum_part_ptr, dproducts_ptr, N,
+    V, label_smoothing, softcap, z_weight, softcap_is_not_zero, label_smoothing_minus_one,
+    label_smoothing_is_not_zero, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     label_smoothing = tl.cast(label_smoothing, REAL)
     label_smoothing_minus_one = tl.cast(label_smoothing_minus_one, REAL)
@@ -341,7 +321,7 @@ def both_dproducts_in_chunks(
     loss_sum_part = tl.zeros([], REAL)
     sum_class_weight = load(sum_class_weight_ptr)
     dloss = load(dloss_ptr)
-    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    sum_kept_labels = load(sum_kept_labels_ptr)
     sum_counted = load(sum_counted_ptr)
     for n in range(program, N, tl.num_programs(0)):
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
@@ -397,29 +377,17 @@ def both_dproducts_in_chunks(
             )
             - label_smoothing * smoothing
         )
-        labels_kept_is_not_0_back = (labels_kept != 0).to(REAL)
+        kept_labels = (labels_kept != 0).to(REAL)
         dlog_z = (
-            2 * dloss * z_weight / sum_of_labels_kept_is_not_0 * labels_kept_is_not_0_back * log_z
+            2 * dloss * z_weight / sum_kept_labels * kept_labels * log_z
             - dloss * label_smoothing_minus_one / sum_counted * counted
             - tl.where(
                 label_smoothing_is_not_zero,
-                -(
-                    dloss
-                    * label_smoothing
-                    * sum_class_weight
-                    / V
-                    / sum_counted
-                    * labels_kept_is_not_0_back
-                ),
+                -(dloss * label_smoothing * sum_class_weight / V / sum_counted * kept_labels),
                 0,
             )
         )
-        d_sum_in_picked = (
-            dloss
-            * label_smoothing_minus_one
-            / sum_counted
-            * labels_kept_is_not_0_back
-        )
+        d_sum_in_picked = dloss * label_smoothing_minus_one / sum_counted * kept_labels
         for start in range(0, V, BLOCK):
             v = start + tl.arange(0, BLOCK)
             products = load(products_ptr + n * V + v, v < V)
@@ -432,7 +400,7 @@ def both_dproducts_in_chunks(
                     )
                     - tl.where(
                         label_smoothing_is_not_zero,
-                        dloss * label_smoothing / V / sum_counted * labels_kept_is_not_0_back,
+                        dloss * label_smoothing / V / sum_counted * kept_labels,
                         0,
                     ) * class_weight
                 )
@@ -636,7 +604,7 @@ def linear_cross_entropy_output(
     weight = weight.to(narrow)
     class_weight = class_weight.to(wide)
     sum_class_weight = class_weight.sum()
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     excess_sum = like.new_zeros(())
     sum_counted = like.new_zeros(())
     loss_sum = like.new_zeros(())
@@ -646,23 +614,23 @@ def linear_cross_entropy_output(
         own_labels = labels[over.here]
         own_labels_kept = labels_kept[over.here].to(wide)
         products = own_hidden @ weight.mT
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
+        sum_kept_labels_part = like.new_empty(())
         sum_counted_part = like.new_empty(())
         excess_sum_part = like.new_empty(())
         loss_sum_part = like.new_empty(())
         output_loss_sum_part(
             class_weight, own_labels, own_labels_kept, products, sum_class_weight,
-            sum_of_labels_kept_is_not_0_part, sum_counted_part, excess_sum_part, loss_sum_part,
-            N=n, V=V, label_smoothing=label_smoothing, softcap=softcap,
-            softcap_is_not_zero=softcap != 0, label_smoothing_minus_one=label_smoothing - 1,
+            sum_kept_labels_part, sum_counted_part, excess_sum_part, loss_sum_part, N=n, V=V,
+            label_smoothing=label_smoothing, softcap=softcap, softcap_is_not_zero=softcap != 0,
+            label_smoothing_minus_one=label_smoothing - 1,
             label_smoothing_is_not_zero=label_smoothing != 0,
         )
         del products
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels += sum_kept_labels_part
         sum_counted += sum_counted_part
         excess_sum += excess_sum_part
         loss_sum += loss_sum_part
-    excess = excess_sum / sum_of_labels_kept_is_not_0
+    excess = excess_sum / sum_kept_labels
     loss = loss_sum / sum_counted + excess * z_weight
     return (loss.to(dtype),)
 
@@ -682,19 +650,19 @@ def linear_cross_entropy_both(
     class_weight = class_weight.to(wide)
     dloss = dloss.to(wide)
     sum_class_weight = class_weight.sum()
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     sum_counted = like.new_zeros(())
     for over in lines._chunks(N, 1, like, chunk):
         n = over.length
         own_labels = labels[over.here]
         own_labels_kept = labels_kept[over.here].to(wide)
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
+        sum_kept_labels_part = like.new_empty(())
         sum_counted_part = like.new_empty(())
         both_sum_counted_part(
-            class_weight, own_labels, own_labels_kept, sum_of_labels_kept_is_not_0_part,
+            class_weight, own_labels, own_labels_kept, sum_kept_labels_part,
             sum_counted_part, N=n, V=V,
         )
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels += sum_kept_labels_part
         sum_counted += sum_counted_part
     dhidden = hidden.new_empty((N, D)) if need_hidden else None
     excess_sum = like.new_zeros(())
@@ -711,9 +679,9 @@ def linear_cross_entropy_both(
         dproducts = like.new_empty(n, V, dtype=narrow)
         both_dproducts(
             class_weight, dloss, own_labels, own_labels_kept, products,
-            sum_class_weight, sum_counted, sum_of_labels_kept_is_not_0, excess_sum_part,
-            loss_sum_part, dproducts, N=n, V=V, label_smoothing=label_smoothing,
-            softcap=softcap, z_weight=z_weight, softcap_is_not_zero=softcap != 0,
+            sum_class_weight, sum_counted, sum_kept_labels, excess_sum_part, loss_sum_part,
+            dproducts, N=n, V=V, label_smoothing=label_smoothing, softcap=softcap,
+            z_weight=z_weight, softcap_is_not_zero=softcap != 0,
             label_smoothing_minus_one=label_smoothing - 1,
             label_smoothing_is_not_zero=label_smoothing != 0,
         )
@@ -726,7 +694,7 @@ def linear_cross_entropy_both(
             own_dhidden = (dproducts.to(narrow) @ narrow_weight).to(wide)
             dhidden[over.here] = own_dhidden
         del dproducts
-    excess = excess_sum / sum_of_labels_kept_is_not_0
+    excess = excess_sum / sum_kept_labels
     loss = loss_sum / sum_counted + excess * z_weight
     return (
         loss.to(dtype), dhidden if need_hidden else None,

@@ -28,7 +28,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "58d5621a3c4a4cdc385ad1b0fe751f7f2ef4d4e4540e6d8c588c8546ef938fe2"
+MODULE, DIGEST = lines, "31b8b85ff561274ce8ec268fcf75bf0eaf69e43cb03aa6f8abe2c8ad3c0a011e"
 
 
 @kernel(

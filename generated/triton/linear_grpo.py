@@ -26,19 +26,18 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "cccae6edfa1a52f58c9e49d5595af31fbb1340feb99d6226c67069e2173d414a"
+MODULE, DIGEST = lines, "7639c371814b4989f33f00ef87ec0cf7930f0d93c6e5d56a363c7a0e12df1a7c"
 
 
 @kernel(
-    "N in parts | V", sums="sum_of_labels_kept_is_not_0_part:, loss_sum_part:",
-    makes="sum_of_labels_kept_is_not_0_part loss_sum_part",
+    "N in parts | V", sums="sum_kept_labels_part:, loss_sum_part:",
+    makes="sum_kept_labels_part loss_sum_part",
 )
 @triton.jit
 def output_loss_sum_part(
     advantage_ptr, labels_ptr, labels_kept_ptr, logits_ptr, logp_old_ptr, logp_reference_ptr,
-    sum_of_labels_kept_is_not_0_part_ptr, loss_sum_part_ptr, N, V, beta, clip, one_plus_clip,
-    one_minus_clip, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    sum_kept_labels_part_ptr, loss_sum_part_ptr, N, V, beta, clip, one_plus_clip, one_minus_clip,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):
     beta = tl.cast(beta, REAL)
     clip = tl.cast(clip, REAL)
@@ -46,13 +45,13 @@ def output_loss_sum_part(
     one_plus_clip = tl.cast(one_plus_clip, REAL)
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_of_labels_kept_is_not_0_part = tl.zeros([ROWS, 1], REAL)
+    sum_kept_labels_part = tl.zeros([ROWS, 1], REAL)
     loss_sum_part = tl.zeros([ROWS, 1], REAL)
     v = tl.arange(0, BLOCK)[None, :]
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         labels_kept = load(labels_kept_ptr + n, n < N)
-        sum_of_labels_kept_is_not_0_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
+        sum_kept_labels_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
         logp_reference = load(logp_reference_ptr + n, n < N)
         labels = load(labels_ptr + n, n < N)
         logits_at_labels = load_at(logits_ptr + n * V + labels, within(labels, V), n < N)
@@ -78,21 +77,18 @@ def output_loss_sum_part(
         )
         losses = tl.where(labels_kept != 0, beta * divergence - surrogate, 0)
         loss_sum_part += tl.where(n < N, losses, 0.0)
-    tl.store(
-        sum_of_labels_kept_is_not_0_part_ptr + program,
-        tl.sum(sum_of_labels_kept_is_not_0_part),
-    )
+    tl.store(sum_kept_labels_part_ptr + program, tl.sum(sum_kept_labels_part))
     tl.store(loss_sum_part_ptr + program, tl.sum(loss_sum_part))
 
 
 @output_loss_sum_part.long(
-    "N in parts | V in chunks", alive=3, sums="sum_of_labels_kept_is_not_0_part:, loss_sum_part:",
+    "N in parts | V in chunks", alive=3, sums="sum_kept_labels_part:, loss_sum_part:",
 )
 @triton.jit
 def output_loss_sum_part_in_chunks(
     advantage_ptr, labels_ptr, labels_kept_ptr, logits_ptr, logp_old_ptr, logp_reference_ptr,
-    sum_of_labels_kept_is_not_0_part_ptr, loss_sum_part_ptr, N, V, beta, clip, one_plus_clip,
-    one_minus_clip, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
+    sum_kept_labels_part_ptr, loss_sum_part_ptr, N, V, beta, clip, one_plus_clip, one_minus_clip,
+    REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     beta = tl.cast(beta, REAL)
     clip = tl.cast(clip, REAL)
@@ -100,11 +96,11 @@ def output_loss_sum_part_in_chunks(
     one_plus_clip = tl.cast(one_plus_clip, REAL)
     V = aligned(V, ALIGN)
     program = tl.program_id(0).to(tl.int64)
-    sum_of_labels_kept_is_not_0_part = tl.zeros([], REAL)
+    sum_kept_labels_part = tl.zeros([], REAL)
     loss_sum_part = tl.zeros([], REAL)
     for n in range(program, N, tl.num_programs(0)):
         labels_kept = load(labels_kept_ptr + n)
-        sum_of_labels_kept_is_not_0_part += (labels_kept != 0).to(REAL)
+        sum_kept_labels_part += (labels_kept != 0).to(REAL)
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
         logp_sum = tl.zeros([BLOCK], REAL)
         for start in range(0, V, BLOCK):
@@ -139,38 +135,33 @@ def output_loss_sum_part_in_chunks(
         )
         losses = tl.where(labels_kept != 0, beta * divergence - surrogate, 0)
         loss_sum_part += losses
-    tl.store(sum_of_labels_kept_is_not_0_part_ptr + program, sum_of_labels_kept_is_not_0_part)
+    tl.store(sum_kept_labels_part_ptr + program, sum_kept_labels_part)
     tl.store(loss_sum_part_ptr + program, loss_sum_part)
 
 
 @kernel(
-    "in parts | N in tiles", alive=2, sums="sum_of_labels_kept_is_not_0_part:",
-    makes="sum_of_labels_kept_is_not_0_part",
+    "in parts | N in tiles", alive=2, sums="sum_kept_labels_part:", makes="sum_kept_labels_part",
 )
 @triton.jit
-def both_sum_of_labels_kept_is_not_0_part(
-    labels_kept_ptr, sum_of_labels_kept_is_not_0_part_ptr, N, REAL: tl.constexpr,
-    BLOCK: tl.constexpr,
+def both_sum_kept_labels_part(
+    labels_kept_ptr, sum_kept_labels_part_ptr, N, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0).to(tl.int64)
-    sum_of_labels_kept_is_not_0_part = tl.zeros([BLOCK], REAL)
+    sum_kept_labels_part = tl.zeros([BLOCK], REAL)
     for start in range(program * BLOCK, N, tl.num_programs(0) * BLOCK):
         n = start + tl.arange(0, BLOCK)
         labels_kept = load(labels_kept_ptr + n, n < N)
-        sum_of_labels_kept_is_not_0_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
-    tl.store(
-        sum_of_labels_kept_is_not_0_part_ptr + program,
-        tl.sum(sum_of_labels_kept_is_not_0_part),
-    )
+        sum_kept_labels_part += tl.where(n < N, (labels_kept != 0).to(REAL), 0.0)
+    tl.store(sum_kept_labels_part_ptr + program, tl.sum(sum_kept_labels_part))
 
 
 @kernel("N in parts | V", alive=2, sums="loss_sum_part:", makes="loss_sum_part dlogits")
 @triton.jit
 def both_dlogits(
     advantage_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, logp_old_ptr,
-    logp_reference_ptr, sum_of_labels_kept_is_not_0_ptr, loss_sum_part_ptr, dlogits_ptr, N, V, beta,
-    clip, one_plus_clip, one_minus_clip, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    logp_reference_ptr, sum_kept_labels_ptr, loss_sum_part_ptr, dlogits_ptr, N, V, beta, clip,
+    one_plus_clip, one_minus_clip, REAL: tl.constexpr, ALIGN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     beta = tl.cast(beta, REAL)
     clip = tl.cast(clip, REAL)
@@ -181,7 +172,7 @@ def both_dlogits(
     loss_sum_part = tl.zeros([ROWS, 1], REAL)
     v = tl.arange(0, BLOCK)[None, :]
     dloss = load(dloss_ptr)
-    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    sum_kept_labels = load(sum_kept_labels_ptr)
     for start in range(program * ROWS, N, tl.num_programs(0) * ROWS):
         n = start + tl.arange(0, ROWS)[:, None]
         logp_reference = load(logp_reference_ptr + n, n < N)
@@ -223,7 +214,7 @@ def both_dlogits(
         dlogits = (
             tl.where(
                 labels_kept != 0,
-                dloss / sum_of_labels_kept_is_not_0 * (
+                dloss / sum_kept_labels * (
                     choice_in_dlogits * ratio - beta * (1 - exp_of_logp_reference_minus_logp)
                 ),
                 0,
@@ -231,7 +222,7 @@ def both_dlogits(
             + placed(
                 tl.where(
                     labels_kept != 0,
-                    dloss / sum_of_labels_kept_is_not_0 * (
+                    dloss / sum_kept_labels * (
                         beta * (1 - exp_of_logp_reference_minus_logp) - choice_in_dlogits * ratio
                     ),
                     0,
@@ -247,9 +238,8 @@ def both_dlogits(
 @triton.jit
 def both_dlogits_in_chunks(
     advantage_ptr, dloss_ptr, labels_ptr, labels_kept_ptr, logits_ptr, logp_old_ptr,
-    logp_reference_ptr, sum_of_labels_kept_is_not_0_ptr, loss_sum_part_ptr, dlogits_ptr, N, V, beta,
-    clip, one_plus_clip, one_minus_clip, REAL: tl.constexpr, ALIGN: tl.constexpr,
-    BLOCK: tl.constexpr,
+    logp_reference_ptr, sum_kept_labels_ptr, loss_sum_part_ptr, dlogits_ptr, N, V, beta, clip,
+    one_plus_clip, one_minus_clip, REAL: tl.constexpr, ALIGN: tl.constexpr, BLOCK: tl.constexpr,
 ):
     beta = tl.cast(beta, REAL)
     clip = tl.cast(clip, REAL)
@@ -259,7 +249,7 @@ def both_dlogits_in_chunks(
     program = tl.program_id(0).to(tl.int64)
     loss_sum_part = tl.zeros([], REAL)
     dloss = load(dloss_ptr)
-    sum_of_labels_kept_is_not_0 = load(sum_of_labels_kept_is_not_0_ptr)
+    sum_kept_labels = load(sum_kept_labels_ptr)
     for n in range(program, N, tl.num_programs(0)):
         max_logits_raw = tl.full([BLOCK], float("-inf"), REAL)
         logp_sum = tl.zeros([BLOCK], REAL)
@@ -312,7 +302,7 @@ def both_dlogits_in_chunks(
             dlogits = (
                 tl.where(
                     labels_kept != 0,
-                    dloss / sum_of_labels_kept_is_not_0 * (
+                    dloss / sum_kept_labels * (
                         choice_in_dlogits * ratio - beta * (1 - exp_of_logp_reference_minus_logp)
                     ),
                     0,
@@ -320,7 +310,7 @@ def both_dlogits_in_chunks(
                 + placed(
                     tl.where(
                         labels_kept != 0,
-                        dloss / sum_of_labels_kept_is_not_0 * (
+                        dloss / sum_kept_labels * (
                             beta * (1 - exp_of_logp_reference_minus_logp)
                             - choice_in_dlogits * ratio
                         ),
@@ -344,7 +334,7 @@ def linear_grpo_output(
     N = hidden.shape[0]
     V = weight.shape[0]
     weight = weight.to(narrow)
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     loss_sum = like.new_zeros(())
     for over in lines._chunks(N, V, like, chunk):
         n = over.length
@@ -355,17 +345,17 @@ def linear_grpo_output(
         own_logp_reference = logp_reference[over.here].to(wide)
         own_advantage = advantage[over.here].to(wide)
         logits = own_hidden @ weight.mT
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
+        sum_kept_labels_part = like.new_empty(())
         loss_sum_part = like.new_empty(())
         output_loss_sum_part(
             own_advantage, own_labels, own_labels_kept, logits, own_logp_old,
-            own_logp_reference, sum_of_labels_kept_is_not_0_part, loss_sum_part, N=n, V=V,
-            beta=beta, clip=clip, one_plus_clip=1 + clip, one_minus_clip=1 - clip,
+            own_logp_reference, sum_kept_labels_part, loss_sum_part, N=n, V=V, beta=beta,
+            clip=clip, one_plus_clip=1 + clip, one_minus_clip=1 - clip,
         )
         del logits
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels += sum_kept_labels_part
         loss_sum += loss_sum_part
-    loss = loss_sum / sum_of_labels_kept_is_not_0
+    loss = loss_sum / sum_kept_labels
     return (loss.to(dtype),)
 
 
@@ -382,15 +372,13 @@ def linear_grpo_both(
     V = weight.shape[0]
     narrow_weight = weight.to(narrow)
     dloss = dloss.to(wide)
-    sum_of_labels_kept_is_not_0 = like.new_zeros(())
+    sum_kept_labels = like.new_zeros(())
     for over in lines._chunks(N, 1, like, chunk):
         n = over.length
         own_labels_kept = labels_kept[over.here].to(wide)
-        sum_of_labels_kept_is_not_0_part = like.new_empty(())
-        both_sum_of_labels_kept_is_not_0_part(
-            own_labels_kept, sum_of_labels_kept_is_not_0_part, N=n,
-        )
-        sum_of_labels_kept_is_not_0 += sum_of_labels_kept_is_not_0_part
+        sum_kept_labels_part = like.new_empty(())
+        both_sum_kept_labels_part(own_labels_kept, sum_kept_labels_part, N=n)
+        sum_kept_labels += sum_kept_labels_part
     dhidden = hidden.new_empty((N, D)) if need_hidden else None
     loss_sum = like.new_zeros(())
     dweight = like.new_zeros((V, D)) if need_weight else None
@@ -407,8 +395,8 @@ def linear_grpo_both(
         dlogits = like.new_empty(n, V, dtype=narrow)
         both_dlogits(
             own_advantage, dloss, own_labels, own_labels_kept, logits, own_logp_old,
-            own_logp_reference, sum_of_labels_kept_is_not_0, loss_sum_part, dlogits, N=n, V=V,
-            beta=beta, clip=clip, one_plus_clip=1 + clip, one_minus_clip=1 - clip,
+            own_logp_reference, sum_kept_labels, loss_sum_part, dlogits, N=n, V=V, beta=beta,
+            clip=clip, one_plus_clip=1 + clip, one_minus_clip=1 - clip,
         )
         del logits
         loss_sum += loss_sum_part
@@ -418,7 +406,7 @@ def linear_grpo_both(
             own_dhidden = (dlogits.to(narrow) @ narrow_weight).to(wide)
             dhidden[over.here] = own_dhidden
         del dlogits
-    loss = loss_sum / sum_of_labels_kept_is_not_0
+    loss = loss_sum / sum_kept_labels
     return (
         loss.to(dtype), dhidden if need_hidden else None,
         dweight.to(weight.dtype) if need_weight else None,

@@ -14,7 +14,7 @@ from .. import linear_kl as lines
 from ._functions import aligned, larger, largest, load, rescaled, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "9b8a703fef8f76005fc6e6f50ca49f9119a5f8e3793d22bb966fa498cc7c5b46"
+MODULE, DIGEST = lines, "22b4db38d8373d627d4eb8fca6246a734757c2361d4f23af6f743ba0e468eb25"
 
 
 @kernel("N in parts | V", alive=2, sums="loss_sum_part:", makes="loss_sum_part")

@@ -17,7 +17,7 @@ from .. import lstm_cell as lines
 from ._functions import aligned, load, square, tanh
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "69771425092b4d814b0c929e780c681f398624a38e787f854304c513deb48b73"
+MODULE, DIGEST = lines, "18e791f909053fe1b5229629a7abca62d569a64ef9133f5adff74c2df11770f7"
 
 
 @kernel("State N | H in tiles", alive=5, makes="i f g o shown y")

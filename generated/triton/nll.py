@@ -17,7 +17,7 @@ from .. import nll as lines
 from ._functions import added, aligned, counted_label, is_counted, load, load_at, placed, within
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "c32b34c135f7d6a711ae16866504aab5771f171a96809b2508f00bb5558a9481"
+MODULE, DIGEST = lines, "c229dd5f2308112e253bc917f1c27d61439b71ed23e17f172a87e45d57a69593"
 REDUCTIONS = ["sum", "mean"]
 
 

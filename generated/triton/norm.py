@@ -15,7 +15,7 @@ from .. import norm as lines
 from ._functions import aligned, load, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "b15882481184131df8edc1f74299682563728fb63081858731b1165ad365e3a4"
+MODULE, DIGEST = lines, "871dac740c6ca5b09b222437f490d0ef8fccf33362c98ea1a3d146234c958203"
 
 
 @kernel("N | C", makes="squares y")

@@ -14,7 +14,7 @@ from .. import norm1 as lines
 from ._functions import aligned, load, sign, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ed11f9a3b78a7c4479f1fc64963b7b98b102e75e4de356ec303ba9050e54855a"
+MODULE, DIGEST = lines, "ea2968d0525dd6df501ba65972c636078faddddda0d5387555206ec613f7ff49"
 
 
 @kernel("N | C", makes="y")

@@ -17,7 +17,7 @@ from .. import rotary_embedding as lines
 from ._functions import aligned, load
 from ._launching import floating, kernel
 
-MODULE, DIGEST = lines, "5d33311c55d3d4aae69cd61a7bc378d1cbc9a83a99bfd1641aa49cc707ec7c2c"
+MODULE, DIGEST = lines, "1dfd989e8b3afe1dc42b52af25b69ec5c1ab76665b607976a7367dc438b4f14e"
 
 
 @kernel("N T | E in tiles", alive=5, makes="y")

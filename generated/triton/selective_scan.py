@@ -17,7 +17,7 @@ from .. import selective_scan as lines
 from ._functions import aligned, load, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "9006847ab7c7e38af0f1719ce3690c2b99723107d9dbc8d2de89ab9237d8a126"
+MODULE, DIGEST = lines, "70918e8e5baca48dff2ec037891f5ad1d3b300e9afafaf275775c7206df47116"
 
 
 @kernel("NT=N*T K | S in tiles", makes="decay h_term")

@@ -17,7 +17,7 @@ from .. import siglip as lines
 from ._functions import added, aligned, larger, load, log1p, square, total
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "801810f0f4b59744a40349359f7c1b9fc44df1f28b07a61f7e825aa048a78be3"
+MODULE, DIGEST = lines, "be3bdbcb57e0085215433df9c5aa450031cc5e409b250003e1750987ded79fd0"
 
 
 @kernel("N | D", alive=2, makes="image_norm image_length image text_norm text_length text")

@@ -14,7 +14,7 @@ from .. import silu as lines
 from ._functions import load
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "d7158791bfa8fdbddefd08a3e6c8b7713a4abfa9c08790644634474fc66c727c"
+MODULE, DIGEST = lines, "269b789df76d0f0f35c58f3590a2d1d2aa9a2fcb26e4473714d82bbd0892ca9f"
 
 
 @kernel("| N in tiles", alive=2, makes="y")
