@@ -266,9 +266,8 @@ EXACT = {
     "MSE": ["dx = 2*dloss*(-t + x)/N", "dt = -dx"],
     "LogCosh": ["dt = dloss*tanh(t - x)/N", "dx = -dt"],
     "JSDiv": [
-        "m = p/2 + q/2",
-        "dp = dloss*log(p/m)/(2*N)",
-        "dq = dloss*log(q/m)/(2*N)",
+        "dp = dloss*log(2*p/(p + q))/(2*N)",
+        "dq = dloss*log(2*q/(p + q))/(2*N)",
     ],
 }
 

@@ -83,7 +83,7 @@ def test_the_lines_are_those_of_a_textbook(capsys):
         "total = Σ[C, N](g_x·v_x)",
         "g_minus_sum_g_y = g - Σ[C](g·y)",
         "v_x_times_y     = v_x·y",
-        "v_y             = v_x_times_y - sum_v_x_times_y·y       the tangent of y",
+        "v_y             = v_x_times_y - sum_v_x_times_y·y         the tangent of y",
         "c_y             = g_minus_sum_g_y·v_x - sum_v_x_times_y·g the cotangent of y",
         "dx              = y·(c_y - Σ[C](c_y·y))",
         "With c_y = g and no other cotangent, the pullback is the first backward.",

@@ -22,9 +22,9 @@ def refuse_lines(said: str) -> None:
 
 
 def in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):

@@ -20,6 +20,7 @@ from sympy import Expr, preorder_traversal
 
 from derive.gradient.closing.eager import entries
 from derive.gradient.closing.facts import Facts
+from derive.gradient.closing.risks import preference
 from derive.gradient.closing.steps import Pairs, Record
 from derive.gradient.values.naming import NamedValue, in_full, with_names
 from derive.language.choices import written_in
@@ -56,8 +57,14 @@ def with_users_names(
     statements: Pairs, again: Mapping[Tensor, Tensor], taken: set[str], knowledge: Facts
 ) -> tuple[Pairs, dict[Tensor, Tensor]]:
     """``statements`` in which a statement of the forward, written out in one of them, is computed
-    under its name if it takes more than one operation; and the value that each of them is.
+    under its name if it takes more than one operation and nothing is risked for it; and the
+    value that each of them is.
     """
+
+    def risked(pairs: Pairs) -> tuple[int, int]:
+        number, cost = preference(pairs, relations)
+        return number, cost.exposed
+
     relations, again = knowledge.relations, dict(again)
     definition = relations.definition
     read = {t.name for _, e in statements for t in tensors_in(e)} | {*relations.same}
@@ -65,6 +72,7 @@ def with_users_names(
     for value in reversed([s.tensor for s in definition.statements if s.name not in read]):
         written = relations.by_name[value.name].expression, relations.unfolded(value)
         forms = [in_full(relations.resolved(e), relations.parts) for e in written]
+        before = risked(statements)
         worth_a_line = operations_in(forms[0]) > 1 and not forms[0].has(ArrayNode)
         for form in dict.fromkeys((*forms, *map(relations.with_parts, forms))):
             own = next((t for t, e in statements if e == form), None)
@@ -72,8 +80,9 @@ def with_users_names(
                 name = unused(f"{value.name}_again", taken.__contains__)
                 new = Tensor(name, value.home, role="adjoint", **known_signs(form))
                 rest = [(t, with_names(e, [NamedValue(new, form)])) for t, e in statements]
-                if rest != statements:
-                    own, statements = new, [(new, form), *rest]
+                named = [(new, form), *rest]
+                if rest != statements and risked(named) <= before:
+                    own, statements = new, named
             if own is not None and {*own.home} == {*value.home}:
                 again.setdefault(own, value)
     return statements, again

@@ -67,6 +67,12 @@ def preference(pairs: Iterable[tuple[Tensor, Expr]], relations: Relations) -> Pr
     return len(risked), replace(cost, exposed=len(exposed))
 
 
+def up_to_operations(p: Preference) -> tuple:
+    """All that is preferred before fewer operations."""
+    risks, cost = p
+    return risks, cost.moved, cost.saved, cost.exposed, cost.lines, cost.reductions
+
+
 def divisors(e: Expr) -> frozenset[Expr]:
     """The tensors, and expressions in tensors, that ``e`` divides by."""
     return frozenset(divisor for divisor, _ in _divided(e))

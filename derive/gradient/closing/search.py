@@ -19,7 +19,7 @@ from derive.gradient.closing.drafting import (
     is_matrix_product,
 )
 from derive.gradient.closing.forms import with_other_shares
-from derive.gradient.closing.risks import Preference, preference
+from derive.gradient.closing.risks import Preference, preference, up_to_operations
 from derive.gradient.closing.simplifying import Simplifier
 from derive.gradient.closing.stages import safe
 from derive.gradient.closing.steps import Pairs, Record
@@ -79,8 +79,8 @@ class ProgramSearch:
             if without is None:
                 continue
             now = self.preference(without)
-            if not (now < best if first else _up_to_operations(now) <= _up_to_operations(best)):
-                if first and _up_to_operations(now) == _up_to_operations(best):
+            if not (now < best if first else up_to_operations(now) <= up_to_operations(best)):
+                if first and up_to_operations(now) == up_to_operations(best):
                     equal.append(name)
                 continue
             touched = {n for n, e in without.items() if e != self.named[n]}
@@ -121,11 +121,6 @@ class ProgramSearch:
                 kept.append((adjoint.tensor, named[adjoint.name]))
                 needed |= _adjoints_in(named[adjoint.name])
         return kept[::-1]
-
-
-def _up_to_operations(p: Preference) -> tuple:
-    risk, cost = p
-    return risk, cost.moved, cost.saved, cost.exposed, cost.lines, cost.reductions
 
 
 def _adjoints_in(e: Expr) -> set[str]:
