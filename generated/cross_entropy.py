@@ -268,9 +268,9 @@ class CrossEntropyPlain(torch.autograd.Function):
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -296,4 +296,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 59a4c0084b22212edc52c5642aa204ecde96990e43f94bef1240f9d93888fa4b
+# text sha256: c1ab273833096935c31d77ff304de79555d83b0d79ed67f96a5feb82018e9025

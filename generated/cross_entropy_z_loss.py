@@ -244,9 +244,9 @@ class CrossEntropyZLoss(torch.autograd.Function):
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -272,4 +272,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: 37ce7a5e7db5f215d20e8699b4c2c09dc116ce950c0115a137fb9d36a5afcb63
+# text sha256: 84dccd3ee887c76cb7cb0a15d8d2311979460f2fb7839613c0ed37aafc12cd91

@@ -97,9 +97,9 @@ class Embedding(torch.autograd.Function):
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -117,4 +117,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: ba4312d8dc318b9541850dcf7f45e4bf7677eba7e82bf5c3bac747b88a3c9253
+# text sha256: ca892afbd5918ce894648d892721c0a6bac2304588664d2d0803cd1336825bf6

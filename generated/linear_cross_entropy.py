@@ -703,9 +703,9 @@ class _Chunk:
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -770,4 +770,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 2f3f3b75a944af1f7b4408b6f071e1cdcc7928416af97dafa72c7fef5e8d2772
+# text sha256: 2e01738e1af6dd03e3ef354a62df816477f20e5b5f86f7b8ace098d479783f78

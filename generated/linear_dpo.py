@@ -603,9 +603,9 @@ class _Chunk:
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -660,4 +660,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 31b8b85ff561274ce8ec268fcf75bf0eaf69e43cb03aa6f8abe2c8ad3c0a011e
+# text sha256: d808139032b718bde2e4d7fda8d53e10b8206135ce4567063060840b6c136557

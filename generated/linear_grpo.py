@@ -565,9 +565,9 @@ class _Chunk:
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -632,4 +632,4 @@ def _uncast(tensor: Tensor) -> torch.autocast:
     gets that of the CPU, without effect.
     """
     return torch.autocast("cpu" if tensor.is_meta else tensor.device.type, enabled=False)
-# text sha256: 7639c371814b4989f33f00ef87ec0cf7930f0d93c6e5d56a363c7a0e12df1a7c
+# text sha256: c0c636f19ddf2b89205fc708922fe212d17e5edf8bdff3f133251706cc5cbfe6

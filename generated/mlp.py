@@ -260,9 +260,9 @@ class MLP(torch.autograd.Function):
 
 
 def _in_range(said: str, index: Tensor, *lengths: int) -> None:
-    """Refuse an index that is in no row; not on a GPU, which would wait, nor in a transform."""
-    away = index.device.type != "cpu" or torch.compiler.is_compiling()
-    if away or torch._C._are_functorch_transforms_active() or not index.numel():
+    """Refuse an index that is in no row; not on a GPU, which would wait, nor of a traced tensor."""
+    is_traced = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    if is_traced or type(index) is not Tensor or index.device.type != "cpu" or not index.numel():
         return
     low, high = index.aminmax()
     if low < 0 or high >= min(lengths):
@@ -297,4 +297,4 @@ def _by_lines() -> bool:
     if torch.compiler.is_compiling():
         return torch._C._are_functorch_transforms_active()
     return torch.autograd.forward_ad._current_level >= 0
-# text sha256: f2c276280f906f590797959362428e76afd3ab5246132fb363f874836c38de8a
+# text sha256: 2685f75519beb191ad394388d387176d4a051a5127d2df3e935401b8214a42eb

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import embedding as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "ba4312d8dc318b9541850dcf7f45e4bf7677eba7e82bf5c3bac747b88a3c9253"
+MODULE, DIGEST = lines, "ca892afbd5918ce894648d892721c0a6bac2304588664d2d0803cd1336825bf6"
 kernels = Kernels(__file__)
 
 

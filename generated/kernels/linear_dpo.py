@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import linear_dpo as lines
 from ._running import Kernels
 
-MODULE, DIGEST = lines, "31b8b85ff561274ce8ec268fcf75bf0eaf69e43cb03aa6f8abe2c8ad3c0a011e"
+MODULE, DIGEST = lines, "d808139032b718bde2e4d7fda8d53e10b8206135ce4567063060840b6c136557"
 kernels = Kernels(__file__)
 
 

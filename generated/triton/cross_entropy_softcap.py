@@ -32,7 +32,7 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "6591cbb2560a106aa0d9bec8d061c6fae6d742d52936d3f77c7977b45d9876da"
+MODULE, DIGEST = lines, "b9c2d917e450c7be66e114370c1e131079a4a94fe815f2496b72488810c2e1c3"
 
 
 @kernel(

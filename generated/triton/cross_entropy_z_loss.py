@@ -31,7 +31,7 @@ from ._functions import (
 )
 from ._launching import floating, kernel, unscaled
 
-MODULE, DIGEST = lines, "37ce7a5e7db5f215d20e8699b4c2c09dc116ce950c0115a137fb9d36a5afcb63"
+MODULE, DIGEST = lines, "84dccd3ee887c76cb7cb0a15d8d2311979460f2fb7839613c0ed37aafc12cd91"
 
 
 @kernel(

@@ -14,7 +14,7 @@ from .. import embedding as lines
 from ._functions import aligned, load, load_at, within
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "ba4312d8dc318b9541850dcf7f45e4bf7677eba7e82bf5c3bac747b88a3c9253"
+MODULE, DIGEST = lines, "ca892afbd5918ce894648d892721c0a6bac2304588664d2d0803cd1336825bf6"
 
 
 @kernel("N | E in tiles", makes="y")

@@ -26,7 +26,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "2f3f3b75a944af1f7b4408b6f071e1cdcc7928416af97dafa72c7fef5e8d2772"
+MODULE, DIGEST = lines, "2e01738e1af6dd03e3ef354a62df816477f20e5b5f86f7b8ace098d479783f78"
 
 
 @kernel(

@@ -26,7 +26,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "7639c371814b4989f33f00ef87ec0cf7930f0d93c6e5d56a363c7a0e12df1a7c"
+MODULE, DIGEST = lines, "c0c636f19ddf2b89205fc708922fe212d17e5edf8bdff3f133251706cc5cbfe6"
 
 
 @kernel(

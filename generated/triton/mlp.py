@@ -31,7 +31,7 @@ from ._functions import (
 )
 from ._launching import kernel
 
-MODULE, DIGEST = lines, "f2c276280f906f590797959362428e76afd3ab5246132fb363f874836c38de8a"
+MODULE, DIGEST = lines, "2685f75519beb191ad394388d387176d4a051a5127d2df3e935401b8214a42eb"
 
 
 @kernel("N T | E in tiles", makes="embcat")
