@@ -137,7 +137,7 @@ triton: $(READY)  ## install Triton (200 MB): `make test` then runs a sample of 
 test-triton: triton  ## kernels in Triton, on its interpreter and compiled for GPUs; installs Triton
 	$(BIN)/python -m codegen --target triton --check
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -n 2 -m triton tests/test_tiles.py tests/test_chunks_in_kernels.py tests/test_triton_values.py tests/test_triton_own.py tests/test_triton_in_torch.py tests/test_triton_launches.py tests/test_gpu.py tests/test_benchmark_gpu.py
-	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_triton_moves.py tests/test_triton_traced.py
+	$(BIN)/python -m pytest -n 2 -m triton tests/test_triton_compiled.py tests/test_tiles_compiled.py tests/test_triton_moves.py tests/test_triton_traced.py
 
 moves: triton  ## count what kernels in Triton move, for the report; installs Triton
 	PYTHONPATH=. $(BIN)/python tests/test_triton_moves.py
