@@ -169,8 +169,9 @@ RULES = {
     "a number before a statement": (
         X + "w = Input(N, C)\nh = 2 * (x - w)\ny = h**2 * tanh(h)",
         [
-            "tanh_in_dx = -tanh(2*w - 2*x)",
-            "dx = 8*dy*(tanh_in_dx + (1 - tanh_in_dx**2)*(-w + x))*(-w + x)",
+            "h = -2*w + 2*x",
+            "tanh_h = tanh(h)",
+            "dx = 4*dy*h*(h*(1 - tanh_h**2)/2 + tanh_h)",
             "dw = -dx",
         ],
     ),
@@ -301,7 +302,8 @@ RULES = {
         [
             "softplus_minus_abs_x = log(1 + exp(-Abs(x)))",
             "log_s = -softplus_minus_abs_x + Piecewise((x, x <= 0), (0, True))",
-            "dx = dy*(-t*w + (t*w - t + 1)/(1 + exp(-x)))",
+            "s = 1/(1 + exp(-x))",
+            "dx = dy*(s*(t*w - t + 1) - t*w)",
             "dt = dy*(-log_s*w - softplus_minus_abs_x - Piecewise((x, x >= 0), (0, True)))",
             "dw = -dy*log_s*t",
         ],
