@@ -179,7 +179,10 @@ def test_the_next_line_is_asked_for(browser, pages, width):
     """
     tab = Tab(browser, pages["batch_norm"], width)
     tab.click("[data-mode=ask]")
-    assert tab.value(f"{ASKED}.querySelector('.left').textContent") == "dxhat"
+    assert (
+        tab.value(f"{ASKED}.querySelector('.left').textContent")
+        == "dx\N{COMBINING CIRCUMFLEX ACCENT}"
+    )
     assert not tab.value(f"{ASKED}.querySelector('.right math').getClientRects().length")
     tab.value("document.querySelector('#the-chain .own input').focus()")
     tab.call("Input.insertText", text='gain*dy + "$x"')
