@@ -41,7 +41,7 @@ class ChunkedAxis:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the names of modules end with."""
+        """The words at the end of the names of modules."""
         before = (SHARD, *self.over_ranks) if self.over_ranks else ()
         return (*before, RING if self.ring else CHUNK, self.axis)
 

@@ -849,7 +849,7 @@ def _small_first(parts, dims: Layout):
 
 
 def _sent(node: ChunkNode) -> list[Value]:
-    """What a node is made of, in each chunk."""
+    """The values that a node is made of, in each chunk."""
     sent = [s.value for step in node.steps if isinstance(step, Exchange) for s in step.sent]
     made = [step.value for step in node.steps if isinstance(step, Assign)]
     return [value for value in (*sent, *made) if value is not None]

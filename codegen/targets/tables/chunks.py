@@ -192,7 +192,7 @@ class KernelChunkWriter(ChunkWriter):
         return rest
 
     def _before(self, step: Step, own: bool) -> set[str]:
-        """What a step waits for. A kernel of its ``own`` has all additions to a value."""
+        """The names that a step waits for. A kernel of its ``own`` has all additions to a value."""
         reads = {*line(step).reads}
         if own:
             reads = self._real_reads(step) | self.added.get(step.name, set())
